@@ -1,0 +1,236 @@
+"""How each tool is started for the same load, and how its rate is taken.
+
+Every tool gets its fastest honest setting: one process or thread on the client's core, keep-alive
+connections, no think time, nothing printed while it runs. An answer other than 2xx spoils a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import CLIENT_CORE, HERE, NotMeasured, last_words, on_core, wait_for
+from targets import Target, rate
+
+SETTLE_S = 1.0
+PEERS = HERE / "peers"
+DRAWN_BYTES_MIN = 10_000  # a view that drew less in a run was not really on
+
+
+@dataclass(frozen=True)
+class Load:
+    flow: str  # "get" or "flow"
+    vus: int
+    window_s: float
+    slack_s: float = 3.0  # for the tool to start, connect everyone and finish
+
+    @property
+    def duration_s(self) -> int:
+        return round(self.window_s + SETTLE_S + self.slack_s)
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    program: str
+    arguments: Callable[[Load, str, Path], list[str]]  # load, target's URL, a folder of its own
+    complaint: Callable[[str, Path], str]  # why the run does not count, from its output, or ""
+    terminal: bool = False
+
+    def path(self) -> str:
+        beside_us = Path(sys.executable).parent / self.program
+        found = str(beside_us) if beside_us.exists() else shutil.which(self.program)
+        if found is None:
+            raise NotMeasured(f"{self.program} is not installed")
+        return found
+
+
+def _wrk(load: Load, url: str, folder: Path) -> list[str]:
+    return ["-t1", f"-c{load.vus}", f"-d{load.duration_s}s", f"{url}/"]
+
+
+def _k6(load: Load, url: str, folder: Path) -> list[str]:
+    return [
+        "run",
+        "--quiet",
+        "--no-summary",
+        "--no-usage-report",
+        str(PEERS / f"k6_{load.flow}.js"),
+    ]
+
+
+def _locust(load: Load, url: str, folder: Path) -> list[str]:
+    script = str(PEERS / f"locust_{load.flow}.py")
+    users = ["-u", str(load.vus), "-r", str(max(load.vus, 1000)), "-t", f"{load.duration_s}s"]
+    return ["-f", script, "--host", url, "--headless", "--only-summary", "-L", "ERROR", *users]
+
+
+def _hyperscale(ui: str) -> Callable[[Load, str, Path], list[str]]:
+    def arguments(load: Load, url: str, folder: Path) -> list[str]:
+        workflow = load.flow.capitalize()
+        size = ["-u", str(load.vus), "-d", f"{load.duration_s}s", "-w", "1"]
+        out = ["--ui", ui, "--json", str(folder / "results.json")]
+        return ["run", str(HERE / "workflows.py"), workflow, *size, *out]
+
+    return arguments
+
+
+def _nothing(output: str, folder: Path) -> str:
+    return ""
+
+
+def _wrk_complaint(output: str, folder: Path) -> str:
+    bad = [
+        line.strip() for line in output.splitlines() if "Non-2xx" in line or "Socket err" in line
+    ]
+    return "; ".join(bad)
+
+
+def _hyperscale_complaint(output: str, folder: Path) -> str:
+    results = read_results(folder)
+    failed = sum(step["failed"] for flow in results["workflows"] for step in flow["steps"])
+    return f"{failed} requests failed" if failed else ""
+
+
+def read_results(folder: Path) -> Any:
+    return json.loads((folder / "results.json").read_text())
+
+
+WRK = Contender("wrk", "wrk", _wrk, _wrk_complaint)
+K6 = Contender("k6", "k6", _k6, _nothing)
+LOCUST = Contender("Locust", "locust", _locust, _nothing)
+HYPERSCALE = Contender("hyperscale", "hyperscale", _hyperscale("none"), _hyperscale_complaint)
+IN_TERMINAL = Contender(
+    "hyperscale in a terminal", "hyperscale", _hyperscale("none"), _hyperscale_complaint, True
+)
+WITH_VIEW = Contender(
+    "hyperscale with the view", "hyperscale", _hyperscale("full"), _hyperscale_complaint, True
+)
+
+
+class Terminal:
+    """A pseudo-terminal of a usual size whose screen is read and counted, so drawing costs what
+    it costs a person."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 150, 0, 0))
+        self.drawn_bytes = 0
+        self.tail = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self.master, 65536):
+                self.drawn_bytes += len(chunk)
+                self.tail = (self.tail + chunk)[-4000:]
+
+    def close(self) -> None:
+        os.close(self.slave)
+        self._reader.join(5)
+        os.close(self.master)
+
+
+class Run:
+    """A started tool: its process while it runs, and its verdict when it ends."""
+
+    def __init__(self, contender: Contender, load: Load, url: str, folder: Path) -> None:
+        self.contender, self.load, self.folder = contender, load, folder
+        self.screen = Terminal() if contender.terminal else None
+        self.output = (folder / "output").open("w+b")
+        stream: Any = self.screen.slave if self.screen else self.output
+        command = [contender.path(), *contender.arguments(load, url, folder)]
+        with on_core(CLIENT_CORE):
+            self.process = subprocess.Popen(
+                command,
+                stdin=stream if self.screen else subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                cwd=folder,
+                env={
+                    **os.environ,
+                    "BENCH_TARGET": url,
+                    "BENCH_VUS": str(load.vus),
+                    "BENCH_DURATION": f"{load.duration_s}s",
+                    "GOMAXPROCS": "1",
+                    "TERM": "xterm-256color",
+                },
+            )
+
+    def said(self) -> str:
+        if self.screen:
+            return self.screen.tail.decode(errors="replace")
+        self.output.seek(0)
+        return self.output.read().decode(errors="replace")
+
+    def finish(self) -> None:
+        """Wait for the end and refuse a run that went wrong."""
+        name = self.contender.name
+        try:
+            code = self.process.wait(self.load.duration_s + 60)
+        except subprocess.TimeoutExpired:
+            raise NotMeasured(f"{name} did not end") from None
+        if code:
+            raise NotMeasured(f"{name} ended with exit code {code}: {last_words(self.said())}")
+        if complaint := self.contender.complaint(self.said(), self.folder):
+            raise NotMeasured(f"{name}: {complaint}")
+        drawn = self.screen.drawn_bytes if self.screen else 0
+        if self.contender is WITH_VIEW and drawn < DRAWN_BYTES_MIN:
+            raise NotMeasured(f"the view drew only {drawn} bytes")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.screen:
+            self.screen.close()
+        self.output.close()
+
+
+@contextlib.contextmanager
+def running(contender: Contender, load: Load, target: Target) -> Iterator[Run]:
+    """The tool under way with all its users connected."""
+    with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
+        idle = target.connections()
+        most = 0
+        run = Run(contender, load, target.url, Path(folder))
+
+        def connected() -> bool:
+            nonlocal most
+            if run.process.poll() is not None:
+                run.finish()
+                raise NotMeasured(f"{contender.name} connected {most} of {load.vus} users")
+            most = max(most, target.connections() - idle)
+            return most >= load.vus
+
+        try:
+            wait_for(connected, f"the connection of {load.vus} users by {contender.name}", 60)
+            yield run
+        finally:
+            run.close()
+
+
+def measured_rate(contender: Contender, load: Load, target: Target) -> float:
+    with running(contender, load, target) as run:
+        time.sleep(SETTLE_S)
+        reached = rate(target, load.window_s)
+        if rate(target, 0.2) < reached / 10:
+            raise NotMeasured(f"the load of {contender.name} ended inside the window")
+        run.finish()
+        return reached

@@ -1,0 +1,208 @@
+"""The servers that are put under load, with their own count of what reached them.
+
+nginx when it is installed, because its own cost is known and small; else the target that comes
+with Hyperscale. Accuracy always uses the latter, which can wait, freeze and measure itself.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness import TARGET_CORE, NotMeasured, note, on_core, wait_for
+
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl"
+LOGIN = json.dumps(
+    {
+        "token": TOKEN,
+        "expires_in": 3600,
+        "user": {"id": 7, "name": "ada", "roles": ["admin", "dev"]},
+    }
+)
+PROFILE = json.dumps({"id": 7, "name": "ada", "email": "ada@example.org", "visits": 1024})
+
+NGINX_CONF = """
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+worker_rlimit_nofile 20000;
+events {{ worker_connections 16000; multi_accept on; }}
+http {{
+  access_log off;
+  keepalive_requests 1000000000;
+  keepalive_timeout 3600s;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  server {{
+    listen 127.0.0.1:{port} backlog=16384;
+    location = / {{ default_type text/plain; return 200 "Hello, World!"; }}
+    location = /login {{ default_type application/json; return 200 '{login}'; }}
+    location = /me {{
+      if ($http_authorization != "Bearer {token}") {{ return 401; }}
+      default_type application/json;
+      return 200 '{profile}';
+    }}
+    location = /status {{ stub_status; }}
+  }}
+}}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def fetch(port: int, path: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise NotMeasured(f"the target answered {answer.status} to {path}")
+    return body
+
+
+class Target:
+    """A server on core 1, alive inside a `with` block."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.folder = tempfile.TemporaryDirectory(prefix="bench-target-")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def command(self, folder: Path) -> list[str]:
+        raise NotImplementedError
+
+    def requests(self) -> int:
+        """Requests the target has received; ours for this count may be among them."""
+        raise NotImplementedError
+
+    def connections(self) -> int:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        folder = Path(self.folder.name)
+        log = (folder / "log").open("wb")
+        with on_core(TARGET_CORE), log:
+            self.process = subprocess.Popen(
+                self.command(folder), stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
+        try:
+            wait_for(self._answers, f"the first answer of {self.name}")
+        except NotMeasured:
+            note((folder / "log").read_text(errors="replace")[-2000:])
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            if self.process.stdin:  # open until now: the embedded target ends when it closes
+                self.process.stdin.close()
+        self.folder.cleanup()
+
+    def _answers(self) -> bool:
+        if self.process is None or self.process.poll() is not None:
+            raise NotMeasured(f"{self.name} did not start")
+        try:
+            fetch(self.port, "/")
+        except OSError:
+            return False
+        return True
+
+
+class Nginx(Target):
+    name = "nginx"
+
+    def __init__(self, program: str) -> None:
+        super().__init__()
+        self.program = program
+
+    def command(self, folder: Path) -> list[str]:
+        conf = folder / "nginx.conf"
+        conf.write_text(
+            NGINX_CONF.format(
+                folder=folder, port=self.port, token=TOKEN, login=LOGIN, profile=PROFILE
+            )
+        )
+        return [self.program, "-p", str(folder), "-c", str(conf), "-e", str(folder / "error.log")]
+
+    def _status(self) -> list[str]:
+        return fetch(self.port, "/status").decode().split()
+
+    def requests(self) -> int:
+        # "Active connections: 1 server accepts handled requests 10 10 27 Reading: ..."
+        return int(self._status()[9])
+
+    def connections(self) -> int:
+        return int(self._status()[2])
+
+
+class Embedded(Target):
+    name = "the embedded target"
+
+    def command(self, folder: Path) -> list[str]:
+        options = json.dumps({"port": self.port})
+        return [sys.executable, "-P", "-m", "hyperscale.target", options]
+
+    def stats(self) -> Any:
+        return json.loads(fetch(self.port, "/stats"))
+
+    def requests(self) -> int:
+        return int(self.stats()["requests"])
+
+    def connections(self) -> int:
+        return int(self.stats()["connections_open"])
+
+
+def find_target() -> Target:
+    program = shutil.which("nginx", path="/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin")
+    program = program or shutil.which("nginx")
+    if program:
+        return Nginx(program)
+    note("nginx is not installed: the embedded target stands in, and limits every contender sooner")
+    return Embedded()
+
+
+def rate(target: Target, seconds: float) -> float:
+    """Requests per second that reached the target between now and `seconds` later."""
+    first, began = target.requests(), time.perf_counter()
+    time.sleep(seconds)
+    last, ended = target.requests(), time.perf_counter()
+    return (last - first) / (ended - began)

@@ -1,0 +1,63 @@
+"""What Hyperscale runs in the benchmarks. The target's address comes from the environment."""
+
+from __future__ import annotations
+
+import os
+
+from hyperscale.testing import URL, Data, HTTPResponse
+
+from hyperscale import Workflow, step
+
+TARGET = os.environ["BENCH_TARGET"]
+
+
+class Get(Workflow):
+    vus = 64
+    duration = "10s"
+
+    @step()
+    async def home(self, url: URL = URL(f"{TARGET}/")) -> HTTPResponse:
+        return await self.client.http.get(url)
+
+
+class Flow(Workflow):
+    vus = 64
+    duration = "10s"
+
+    @step()
+    async def login(
+        self,
+        url: URL = URL(f"{TARGET}/login"),
+        credentials: Data = Data({"user": "ada", "password": "lovelace"}),
+    ) -> HTTPResponse:
+        return await self.client.http.post(url, data=credentials)
+
+    @step("login")
+    async def profile(
+        self, url: URL = URL(f"{TARGET}/me"), login: HTTPResponse | None = None
+    ) -> HTTPResponse:
+        token = login.json()["token"]
+        return await self.client.http.get(url, headers={"Authorization": f"Bearer {token}"})
+
+
+class Closed(Workflow):
+    """Ten users, each waiting for a slow answer before asking again."""
+
+    vus = 10
+    duration = "5s"
+
+    @step()
+    async def slow(self, url: URL = URL(f"{TARGET}/delay/20")) -> HTTPResponse:
+        return await self.client.http.get(url)
+
+
+class Open(Workflow):
+    """Arrivals on schedule; the cap has room for all who arrive while the target is frozen."""
+
+    rate = "1000/s"
+    max_vus = 2000
+    duration = "6s"
+
+    @step()
+    async def brief(self, url: URL = URL(f"{TARGET}/delay/5")) -> HTTPResponse:
+        return await self.client.http.get(url)

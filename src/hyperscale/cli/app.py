@@ -1,0 +1,161 @@
+"""The program: its commands, and the one place where errors become a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hyperscale import __version__
+from hyperscale.cli import streams
+from hyperscale.cli.compare import compare
+from hyperscale.cli.demo import demo
+from hyperscale.cli.help import CompactCommand, CompactGroup
+from hyperscale.cli.new import new
+from hyperscale.cli.ping import ping
+from hyperscale.cli.report import report
+from hyperscale.cli.run import run
+from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
+from hyperscale.ui.errors import print_error
+
+PROGRAM = "hyperscale"
+
+# typer brings its own copy of click from 0.20 on; its base error is found by inheritance.
+_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name=PROGRAM,
+    cls=CompactGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        streams.say(f"hyperscale {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    invoke_without_command=True,
+    help="Load tests as Python classes.",
+    epilog="""
+First steps:
+  hyperscale demo                       see one run, nothing else needed
+  hyperscale new test.py                write a test to start from
+  hyperscale run test.py -u 50 -d 30s   run it with 50 virtual users for 30 s
+
+hyperscale COMMAND --help explains a command.
+""",
+)
+def _program(
+    ctx: typer.Context,
+    _show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    if ctx.invoked_subcommand is None:
+        streams.say(ctx.get_help())
+
+
+_EXAMPLES = {
+    "run": """
+Examples:
+  hyperscale run test.py
+  hyperscale run test.py Shop -u 100 -d 1m --threshold "p(95)<300" --html r.html
+Each option is also read from HYPERSCALE_<OPTION>, e.g. HYPERSCALE_VUS=50.
+""",
+    "new": """
+Example:
+  hyperscale new test.py --url https://staging.example.com/
+""",
+    "ping": """
+Example:
+  hyperscale ping https://example.com/api -H "Accept: application/json"
+""",
+    "demo": """
+Examples:
+  hyperscale demo --html report.html
+  hyperscale demo --serve --port 8080   (try: hyperscale ping :8080/json)
+""",
+    "report": """
+Example:
+  hyperscale report results.json -o report.html
+""",
+    "compare": """
+Example:
+  hyperscale compare before.json after.json --tolerance 5%
+Exits with 0 when nothing got worse, with 99 when something did.
+""",
+}
+
+for _command in (run, new, ping, demo, report, compare):
+    app.command(
+        cls=CompactCommand,
+        epilog=_EXAMPLES[_command.__name__],
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )(_command)
+
+
+def execute(argv: Sequence[str]) -> int:
+    """Carry out one command line; whatever happens ends in an exit code."""
+    streams.secure()
+    debug = "--debug" in argv or bool(os.environ.get("HYPERSCALE_DEBUG"))
+    try:
+        return int(app(args=_expand(argv), prog_name=PROGRAM, standalone_mode=False) or 0)
+    except HyperscaleError as error:
+        return _fail(error, debug)
+    except _ClickError as error:
+        return _fail(_usage(error), debug)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(RunFailed("stopped before the run began"), debug, ExitCode.STOPPED)
+    except Exception as error:  # noqa: BLE001 - the last line: a person never sees a bare traceback
+        return _fail(
+            RunFailed(
+                f"hyperscale itself failed with {type(error).__name__}: {error}",
+                "run it again with --debug to see where, and please report it",
+            ),
+            debug,
+            cause=error,
+        )
+    finally:
+        streams.close()
+
+
+def _expand(argv: Sequence[str]) -> list[str]:
+    """`--http-debug` alone means headers; typer has no options with an optional value."""
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    return [
+        f"{word}=headers" if word == "--http-debug" and index < end else word
+        for index, word in enumerate(argv)
+    ]
+
+
+def _usage(error: BaseException) -> BadInput:
+    """A typing mistake in typer's words, as one sentence of ours."""
+    sentence = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else PROGRAM
+    usage = BadInput(
+        sentence[:1].lower() + sentence[1:].rstrip("."), f"see {command} --help for what it takes"
+    )
+    usage.__cause__ = error
+    return usage
+
+
+def _fail(
+    error: HyperscaleError,
+    debug: bool,
+    code: ExitCode | None = None,
+    cause: BaseException | None = None,
+) -> int:
+    if debug:
+        streams.note("".join(traceback.format_exception(cause or error)).rstrip())
+    print_error(error)
+    return int(error.exit_code if code is None else code)

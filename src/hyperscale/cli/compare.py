@@ -1,0 +1,68 @@
+"""`hyperscale compare`: what got better or worse between two runs, beyond noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hyperscale.errors import BadInput
+
+
+def compare(
+    before: Annotated[
+        str, typer.Argument(metavar="BEFORE", help="results of the first run: .json or .html")
+    ],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="results of the second run")],
+    tolerance: Annotated[
+        str,
+        typer.Option(
+            "--tolerance", metavar="SHARE", help="smaller changes do not count (default: 5%)"
+        ),
+    ] = "5%",
+    all_rows: Annotated[
+        bool, typer.Option("-a", "--all", help="also show the steps that did not change")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print the comparison as JSON, for tools")
+    ] = False,
+) -> int:
+    """Say what got better or worse between two runs."""
+    share = _share(tolerance)
+    from hyperscale.cli import outputs, streams
+    from hyperscale.metrics.compare import compare as compared
+
+    comparison = compared(outputs.read(Path(before)), outputs.read(Path(after)), tolerance=share)
+    if json:
+        import msgspec
+
+        streams.say(msgspec.json.format(msgspec.json.encode(comparison)).decode())
+    else:
+        import sys
+
+        from hyperscale.ui.compare import render_comparison
+        from hyperscale.ui.output import Output
+
+        streams.say(
+            render_comparison(
+                comparison,
+                before=before,
+                after=after,
+                paint=Output(sys.stdout).paint(),
+                all_rows=all_rows,
+            )
+        )
+    return int(comparison.exit_code)
+
+
+def _share(text: str) -> float:
+    """`5%` or `0.05`."""
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise BadInput(f"--tolerance takes a share such as 5% or 0.05, not {text!r}")
+    return share

@@ -1,0 +1,56 @@
+"""Carrying out a run in front of a person: the view beside it, signals, the end.
+
+The first SIGINT or SIGTERM stops gracefully, the second at once. The view is a guest: if it
+fails, the load goes on and the results are complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from hyperscale.cli import streams
+
+if TYPE_CHECKING:
+    from hyperscale.engine import LocalRun
+    from hyperscale.metrics.results import Results
+    from hyperscale.ui.live import View
+
+STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
+# After the run's end the view gets this long to show it and to give the terminal back.
+VIEW_CLOSES_S = 2.0
+
+
+def carry_out(run: LocalRun, view: View) -> Results:
+    return asyncio.run(_carry_out(run, view))
+
+
+async def _carry_out(run: LocalRun, view: View) -> Results:
+    loop = asyncio.get_running_loop()
+    stops = _Stops(run)
+    for number in STOPPED_BY:
+        loop.add_signal_handler(number, stops.receive)
+    watching = loop.create_task(view.run(run))
+    try:
+        return await run.execute()
+    finally:
+        await asyncio.wait({watching}, timeout=VIEW_CLOSES_S)
+        watching.cancel()
+        failure = (await asyncio.gather(watching, return_exceptions=True))[0]
+        if isinstance(failure, Exception):
+            streams.note(f"the view failed ({type(failure).__name__}: {failure}), the run did not")
+
+
+class _Stops:
+    def __init__(self, run: LocalRun) -> None:
+        self._run = run
+        self._received = 0
+
+    def receive(self) -> None:
+        self._received += 1
+        if self._received == 1:
+            streams.note("stopping: iterations under way may finish; once more stops at once")
+            self._run.stop()
+        else:
+            self._run.kill()

@@ -1,0 +1,112 @@
+"""The flags of `run`, one type each, so that the command itself reads as a list.
+
+Values arrive as text and are read by `hyperscale.config`, which gives flags, environment and
+config file the same meaning and the same errors. Further names are those people bring from k6
+and Locust.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+LOAD = "Load, over what the test file says"
+JUDGE = "Judge"
+SHOW = "Show"
+WRITE = "Write"
+HOW = "How"
+
+
+def _option(panel: str, *names: str, metavar: str | None = None, help: str = "") -> Any:
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=help,
+        rich_help_panel=panel,
+        hidden=not help,
+        show_default=False,
+    )
+
+
+Text = str | None
+Texts = list[str] | None
+
+Vus = Annotated[Text, _option(LOAD, "-u", "--vus", "--users", metavar="N", help="virtual users")]
+Duration = Annotated[
+    Text,
+    _option(LOAD, "-d", "--duration", "--run-time", metavar="TIME", help="30s, 1m30s, 500ms, 90"),
+]
+Iterations = Annotated[
+    Text, _option(LOAD, "-i", "--iterations", metavar="N", help="end after N iterations in all")
+]
+Stage = Annotated[
+    Texts,
+    _option(LOAD, "-s", "--stage", metavar="TIME:N", help="ramp to N within TIME; repeatable"),
+]
+Rate = Annotated[
+    Text, _option(LOAD, "--rate", metavar="N/s", help="start N iterations a second, come what may")
+]
+MaxVus = Annotated[
+    Text, _option(LOAD, "--max-vus", metavar="N", help="most virtual users --rate may use")
+]
+Host = Annotated[
+    Text, _option(LOAD, "--host", metavar="URL", help="base of the test file's relative URLs")
+]
+Insecure = Annotated[
+    bool, _option(LOAD, "--insecure-skip-tls-verify", help="accept any certificate")
+]
+
+Threshold = Annotated[
+    Texts,
+    _option(JUDGE, "--threshold", metavar="EXPR", help='"p(95)<500"; repeatable; crossed: exit 99'),
+]
+NoThresholds = Annotated[bool, _option(JUDGE, "--no-thresholds", help="judge none")]
+ExitCodeOnError = Annotated[
+    Text, _option(JUDGE, "--exit-code-on-error", metavar="N", help="exit N if a request failed")
+]
+Tag = Annotated[Texts, _option(WRITE, "--tag", metavar="K=V", help="label the results; repeatable")]
+
+Ui = Annotated[
+    Text, _option(SHOW, "--ui", metavar="MODE", help="full (on a terminal), ci (else) or none")
+]
+Headless = Annotated[bool, _option(SHOW, "--headless")]
+Quiet = Annotated[bool, _option(SHOW, "-q", "--quiet", help="no progress, one line of summary")]
+Verbose = Annotated[bool, _option(SHOW, "-v", "--verbose", help="explain what is being done")]
+NoColor = Annotated[bool, _option(SHOW, "--no-color", help="plain text (so does NO_COLOR=1)")]
+Once = Annotated[
+    bool, _option(SHOW, "--once", help="one iteration of one user, every exchange shown")
+]
+HttpDebug = Annotated[
+    Text, _option(SHOW, "--http-debug", metavar="[=full]", help="print exchanges (with bodies)")
+]
+TrendStats = Annotated[
+    Text,
+    _option(SHOW, "--summary-trend-stats", metavar="LIST", help='such as "avg,p(95),p(99)"'),
+]
+Debug = Annotated[bool, _option(SHOW, "--debug", help="show the traceback of an error")]
+
+Out = Annotated[
+    Texts,
+    _option(WRITE, "-o", "--out", metavar="FILE", help=".json .csv .xml .html; repeatable"),
+]
+Html = Annotated[
+    Text,
+    _option(WRITE, "--html", metavar="FILE", help="a report; likewise --json, --csv, --junit FILE"),
+]
+Json = Annotated[Text, _option(WRITE, "--json", "--summary-export", metavar="FILE")]
+Csv = Annotated[Text, _option(WRITE, "--csv", metavar="FILE")]
+Junit = Annotated[Text, _option(WRITE, "--junit", metavar="FILE")]
+
+Workers = Annotated[
+    Text,
+    _option(HOW, "-w", "--workers", "--processes", metavar="N", help="generator processes (cores)"),
+]
+Env = Annotated[
+    Texts, _option(HOW, "-e", "--env", metavar="K=V", help="environment of the test; repeatable")
+]
+Config = Annotated[
+    Text, _option(HOW, "-c", "--config", metavar="FILE", help="TOML (./hyperscale.toml)")
+]
+Timeout = Annotated[Text, _option(HOW, "--timeout", metavar="TIME", help="give up the whole run")]
+Seed = Annotated[Text, _option(HOW, "--seed", metavar="N", help="repeat the random choices")]

@@ -1,0 +1,102 @@
+"""`--help` that fits a screen: options in groups, one line each, examples as they are typed.
+
+An option shows its short and its first long name; further names are aliases for people who come
+from other tools and stay out of the way. The group is the option's `rich_help_panel`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+NAME_COLUMN = 26
+
+
+def _names(param: Any) -> str:
+    short = next((opt for opt in param.opts if not opt.startswith("--")), None)
+    long = next((opt for opt in param.opts if opt.startswith("--")), None)
+    names = f"{short}, {long}" if short and long else f"    {long}" if long else str(short)
+    return f"{names} {param.metavar}" if param.metavar else names
+
+
+def _write_rows(
+    title: str, rows: list[tuple[str, str]], formatter: Any, column: int = NAME_COLUMN
+) -> None:
+    formatter.write(f"{title}:\n")
+    for name, text in rows:
+        gap = " " * max(2, column - len(name))
+        formatter.write(f"  {name}{gap}{text}\n")
+
+
+class _AsTyped:
+    """Reads nothing into a value: every option here takes text and is read by our own code.
+
+    typer reads through pydantic since 0.29, whose import costs 0.1 s between enter and the first
+    request. Other versions do not look at it.
+    """
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        return value
+
+
+def _take_as_typed(params: list[Any]) -> None:
+    for param in params:
+        param._runtime_param = _AsTyped()
+
+
+class CompactCommand(TyperCommand):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _take_as_typed(self.params)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        words = [
+            str(param.metavar) if param.required else f"[{param.metavar}]"
+            for param in self.get_params(ctx)
+            if param.param_type_name == "argument"
+        ]
+        return [*words, "[OPTIONS]"]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        params: list[Any] = self.get_params(ctx)
+        for param in params:
+            if param.hidden or "--help" in param.opts:
+                continue
+            if param.param_type_name == "argument":
+                groups.setdefault("Arguments", []).append((str(param.metavar), param.help or ""))
+            else:
+                title = param.rich_help_panel or "Options"
+                groups.setdefault(title, []).append((_names(param), param.help or ""))
+        formatter.write("\n")
+        for title, rows in groups.items():
+            _write_rows(title, rows, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(f"\n{(self.epilog or '').strip()}\n")
+
+
+class CompactGroup(TyperGroup):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _take_as_typed(self.params)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["COMMAND", "..."]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        formatter.write("\n")
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, str(command.help)) for name, command in commands if command is not None]
+        _write_rows("Commands", rows, formatter, column=10)
+        formatter.write("\n")
+        params: list[Any] = self.get_params(ctx)
+        options = [
+            (_names(param), re.split("[,.]", param.help or "")[0].lower()) for param in params
+        ]
+        _write_rows("Options", options, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(f"\n{(self.epilog or '').strip()}\n")

@@ -1,0 +1,117 @@
+"""From settings to a finished run: what `run` and `demo` have in common.
+
+In this order: everything that can be wrong is found out, the load runs in front of a view, files
+are written, the summary is printed, and the exit code is decided. What goes wrong after the load
+never costs the summary.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from hyperscale.cli import outputs, streams
+from hyperscale.cli.execution import carry_out
+from hyperscale.cli.overrides import overrides_of
+from hyperscale.config import Settings
+from hyperscale.engine import FileSource, LocalRun, RunOptions
+from hyperscale.errors import ExitCode
+from hyperscale.ui.errors import print_error
+from hyperscale.ui.mode import choose_mode, open_view
+from hyperscale.ui.summary import print_summary
+from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
+from hyperscale.workload.durations import parse_duration
+
+if TYPE_CHECKING:
+    from hyperscale.metrics.results import Results
+
+
+def perform(path: str, names: list[str], said: Settings, filled: Settings, command: str) -> int:
+    """Run a test file; `said` is stronger than what it says itself, `filled` weaker."""
+    settings = said.over(filled)
+    if settings.no_color:
+        os.environ["NO_COLOR"] = "1"
+    trend_stats = parse_trend_stats(settings.summary_trend_stats or DEFAULT_STATS)
+    mode = _mode(settings)
+    files = outputs.requested(settings)
+    outputs.check(files)
+    os.environ.update(settings.env or {})
+    _interrupt_on_sigterm()
+    source = FileSource(path, names)
+    run = LocalRun(source, overrides_of(said, filled, source), _options(settings, command))
+    run.on_trace = _tracer(settings)
+    if settings.verbose:
+        _explain(run, files)
+    results = carry_out(run, open_view(mode))
+
+    unwritten = outputs.write(files, results)
+    print_summary(results, trend_stats=trend_stats, quiet=bool(settings.quiet))
+    if run.failure is not None:
+        print_error(run.failure)
+    for error in unwritten:
+        print_error(error)
+    return _exit_code(results, settings, bool(unwritten))
+
+
+def _options(settings: Settings, command: str) -> RunOptions:
+    return RunOptions(
+        workers=None if settings.workers == -1 else settings.workers,
+        timeout_s=parse_duration(settings.timeout, "--timeout") if settings.timeout else None,
+        seed=settings.seed,
+        env=settings.env or {},
+        http_debug=settings.http_debug or "",
+        once=bool(settings.once),
+        command=command,
+    )
+
+
+def _mode(settings: Settings) -> str:
+    """Exchanges are printed where a drawn view would be, so they take its place."""
+    if settings.quiet or settings.once:
+        return "none"
+    if settings.http_debug or settings.headless:
+        return choose_mode(settings.ui if settings.ui == "none" else "ci", sys.stderr)
+    return choose_mode(settings.ui, sys.stderr)
+
+
+def _tracer(settings: Settings) -> Callable[[str], None] | None:
+    """Exchanges are what `--once` is asked for, so they go to stdout; otherwise they are a log."""
+    if settings.once:
+        return streams.say
+    return streams.note if settings.http_debug else None
+
+
+def _explain(run: LocalRun, files: list[outputs.File]) -> None:
+    for plan in run.plan.workflows:
+        after = f", after {', '.join(plan.depends)}" if plan.depends else ""
+        streams.note(f"{plan.name}: {plan.load.describe() if plan.is_test else 'once'}{after}")
+        for step in plan.steps:
+            what = " ".join(word for word in (step.hook_type, step.method, step.target) if word)
+            streams.note(f"  {step.name}: {what}")
+        for threshold in plan.thresholds:
+            streams.note(f"  threshold {threshold.scope}: {threshold.expression}")
+    for file in files:
+        streams.note(f"will write {file.path} ({file.format})")
+
+
+def _exit_code(results: Results, settings: Settings, unwritten: bool) -> int:
+    if results.exit_code != ExitCode.PASSED:
+        return results.exit_code
+    if unwritten:
+        return int(ExitCode.FAILED)
+    if results.failed and settings.exit_code_on_error is not None:
+        return settings.exit_code_on_error
+    return int(ExitCode.PASSED)
+
+
+def _interrupt_on_sigterm() -> None:
+    """Until the load runs, SIGTERM ends the program as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

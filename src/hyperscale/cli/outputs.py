@@ -1,0 +1,73 @@
+"""The files a run leaves behind, and result files read back.
+
+Nobody should wait ten minutes to learn that a directory does not exist, so every file is checked
+before the run. A disk that fills up meanwhile costs that file only, never the summary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperscale.config import Settings
+from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.metrics.results import Results
+from hyperscale.reporting import FORMATS, Format, check_writable, choose, export, load
+
+
+def _html(results: Results) -> bytes:
+    from hyperscale.ui.html import render
+
+    return render(results).encode()
+
+
+FORMATS["html"] = Format("html", (".html", ".htm"), {"": _html})
+
+
+@dataclass(frozen=True)
+class File:
+    path: Path
+    format: str
+
+
+def requested(settings: Settings) -> list[File]:
+    files = [_parse_out(value) for value in settings.out or []]
+    files += [File(Path(path), format) for format in FORMATS if (path := getattr(settings, format))]
+    return list(dict.fromkeys(files))
+
+
+def _parse_out(value: str) -> File:
+    """`results.json` by its suffix, or `json=results` by name, as k6 writes it."""
+    name, equals, path = value.partition("=")
+    if equals and path and name in FORMATS:
+        return File(Path(path), name)
+    return File(Path(value), choose(Path(value)).name)
+
+
+def check(files: list[File]) -> None:
+    """Raise BadInput for the first file that could not be written."""
+    for file in files:
+        check_writable(file.path, file.format)
+
+
+def write(files: list[File], results: Results) -> list[HyperscaleError]:
+    """Write every file that can be written; the errors of the others."""
+    errors: list[HyperscaleError] = []
+    for file in files:
+        try:
+            export(results, file.path, file.format)
+        except HyperscaleError as error:
+            errors.append(error)
+    return errors
+
+
+def read(path: Path) -> Results:
+    """Results from a JSON file or from an HTML report, which carries them inside."""
+    if path.suffix.lower() not in FORMATS["html"].suffixes:
+        return load(path)
+    from hyperscale.ui.html import extract
+
+    try:
+        return extract(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,68 @@
+"""What flags and config file change in the test file, in the words of the plan.
+
+Flags and environment are stronger than the test file. The config file is weaker: it fills in what
+no workflow of the run says. A workflow that chooses its own load model (`rate`, `stages`,
+`iterations`) has said everything about its load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hyperscale.config import Settings
+from hyperscale.engine import FileSource
+from hyperscale.errors import BadInput
+from hyperscale.workload.plan import Overrides
+from hyperscale.workload.workflow import Workflow, http_of, load_settings_of
+
+_LOAD = ("vus", "duration", "iterations", "stage", "rate", "max_vus")
+_MODELS = {"rate", "stages", "iterations", "iterations_per_vu"}
+_ASKED_OF_THE_TEST_FILE = (*_LOAD, "host", "insecure_skip_tls_verify", "threshold")
+
+
+def overrides_of(said: Settings, filled: Settings, source: FileSource) -> Overrides:
+    if any(getattr(filled, name) is not None for name in _ASKED_OF_THE_TEST_FILE):
+        filled = _left_open(filled, said, source.load())
+    settings = said.over(filled)
+    return Overrides(
+        vus=settings.vus,
+        duration=settings.duration,
+        iterations=settings.iterations,
+        stages=[_stage(text) for text in settings.stage] if settings.stage else None,
+        rate=settings.rate,
+        max_vus=settings.max_vus,
+        thresholds=settings.threshold or [],
+        no_thresholds=bool(settings.no_thresholds),
+        tags=settings.tag or {},
+        insecure=bool(settings.insecure_skip_tls_verify),
+        base_url=settings.host,
+    )
+
+
+def _left_open(filled: Settings, said: Settings, workflows: Iterable[type[Workflow]]) -> Settings:
+    """The settings of the config file that neither a stronger place nor a workflow decides."""
+    taken: set[str] = set()
+    if any(getattr(said, name) is not None for name in ("iterations", "stage", "rate")):
+        taken.update(_LOAD)
+    for workflow in workflows:
+        set_here = set(load_settings_of(workflow))
+        taken |= set(_LOAD) if set_here & _MODELS else set_here
+        if http_of(workflow).base_url:
+            taken.add("host")
+        if not http_of(workflow).verify:
+            taken.add("insecure_skip_tls_verify")
+        if workflow.thresholds:
+            taken.add("threshold")
+    return replace(filled, **{name: None for name in taken if name in _ASKED_OF_THE_TEST_FILE})
+
+
+def _stage(text: str) -> tuple[str, str]:
+    """`30s:100`: within 30 seconds, to 100."""
+    duration, colon, target = text.partition(":")
+    if not (duration and colon and target):
+        raise BadInput(
+            f"--stage takes TIME:N, not {text!r}",
+            "-s 30s:100 -s 1m:100 -s 10s:0 ramps up to 100, holds, and ramps down",
+        )
+    return duration, target

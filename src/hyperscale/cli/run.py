@@ -1,0 +1,82 @@
+"""`hyperscale run`: its flags, and how they join environment and config file into settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hyperscale.cli import flags
+from hyperscale.config import Settings, find_file, from_environment, from_file, from_flags
+from hyperscale.errors import BadInput
+
+
+def run(
+    ctx: typer.Context,
+    test: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE [NAME...]", help="the test file; names pick workflows in it"),
+    ] = None,
+    vus: flags.Vus = None,
+    duration: flags.Duration = None,
+    iterations: flags.Iterations = None,
+    stage: flags.Stage = None,
+    rate: flags.Rate = None,
+    max_vus: flags.MaxVus = None,
+    host: flags.Host = None,
+    insecure_skip_tls_verify: flags.Insecure = False,
+    threshold: flags.Threshold = None,
+    no_thresholds: flags.NoThresholds = False,
+    exit_code_on_error: flags.ExitCodeOnError = None,
+    ui: flags.Ui = None,
+    headless: flags.Headless = False,
+    quiet: flags.Quiet = False,
+    verbose: flags.Verbose = False,
+    no_color: flags.NoColor = False,
+    once: flags.Once = False,
+    http_debug: flags.HttpDebug = None,
+    summary_trend_stats: flags.TrendStats = None,
+    debug: flags.Debug = False,
+    out: flags.Out = None,
+    html: flags.Html = None,
+    json: flags.Json = None,
+    csv: flags.Csv = None,
+    junit: flags.Junit = None,
+    tag: flags.Tag = None,
+    workers: flags.Workers = None,
+    env: flags.Env = None,
+    config: flags.Config = None,
+    timeout: flags.Timeout = None,
+    seed: flags.Seed = None,
+) -> int:
+    """Run the workflows of a test file and judge the results."""
+    said = from_flags(ctx.params).over(from_environment(os.environ))
+    config_file = find_file(config or os.environ.get("HYPERSCALE_CONFIG"))
+    filled = from_file(config_file) if config_file else Settings()
+    path, names = _test(test or [], said.over(filled), config_file)
+
+    from hyperscale.cli.local import perform
+
+    return perform(path, names, said, filled, command=shlex.join(["hyperscale", *sys.argv[1:]]))
+
+
+def _test(words: list[str], settings: Settings, config_file: Path | None) -> tuple[str, list[str]]:
+    """The test file and the workflows wanted; the config file may name the file once for all."""
+    if words and (_looks_like_a_file(words[0]) or settings.file is None):
+        return words[0], words[1:]
+    if settings.file is None:
+        raise BadInput(
+            "no test file is named",
+            "hyperscale run FILE, or write file = FILE in the [run] table of hyperscale.toml; "
+            "hyperscale new test.py makes one to start from",
+        )
+    beside = config_file.parent if config_file else Path()
+    return str(beside / settings.file), words
+
+
+def _looks_like_a_file(word: str) -> bool:
+    return word.endswith(".py") or os.sep in word or Path(word).is_file()

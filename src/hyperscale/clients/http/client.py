@@ -1,0 +1,201 @@
+"""The HTTP client of one virtual user: `self.client.http` in a workflow.
+
+Calls never raise for what the network or the server does: the response says how it went. What the
+author got wrong (a bad URL, a header with a line break) raises BadInput.
+
+`_send` is the measured path of nearly every request of a run. A call that finds its encoded
+request and a connection at rest goes out at once; `_call` does everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from time import perf_counter
+from typing import Any
+
+from hyperscale.clients.http.connection import Connection
+from hyperscale.clients.http.cookies import CookieJar
+from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.http.pool import HTTPPool
+from hyperscale.clients.http.redirects import next_call
+from hyperscale.clients.http.request import Call, Request
+from hyperscale.clients.http.verbs import Expect, Verbs
+from hyperscale.errors import BadInput
+from hyperscale.workload.arguments import URL
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import Outcome
+
+
+class HTTPClient(Verbs):
+    __slots__ = ("_idle", "_jar", "_pool")
+
+    def __init__(self, pool: HTTPPool) -> None:
+        self._pool = pool
+        self._idle = pool.resting_place()
+        self._jar: CookieJar | None = None
+
+    @property
+    def cookies(self) -> CookieJar:
+        """This virtual user's cookies; made when first needed, most users never do."""
+        if self._jar is None:
+            self._jar = CookieJar()
+        return self._jar
+
+    async def _send(
+        self,
+        method: str,
+        url: str | URL,
+        params: Any,
+        headers: Any,
+        cookies: Any,
+        auth: Any,
+        json: Any,
+        data: Any,
+        form: Any,
+        files: Any,
+        timeout: float | None,
+        redirects: int | None,
+        expect: Expect | None,
+    ) -> HTTPResponse:
+        pool = self._pool
+        try:
+            request = pool.builder.kept[
+                method, url, params, headers, cookies, auth, json, data, form, files
+            ]
+        except (KeyError, TypeError):  # not built yet, or of dicts, which have no identity to trust
+            request = pool.builder.build(
+                Call(method, url, params, headers, cookies, auth, json, data, form, files)
+            )
+        idle = self._idle
+        if timeout is None and self._jar is None and idle and idle[-1].route is request.route:
+            connection = idle.pop()
+            try:
+                response = await connection.send(request, pool.timeout)
+            except BaseException:
+                connection.abort()
+                raise
+            if connection.alive:
+                idle.append(connection)
+                if pool.queue:
+                    pool.queue.serve(idle)
+            head = response.head
+            if head is not None and head.plain and expect is None and pool.trace is None:
+                return response
+            deadline = response.started + pool.timeout
+            if _is_stale(response):
+                response = await self._exchange(request, deadline, new=True)
+        else:
+            allowed = pool.timeout if timeout is None else timeout
+            pool.allow(allowed)
+            deadline = perf_counter() + allowed
+            response = await self._exchange(request, deadline)
+        limit = pool.options.redirects if redirects is None else redirects
+        return await self._settle(request, response, deadline, limit, expect)
+
+    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
+        """One request and its response; a kept connection found closed is replaced once."""
+        if self._jar:
+            target = request.target
+            request = request.with_cookies(
+                self._jar.matching(target.host, target.path, target.scheme == "https")
+            )
+        began = perf_counter()
+        try:
+            connection = await self._pool.acquire(self._idle, request.route, deadline, new)
+        except Failure as failure:
+            return HTTPResponse.failed(
+                request, failure.outcome, failure.error, began, perf_counter()
+            )
+        connect, connection.connect = connection.connect, None
+        response = await self._on(connection, request, deadline)
+        if connect is None and _is_stale(response):
+            return await self._exchange(request, deadline, new=True)
+        response.connect = connect
+        return response
+
+    async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
+        try:
+            response = await connection.send(request, max(deadline - perf_counter(), 0.0))
+        except BaseException:
+            connection.abort()
+            raise
+        self._pool.release(connection)
+        return response
+
+    async def _settle(
+        self,
+        request: Request,
+        response: HTTPResponse,
+        deadline: float,
+        redirects: int,
+        expect: Expect | None,
+    ) -> HTTPResponse:
+        """After the first answer: cookies, redirects, the author's expectation, the trace."""
+        first = response
+        while True:
+            head = response.head
+            if head is None:
+                break
+            for line in head.set_cookies:
+                self.cookies.store(line, request.target.host, request.target.path)
+            if not head.is_redirect or not redirects:
+                break
+            following = self._follow(request, response, head.location or "", redirects)
+            if following is None:
+                break
+            self._trace(response)
+            request = following
+            latest = await self._exchange(request, deadline)
+            latest.bytes_in += response.bytes_in
+            latest.bytes_out += response.bytes_out
+            latest.connect = latest.connect or response.connect
+            response = latest
+        response.started = first.started
+        if expect is not None and response.head is not None:
+            _judge(response, expect)
+        self._trace(response)
+        return response
+
+    def _follow(
+        self, request: Request, response: HTTPResponse, location: str, redirects: int
+    ) -> Request | None:
+        """The request a redirect leads to, or None with the reason in the response."""
+        if len(request.hops) >= redirects:
+            response.outcome = Outcome.PROTOCOL
+            response.error = f"more than {redirects} redirects, the last one to {location}"
+            return None
+        try:
+            following = self._pool.builder.build(next_call(request, response.status, location))
+            return following.after(request)
+        except BadInput as error:
+            response.outcome = Outcome.PROTOCOL
+            response.error = f"{request.url} redirects to a place that cannot be called: {error}"
+            return None
+
+    def _trace(self, response: HTTPResponse) -> None:
+        if self._pool.trace is not None:
+            self._pool.trace(response)
+
+    def close(self) -> None:
+        for connection in list(self._idle):
+            connection.close()
+
+
+def _is_stale(response: HTTPResponse) -> bool:
+    return response.outcome is Outcome.RESET and not response.bytes_in
+
+
+def _judge(response: HTTPResponse, expect: Expect) -> None:
+    if callable(expect):
+        if expect(response):
+            response.accept()
+        else:
+            response.fail(f"{response} is not what was expected")
+        return
+    statuses: Container[int] = (expect,) if isinstance(expect, int) else expect
+    if response.status in statuses:
+        response.accept()
+    else:
+        response.outcome = Outcome.STATUS
+        answered = f"{response.status} {response.reason}".strip()
+        response.error = f"{answered} instead of {expect}"

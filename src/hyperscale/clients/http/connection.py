@@ -1,0 +1,237 @@
+"""One connection: writes a request, turns what comes back into a response.
+
+The common answer, one packet whose head was seen before and whose body has the announced length,
+is recognised with one lookup and one comparison. Everything else goes through the reader. There is
+no timer per request: `deadline` is looked at by the pool's sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from hyperscale.clients.http import failures
+from hyperscale.clients.http.reader import ResponseReader
+from hyperscale.clients.http.request import Request
+from hyperscale.clients.http.route import Route
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import Connect, Outcome
+
+if TYPE_CHECKING:
+    from hyperscale.clients.http.pool import HTTPPool
+
+Waiter = asyncio.Future[HTTPResponse]
+# A server may answer before it has read a long request; then the rest is still on its way and the
+# connection is not free. Shorter requests are gone with the first write.
+LONG_REQUEST_BYTES = 64 * 1024
+
+
+class Connection(asyncio.Protocol):
+    """`alive` says whether it may carry another request; `connect` how long opening it took.
+
+    `connect` is taken by the first call, so a connection without it is one that was kept.
+    """
+
+    __slots__ = (
+        "_create_waiter",
+        "_first_byte",
+        "_heads",
+        "_limit",
+        "_pool",
+        "_reader",
+        "_received",
+        "_request",
+        "_spoken_early",
+        "_started",
+        "_timeout",
+        "_transport",
+        "_waiter",
+        "_write",
+        "alive",
+        "connect",
+        "deadline",
+        "idle",
+        "route",
+    )
+
+    def __init__(self, pool: HTTPPool, route: Route, idle: list[Connection]) -> None:
+        self._pool = pool
+        self._heads = pool.heads
+        self._create_waiter = pool.loop.create_future
+        self._waiter: Waiter | None = None
+        self._reader: ResponseReader | None = None
+        self._received = 0
+        self._spoken_early = False
+        self._transport: asyncio.Transport | None = None
+        self.alive = False
+        self.connect: Connect | None = None
+        self.deadline = 0.0
+        self.idle = idle  # where it rests between requests
+        self.route = route
+
+    def attach(self, transport: asyncio.Transport, connect: Connect) -> None:
+        """It is open. Raises Failure when the server ended it, or spoke, before it was asked."""
+        self._transport = transport
+        self._write = transport.write
+        self.connect = connect
+        if self._spoken_early:
+            transport.abort()
+            text = f"{self.route.where} spoke before it was asked, as HTTP servers do not"
+            raise failures.Failure(Outcome.PROTOCOL, text)
+        if transport.is_closing():
+            text = f"{self.route.where} closed the connection as soon as it was open"
+            raise failures.Failure(Outcome.RESET, text)
+        self.alive = True
+        self._pool.connections.add(self)
+
+    def send(self, request: Request, timeout: float) -> Waiter:
+        self._request = request
+        self._waiter = waiter = self._create_waiter()
+        if request.bodiless:
+            self._reader = ResponseReader(self._heads, bodiless=True)
+        self._timeout = timeout
+        self._started = now = perf_counter()
+        self._limit = self.deadline = now + timeout
+        silence = self._pool.read_timeout
+        if silence and silence < timeout:
+            self.deadline = now + silence
+        self._write(request.wire)
+        return waiter
+
+    def data_received(self, data: bytes) -> None:
+        now = perf_counter()
+        waiter = self._waiter
+        if waiter is None:  # nobody asked for this
+            self._spoken_early = True
+            self.abort()
+            return
+        if self._reader is None:
+            end = data.find(b"\r\n\r\n")
+            head = self._heads.get(data[:end]) if end > 0 else None
+            if head is not None and len(data) - end == head.whole:
+                self._waiter = None
+                if not head.keep_alive or len(self._request.wire) > LONG_REQUEST_BYTES:
+                    self._leave(head.keep_alive)
+                if not waiter.done():
+                    body = data[end + 4 :]
+                    waiter.set_result(
+                        HTTPResponse(self._request, head, body, self._started, now, now, len(data))
+                    )
+                return
+            self._reader = ResponseReader(self._heads)
+        self._read(self._reader, data, now)
+
+    def _read(self, reader: ResponseReader, data: bytes, now: float) -> None:
+        if not self._received:
+            self._first_byte = now
+        self._received += len(data)
+        reader.feed(data)
+        if reader.done:
+            self._finish(reader, now)
+        elif self._pool.read_timeout:
+            self.deadline = min(self._limit, now + self._pool.read_timeout)
+
+    def _finish(self, reader: ResponseReader, now: float) -> None:
+        if reader.error or reader.head is None:
+            self.fail(Outcome.PROTOCOL, f"{self.route.where} {reader.error}", now)
+            return
+        self._leave(reader.reusable)
+        response = HTTPResponse(
+            self._request,
+            reader.head,
+            reader.body,
+            self._started,
+            self._first_byte,
+            now,
+            self._received,
+        )
+        self._resolve(response)
+
+    def _leave(self, reusable: bool) -> None:
+        """After a response: stay open for the next request, or go."""
+        unsent = self._transport is not None and self._transport.get_write_buffer_size()
+        if not reusable or unsent:
+            self.close()
+
+    def _resolve(self, response: HTTPResponse) -> None:
+        waiter, self._waiter = self._waiter, None
+        self._reader = None
+        self._received = 0
+        if waiter is not None and not waiter.done():
+            waiter.set_result(response)
+
+    def eof_received(self) -> None:
+        if self._waiter is not None:
+            self._ended(None)
+        self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.alive = False
+        if self._waiter is not None:
+            self._ended(error)
+        if self in self.idle:
+            self.idle.remove(self)
+        self._pool.forget(self)
+
+    def _ended(self, error: Exception | None) -> None:
+        """The server is gone; a body without a length ends here, everything else is cut short."""
+        now = perf_counter()
+        where = self.route.where
+        reader = self._reader
+        if isinstance(error, ssl.SSLError):
+            failure = failures.of_tls(error, where)
+            self.fail(failure.outcome, failure.error, now)
+        elif error is not None:
+            self.fail(Outcome.RESET, f"{where} reset the connection", now)
+        elif reader is None or not self._received:
+            self.fail(Outcome.RESET, f"{where} closed the connection without answering", now)
+        else:
+            reader.end()
+            if reader.error:
+                self.fail(Outcome.RESET, f"{where} {reader.error}", now)
+            else:
+                self._finish(reader, now)
+
+    def expire(self, now: float) -> None:
+        if self._waiter is None or now < self.deadline:
+            return
+        where = self.route.where
+        if now < self._limit:
+            text = f"{where} was silent for {self._pool.read_timeout:g} s (read_timeout)"
+        elif self._received:
+            text = f"the response of {where} was not complete after {self._timeout:g} s"
+        else:
+            text = f"no response from {where} within {self._timeout:g} s"
+        self.fail(Outcome.TIMEOUT, text, now)
+
+    def cancel(self) -> None:
+        failure = failures.cancelled()
+        self.fail(failure.outcome, failure.error, perf_counter())
+
+    def fail(self, outcome: Outcome, error: str, now: float) -> None:
+        sent = len(self._request.wire) if self._waiter is not None else 0
+        if self._waiter is not None:
+            self._resolve(
+                HTTPResponse.failed(
+                    self._request, outcome, error, self._started, now, self._received, sent
+                )
+            )
+        self.abort()
+
+    @property
+    def busy(self) -> bool:
+        return self._waiter is not None
+
+    def close(self) -> None:
+        self.alive = False
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Drop it at once, with whatever is half sent or half read."""
+        self.alive = False
+        self._waiter = None
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,106 @@
+"""Why there is no answer: errors of sockets and TLS as an outcome and a sentence for a person."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+
+from hyperscale.workload.results import Outcome
+
+# OpenSSL's X509_V_ERR_* codes that deserve a sentence of their own
+_SELF_SIGNED = {18, 19}
+_UNKNOWN_ISSUER = {2, 20, 21}
+_EXPIRED = 10
+_WRONG_NAME = {62, 64}
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
+_TRUST_HINT = "pass a CA or --insecure-skip-tls-verify"
+
+
+class Failure(Exception):
+    """A call that got no answer; raised inside the client, never out of it."""
+
+    def __init__(self, outcome: Outcome, error: str) -> None:
+        super().__init__(error)
+        self.outcome = outcome
+        self.error = error
+
+
+class Stale(Failure):
+    """A kept connection turned out to be closed before it answered anything: worth a second try."""
+
+
+def cancelled() -> Failure:
+    return Failure(Outcome.CANCELLED, "the run was stopped before the call ended")
+
+
+def of_connecting(error: BaseException, where: str) -> Failure:
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, ssl.SSLError | ssl.CertificateError):
+        return of_tls(error, where)
+    if isinstance(error, TimeoutError):
+        return Failure(Outcome.TIMEOUT, f"connecting to {where} took too long")
+    if isinstance(error, socket.gaierror):
+        return of_lookup(error, where)
+    if isinstance(error, ConnectionRefusedError):
+        return Failure(Outcome.REFUSED, f"connection to {where} was refused")
+    if isinstance(error, ConnectionError):
+        return Failure(Outcome.RESET, f"{where} closed the connection while connecting")
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.EMFILE, errno.ENFILE):
+        return Failure(Outcome.REFUSED, _out_of_files())
+    if code == errno.EADDRNOTAVAIL:
+        return Failure(
+            Outcome.REFUSED,
+            f"no local port is left to connect to {where}; keep connections alive or use fewer VUs",
+        )
+    if code in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+        return Failure(Outcome.REFUSED, f"{where} cannot be reached from this machine")
+    return Failure(Outcome.REFUSED, f"connection to {where} failed: {_reason(error)}")
+
+
+def of_lookup(error: OSError, host: str) -> Failure:
+    return Failure(Outcome.DNS, f"{host} cannot be resolved: {error.strerror or error}")
+
+
+def of_tls(error: BaseException, where: str) -> Failure:
+    host = where.rpartition(":")[0] or where
+    if isinstance(error, ssl.SSLCertVerificationError):
+        code = error.verify_code
+        if code in _SELF_SIGNED:
+            text = f"certificate of {host} is self-signed; {_TRUST_HINT}"
+        elif code in _UNKNOWN_ISSUER:
+            text = f"certificate of {host} is signed by an unknown authority; {_TRUST_HINT}"
+        elif code == _EXPIRED:
+            text = f"certificate of {host} has expired"
+        elif code in _WRONG_NAME:
+            text = f"certificate of {host} is for another name: {error.verify_message}"
+        else:
+            text = f"certificate of {host} is not accepted: {error.verify_message}"
+        return Failure(Outcome.TLS, text)
+    reason = getattr(error, "reason", None) or ""
+    if reason in _NOT_TLS:
+        return Failure(Outcome.TLS, f"{where} does not speak TLS; did you mean http://?")
+    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:
+        return Failure(Outcome.TLS, f"{where} asks for a client certificate; set http.cert")
+    return Failure(Outcome.TLS, f"TLS with {where} failed: {_reason(error)}")
+
+
+def _reason(error: BaseException) -> str:
+    reason = getattr(error, "reason", None)
+    if isinstance(reason, str) and reason:
+        return reason.replace("_", " ").lower()
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _out_of_files() -> str:
+    try:
+        import resource
+    except ImportError:
+        return "no more connections: the open-file limit of this machine is reached"
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (
+        f"no more connections: the open-file limit is {limit}; raise it with 'ulimit -n 65536' "
+        "or use fewer VUs"
+    )

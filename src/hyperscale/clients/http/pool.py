@@ -1,0 +1,221 @@
+"""Everything the virtual users of one process and workflow share: routes, heads, connections.
+
+Three ways to share connections: `per_vu` gives each client a resting place of its own, `shared` one
+common place with a limit and a queue in order of arrival, `fresh` keeps none. The pool also does
+what would otherwise need a timer per request: `sweep` ends calls that are past their deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable
+from functools import cached_property
+from time import perf_counter
+
+from hyperscale.clients.http import failures
+from hyperscale.clients.http.connect import open_connection
+from hyperscale.clients.http.connection import Connection
+from hyperscale.clients.http.decoding import accepted_encodings
+from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.http.proxy import proxy_for
+from hyperscale.clients.http.queue import ConnectionQueue
+from hyperscale.clients.http.reader import Heads
+from hyperscale.clients.http.request import RequestBuilder
+from hyperscale.clients.http.route import Resolver, Route
+from hyperscale.clients.http.target import Target
+from hyperscale.clients.http.tls import tls_context
+from hyperscale.errors import RunFailed
+from hyperscale.workload.arguments import URL
+from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import Outcome
+
+SWEEP_S = 0.05  # how late a timeout may be noticed
+CLOSE_ROUNDS = 20  # turns of the event loop that closing connections are given
+
+
+class HTTPPool:
+    def __init__(self, options: HTTPOptions) -> None:
+        self.options = options
+        self.timeout = options.timeout
+        self.connect_timeout = options.connect_timeout
+        self.read_timeout = options.read_timeout
+        self.unix_socket = options.unix_socket
+        self.keeps = options.connections != "fresh"
+        self.trace: Callable[[HTTPResponse], None] | None = None
+        self.stopped = False
+        self.heads = Heads(options.max_response_bytes, options.decompress)
+        self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
+        self.connections: set[Connection] = set()
+        self.queue = ConnectionQueue(options.max_connections)
+        self._routes: dict[tuple[str, str, int], Route] = {}
+        self._resting: list[Connection] | None = [] if options.connections == "shared" else None
+        self._connecting: set[asyncio.Timeout] = set()
+        self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
+        self._due = 0.0
+        self._ticking: asyncio.TimerHandle | None = None
+        if options.ca or options.cert:
+            self.tls  # noqa: B018 - a file that cannot be used is reported now, not in the run
+
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        return Resolver(self.options.ip)
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        return tls_context(self.options)
+
+    def _default_headers(self) -> dict[str, str]:
+        agent = self.options.user_agent
+        headers = {"User-Agent": _user_agent() if agent is None else agent, "Accept": "*/*"}
+        if not headers["User-Agent"]:
+            del headers["User-Agent"]
+        if self.options.decompress:
+            headers["Accept-Encoding"] = accepted_encodings()
+        if not self.keeps:
+            headers["Connection"] = "close"
+        return headers
+
+    def route(self, target: Target) -> Route:
+        origin = (target.scheme, target.host, target.port)
+        route = self._routes.get(origin)
+        if route is None:
+            proxy = proxy_for(target, self.options.proxy, os.environ)
+            route = self._routes[origin] = Route(target, proxy, self.options.server_name)
+        return route
+
+    async def prepare(self, url: URL) -> None:
+        """Resolve a URL's host before the clock starts."""
+        route = self.route(self.builder.target(url))
+        if route.secure:
+            self.tls  # noqa: B018
+        if self.unix_socket:
+            return
+        try:
+            url.optimized["http"] = await self.resolver.addresses(route.peer[0])
+        except Failure as failure:
+            raise RunFailed(
+                failure.error, f"check the host of {url} and this machine's DNS"
+            ) from None
+
+    def resting_place(self) -> list[Connection]:
+        """Where a new client finds and leaves connections."""
+        if self._resting is None:
+            return []
+        self.queue.clients += 1
+        return self._resting
+
+    async def acquire(
+        self, idle: list[Connection], route: Route, deadline: float, new: bool = False
+    ) -> Connection:
+        """A kept connection of the route (unless a new one is wanted) or a new one, or Failure."""
+        if self.stopped:
+            await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
+            raise failures.cancelled()
+        if not new:
+            for at in range(len(idle) - 1, -1, -1):
+                if idle[at].route is route:
+                    return idle.pop(at)
+        if self._resting is not None:
+            connection = await self.queue.turn(idle, route, deadline, len(self.connections))
+            if connection is not None:
+                return connection
+        return await self._open(route, idle, deadline)
+
+    def release(self, connection: Connection) -> None:
+        if not connection.alive:
+            return
+        if not self.keeps:
+            connection.close()
+            return
+        connection.idle.append(connection)
+        if self.queue:
+            self.queue.serve(connection.idle)
+
+    async def _open(self, route: Route, idle: list[Connection], deadline: float) -> Connection:
+        allowed = min(self.connect_timeout, deadline - perf_counter())
+        scope = asyncio.timeout(allowed)
+        self._connecting.add(scope)
+        try:
+            async with scope:
+                connection = await open_connection(self, route, idle)
+        except TimeoutError:
+            if self.stopped:
+                raise failures.cancelled() from None
+            text = f"connecting to {route.where} took longer than {max(allowed, 0):g} s"
+            raise Failure(Outcome.TIMEOUT, text) from None
+        finally:
+            self._connecting.discard(scope)
+            self.queue.opened(len(self.connections))
+        if self._ticking is None:
+            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
+        return connection
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.queue.closed(len(self.connections))
+
+    def allow(self, timeout: float) -> None:
+        """Take note of a call's own timeout, so that a sweep is never due too late for it."""
+        if timeout < self._shortest:
+            self._shortest = timeout
+            self._due = 0.0
+
+    def sweep(self, now: float) -> None:
+        """End calls past their deadline.
+
+        A scan knows when the next can matter: no earlier than the earliest deadline it saw, nor
+        than the shortest timeout from now for calls that have not started yet.
+        """
+        if now < self._due:
+            return
+        due = now + self._shortest
+        for connection in list(self.connections):
+            if connection.busy:
+                connection.expire(now)
+                due = min(due, max(connection.deadline, now))
+        self._due = min(due, self.queue.expire(now))
+
+    def _tick(self) -> None:
+        self.sweep(perf_counter())
+        active = self.connections or self.queue
+        self._ticking = self.loop.call_later(SWEEP_S, self._tick) if active else None
+
+    def cancel_all(self) -> None:
+        self.stopped = True
+        for connection in list(self.connections):
+            if connection.busy:
+                connection.cancel()
+            else:
+                connection.close()
+        for scope in self._connecting:
+            scope.reschedule(self.loop.time())
+        self.queue.cancel()
+
+    async def close(self) -> None:
+        self.cancel_all()
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        for _ in range(CLOSE_ROUNDS):
+            await asyncio.sleep(0)
+            if not self.connections:
+                break
+        for connection in list(self.connections):
+            connection.abort()
+        await asyncio.sleep(0)
+
+
+def _user_agent() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"hyperscale/{version('hyperscale')}"
+    except PackageNotFoundError:
+        return "hyperscale"

@@ -1,0 +1,222 @@
+"""A call as the bytes that go on the wire.
+
+The same call with the same argument objects is built once: `RequestBuilder` keeps what consists of
+encoded arguments and URLs, by identity of the arguments. What is made of plain dicts, whose content
+may change between calls, is built each time. Both take the same path, so the bytes are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from hyperscale.clients.http.multipart import CONTENT_TYPE, multipart
+from hyperscale.clients.http.route import Route
+from hyperscale.clients.http.target import Target
+from hyperscale.errors import BadInput
+from hyperscale.workload.arguments import (
+    URL,
+    Auth,
+    Cookies,
+    Data,
+    File,
+    Headers,
+    OptimizedArgument,
+    Params,
+    encode_body,
+    encode_form,
+    encode_json,
+    header_lines,
+    header_name,
+    header_value,
+)
+
+MAX_KEPT = 4096  # requests and URLs; made-up URLs (/users/17) would otherwise pile up
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Call(NamedTuple):
+    """The arguments of one call: plain values or encoded ones."""
+
+    method: str
+    url: str | URL
+    params: Any = None
+    headers: Any = None
+    cookies: Any = None
+    auth: Any = None
+    json: Any = None
+    data: Any = None
+    form: Any = None
+    files: Any = None
+
+
+class Request:
+    """`wire[:cookies_at]` ends before the Cookie line, `wire[body_at:]` is the body."""
+
+    __slots__ = (
+        "bodiless",
+        "body_at",
+        "call",
+        "cookies",
+        "cookies_at",
+        "hops",
+        "method",
+        "route",
+        "target",
+        "url",
+        "wire",
+    )
+
+    def __init__(self, call: Call, target: Target, url: str, route: Route) -> None:
+        self.call = call
+        self.method = call.method
+        self.target = target
+        self.url = url
+        self.route = route
+        self.bodiless = call.method == "HEAD"
+        self.hops: tuple[str, ...] = ()
+        self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
+        self.wire = b""
+        self.cookies_at = self.body_at = 0
+
+    def with_cookies(self, kept: dict[str, str]) -> Request:
+        """This request with cookies of the jar added; the author's own win."""
+        if self.cookies is None or not kept:
+            return self
+        line = header_value("Cookie", cookie_pairs({**kept, **self.cookies}))
+        copy = self._copy()
+        head = b"%bCookie: %b\r\n\r\n" % (self.wire[: self.cookies_at], line)
+        copy.body_at = len(head)
+        copy.wire = head + self.wire[self.body_at :]
+        return copy
+
+    def after(self, redirecting: Request) -> Request:
+        """This request as the one that follows a redirect."""
+        copy = self._copy()
+        copy.hops = (*redirecting.hops, redirecting.url)
+        return copy
+
+    def _copy(self) -> Request:
+        copy = Request(self.call, self.target, self.url, self.route)
+        for name in ("body_at", "cookies", "cookies_at", "hops", "wire"):
+            setattr(copy, name, getattr(self, name))
+        return copy
+
+
+def cookie_pairs(cookies: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+class RequestBuilder:
+    """`defaults` are headers that authors may replace."""
+
+    def __init__(
+        self,
+        base_url: str,
+        defaults: Mapping[str, str],
+        route_for: Callable[[Target], Route],
+    ) -> None:
+        self._base_url = base_url
+        self._defaults = [
+            (header_name(name)[1], header_lines({name: value})[0])
+            for name, value in defaults.items()
+        ]
+        self._all_defaults = b"".join(line for _, line in self._defaults)
+        self._route_for = route_for
+        self._targets: dict[str, Target] = {}
+        self.kept: dict[tuple[Any, ...], Request] = {}
+
+    def target(self, url: str | URL) -> Target:
+        text = url.value if isinstance(url, URL) else url
+        target = self._targets.get(text)
+        if target is None:
+            target = Target(URL.checked(text), self._base_url)
+            if len(self._targets) >= MAX_KEPT:
+                self._targets.clear()
+            self._targets[text] = target
+        return target
+
+    def build(self, call: Call) -> Request:
+        request = self._build(call)
+        if isinstance(call.url, str | URL) and all(
+            argument is None or isinstance(argument, OptimizedArgument) for argument in call[2:]
+        ):
+            if len(self.kept) >= MAX_KEPT:
+                self.kept.clear()
+            self.kept[call] = request
+        return request
+
+    def _build(self, call: Call) -> Request:
+        target = self.target(call.url)
+        route = self._route_for(target)
+        query = Params.of(call.params).query() if call.params is not None else ""
+        asked = target.with_query(query)
+        url = f"{target.scheme}://{target.host_header}{asked}"
+        request = Request(call, target, url, route)
+
+        author, names = _author_headers(call.headers)
+        lines = [f"{call.method} {url if _absolute(route) else asked} HTTP/1.1\r\n".encode("ascii")]
+        if "host" not in names:
+            lines.append(f"Host: {target.host_header}\r\n".encode())
+        if names:
+            lines.extend(line for name, line in self._defaults if name not in names)
+        else:
+            lines.append(self._all_defaults)
+        lines.append(author)
+        if "authorization" not in names:
+            authorization = Auth.of(call.auth).header() if call.auth is not None else target.auth
+            if authorization:
+                lines.append(f"Authorization: {authorization}\r\n".encode())
+        if route.proxy and route.proxy.auth and _absolute(route):
+            lines.append(f"Proxy-Authorization: {route.proxy.auth}\r\n".encode())
+        body, content_type = _body(call)
+        if content_type and "content-type" not in names:
+            lines.append(f"Content-Type: {content_type}\r\n".encode())
+        if (body or content_type or call.method in _WITH_BODY) and not (
+            names & {"content-length", "transfer-encoding"}
+        ):
+            lines.append(b"Content-Length: %d\r\n" % len(body))
+        head = b"".join(lines)
+        request.cookies_at = len(head)
+        if call.cookies is not None:
+            request.cookies = Cookies.of(call.cookies).value
+            head += b"Cookie: %b\r\n" % header_value("Cookie", cookie_pairs(request.cookies or {}))
+        if "cookie" in names:
+            request.cookies = None
+        request.body_at = len(head) + 2
+        request.wire = b"%b\r\n%b" % (head, body)
+        return request
+
+
+def _absolute(route: Route) -> bool:
+    return route.proxy is not None and not route.secure
+
+
+def _author_headers(headers: Any) -> tuple[bytes, frozenset[str]]:
+    if headers is None:
+        return b"", frozenset()
+    if isinstance(headers, Headers):
+        return headers.lines()
+    if isinstance(headers, Mapping):
+        return header_lines(headers)
+    raise Headers.refuse(headers)
+
+
+def _body(call: Call) -> tuple[bytes, str]:
+    """The body and its content type; both empty when there is none."""
+    _, _, _, _, _, _, json, data, form, files = call
+    if json is None and data is None and form is None and files is None:
+        return b"", ""
+    if (json is not None) + (data is not None) + (form is not None or files is not None) > 1:
+        raise BadInput(
+            f"{call.method} {call.url} has more than one body",
+            "pass one of json=, data=, or form= with or without files=",
+        )
+    if files is not None:
+        return multipart(files, form), CONTENT_TYPE
+    if form is not None:
+        return encode_form(form), "application/x-www-form-urlencoded"
+    value = json if data is None else data
+    if isinstance(value, Data | File):
+        return value.body()
+    return (encode_json(value), "application/json") if data is None else encode_body(value)

@@ -1,0 +1,27 @@
+"""The hook names of `hyperscale.graph`, under the path that existing tests import."""
+
+from hyperscale.workload.hooks import (
+    Hook,
+    HookType,
+    Provide,
+    Use,
+    action,
+    check,
+    depends,
+    metric,
+    state,
+    step,
+)
+
+__all__ = [
+    "Hook",
+    "HookType",
+    "Provide",
+    "Use",
+    "action",
+    "check",
+    "depends",
+    "metric",
+    "state",
+    "step",
+]

@@ -1,0 +1,289 @@
+"""One workflow's share of the load on this core: prepared, run to its end, its values handed back.
+
+Order, as the author may rely on it: code loaded, arguments resolved and encoded, Use hooks,
+setup() on one core of the run, then, on every core at once, the load; Provide hooks; teardown().
+Nothing before the load is part of any latency.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import itertools
+import os
+import pickle
+import random
+import resource
+import time
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import cloudpickle
+
+from hyperscale.clients import ClientPool
+from hyperscale.engine.clock import LoadClock
+from hyperscale.engine.messages import Done, Prepare, Progress, Report, Stamped, Trace, Values
+from hyperscale.engine.models import make_pace
+from hyperscale.engine.observe import CompiledStep
+from hyperscale.engine.pace import Pace
+from hyperscale.engine.population import Population
+from hyperscale.engine.trace import describe_exchange
+from hyperscale.engine.vu import Stage, VirtualUser
+from hyperscale.errors import RunFailed
+from hyperscale.metrics.recorder import WorkflowRecorder
+from hyperscale.workload.hooks import HookType, bind_uses
+from hyperscale.workload.plan import StepPlan, WorkflowPlan, plan_workflow
+from hyperscale.workload.workflow import Workflow
+
+BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
+FOLD_BEATS = 2  # a delta every 100 ms
+CPU_BEATS = 20
+SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the collector's sight
+CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
+_NO_ROW = object()
+
+
+class Assignment:
+    def __init__(self, order: Prepare, send: Callable[[Report], None]) -> None:
+        self._order = order
+        self._send = send
+        self._plan: WorkflowPlan
+        self._pool: ClientPool
+        self._recorder: WorkflowRecorder
+        self._population: Population
+        self._pace: Pace[Any]
+        self._stages: tuple[Stage, ...] = ()
+        self._base: dict[str, Any] = {}
+        self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
+        self._rows: Iterator[Any] | None = None
+        self._errors: dict[str, str] = {}
+        self._rng = random.Random()
+        self._measuring = False
+        self._stop_early = False
+
+    async def prepare(self) -> Values:
+        """Everything that must not be measured; returns what setup() wrote."""
+        order = self._order
+        os.environ.update(order.env)
+        if order.seed is not None:
+            random.seed(order.seed + order.core)
+            self._rng.seed(order.seed + order.core)
+        workflow = next(w for w in order.source.load() if w.__name__ == order.workflow)
+        plan = self._plan = plan_workflow(workflow, order.overrides)
+        self._pool = ClientPool(plan.http)
+        if order.http_debug:
+            full = order.http_debug == "full"
+            self._pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+        for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
+            await self._pool.prepare(argument)
+        if plan.feed is not None:
+            self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0)
+        self._base = _unpickled(order.context)
+        await self._run_uses()
+        wrote = await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
+        self._recorder = WorkflowRecorder(
+            steps=[s.name for s in plan.steps if s.hook_type is HookType.TEST],
+            checks=[s.name for s in plan.steps if s.hook_type is HookType.CHECK],
+            metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
+        )
+        self._stages = tuple(
+            self._compiled(stage[0]) if len(stage) == 1 else tuple(map(self._compiled, stage))
+            for stage in plan.stages
+        )
+        return wrote
+
+    def _compiled(self, step: StepPlan) -> CompiledStep:
+        return CompiledStep(
+            step,
+            self._recorder,
+            keeps_response=bool(self._plan.provides),
+            on_error=self._note_error,
+        )
+
+    def _note_error(self, step: str, message: str) -> None:
+        self._errors.setdefault(step, message)
+
+    async def run(self, setup_wrote: Values) -> Done:
+        load = self._order.load
+        self._base.update(_unpickled(setup_wrote))
+        clock = LoadClock()
+        self._population = Population(self._make_user, self._recorder)
+        self._pace = make_pace(load, clock, self._population, self._recorder, self._rng)
+        self._population.pace = self._pace
+        if self._stop_early:
+            self._pace.stop()
+        heart = asyncio.create_task(self._beat())
+        await clock.reach(load.start_time_s)
+        clock.restart()
+        if load.warmup_s:
+            await self._pace.warm_up(load.warmup_s)
+            clock.restart()
+        self._recorder.discard()
+        self._measuring = True
+        await self._pace.drive()
+        self._pace.stop()
+        await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
+        measured_s = clock.elapsed()
+        heart.cancel()
+        self._report_progress()
+        return await self._done(measured_s)
+
+    async def _done(self, measured_s: float) -> Done:
+        error = ""
+        if self._population.crash is not None:
+            error = f"a virtual user broke: {self._population.crash!r}"
+        elif not self._plan.is_test and self._errors:
+            name, message = next(iter(self._errors.items()))
+            error = f"{name} raised {message}"
+        return Done(
+            context={} if self._soloist is None else self._written(self._soloist.context),
+            provided={} if error else await self._run_provides(),
+            measured_s=measured_s,
+            error=error,
+            warnings=[f"{name}: {message}" for name, message in self._errors.items()],
+        )
+
+    async def teardown(self) -> None:
+        if self._plan.teardown:
+            await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    def pause(self) -> None:
+        self._pace.pause()
+
+    def resume(self) -> None:
+        self._pace.resume()
+
+    def scale(self, delta: int) -> None:
+        self._pace.scale(delta)
+
+    def stop(self, now: bool) -> None:
+        self._stop_early = True
+        if hasattr(self, "_pace"):
+            self._pace.stop()
+            if now:
+                self._pool.cancel_all()
+                self._population.cut()
+
+    async def _beat(self) -> None:
+        """Time-outs, event-loop lag, CPU share, and a delta to the parent, on one heartbeat."""
+        recorder = self._recorder
+        cpu_used, cpu_at = time.process_time(), perf_counter()
+        beats, expected = 0, perf_counter()
+        while True:
+            expected = max(expected + BEAT_S, perf_counter())
+            await asyncio.sleep(expected - perf_counter())
+            now = perf_counter()
+            beats += 1
+            self._pool.sweep(now)
+            recorder.lag(max(0.0, now - expected))
+            if beats % CPU_BEATS == 0:
+                used = time.process_time()
+                recorder.cpu = (used - cpu_used) / (now - cpu_at)
+                recorder.rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                cpu_used, cpu_at = used, now
+            if beats == SETTLE_BEATS:
+                gc.freeze()
+            if beats % FOLD_BEATS == 0:
+                self._report_progress()
+
+    def _report_progress(self) -> None:
+        if not self._measuring:
+            self._recorder.discard()
+        delta = self._recorder.fold()
+        if delta is not None:
+            self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
+
+    def _make_user(self, number: int) -> VirtualUser:
+        workflow = self._plan.workflow()
+        client = self._pool.client()
+        workflow.client = client
+        workflow.context = self._base
+        workflow.vu_id = self._order.first_vu + number
+        if not self._plan.is_test:
+            self._soloist = workflow
+        return VirtualUser(
+            workflow, client, self._stages, self._base, self._recorder, self._next_rows()
+        )
+
+    def _next_rows(self) -> Iterator[Any] | None:
+        """Where a new VU gets its rows from: shared by all, or one row for its whole life."""
+        if self._plan.feed is None or self._rows is None:
+            return None
+        if self._plan.feed.per == "iteration":
+            return self._rows
+        row = next(self._rows, _NO_ROW)
+        return iter(()) if row is _NO_ROW else itertools.repeat(row)
+
+    def _offstage(self, context: dict[str, Any]) -> Any:
+        """An instance for hooks that no virtual user runs."""
+        workflow = self._plan.workflow()
+        workflow.client = self._pool.client()
+        workflow.context = context
+        return workflow
+
+    async def _run_uses(self) -> None:
+        values: dict[str, Any] = {}
+        for use in self._plan.uses:
+            used: dict[str, Any] = {}
+            for provider in use.workflows:
+                used.update(_unpickled(self._order.used.get(provider, {})))
+            wanted = {name: used[name] for name in use.arguments if name in used}
+            result = await _maybe_await(use.function(self._offstage(self._base), **wanted))
+            values[use.name] = result
+            self._base.update(wanted)
+            self._base[use.name] = result
+        bind_uses(self._plan.workflow, values)
+
+    async def _run_setup(self, setup: Callable[..., Any]) -> Values:
+        context = dict(self._base)
+        try:
+            await _maybe_await(setup(self._offstage(context)))
+        except Exception as error:
+            raise RunFailed(
+                f"setup() of {self._plan.name} raised {type(error).__name__}: {error}",
+                "no load was started; run with --debug to see where",
+            ) from error
+        return self._written(context)
+
+    async def _run_provides(self) -> Values:
+        provided: Values = {}
+        for provide in self._plan.provides:
+            try:
+                value = await _maybe_await(provide.function(self._offstage(dict(self._base))))
+            except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+                self._errors[provide.name] = f"{type(error).__name__}: {error}"
+                continue
+            provided[provide.name] = self._stamped(provide.name, value)
+        return provided
+
+    def _written(self, context: dict[str, Any]) -> Values:
+        """Values the author put into a context: not step results, not what was there before."""
+        steps = {step.name for step in self._plan.steps}
+        return {
+            key: self._stamped(key, value)
+            for key, value in context.items()
+            if key not in steps and not (key in self._base and self._base[key] is value)
+        }
+
+    def _stamped(self, key: str, value: Any) -> Stamped:
+        try:
+            data = cloudpickle.dumps(value)
+        except Exception as error:
+            raise RunFailed(
+                f"context value {key!r} of {self._plan.name} cannot leave its process: {error}",
+                "keep connections and files out of the context; pass plain values",
+            ) from error
+        return Stamped(time.time_ns(), self._order.core, data)
+
+
+def _unpickled(values: Values) -> dict[str, Any]:
+    return {key: pickle.loads(stamped.value) for key, stamped in values.items()}
+
+
+async def _maybe_await(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,87 @@
+"""What this machine lets us use: cores, open files.
+
+Cores respect CPU affinity and the cgroup's CPU quota, because a container with half a core and
+sixty-four visible CPUs must not start sixty-four generators.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from hyperscale.errors import BadInput
+
+# Descriptors a generator needs besides its connections: control socket, event loop, stdio, files.
+SPARE_FILES = 64
+
+
+def usable_cores() -> int:
+    """Physical cores, within affinity and cgroup quota; at least 1."""
+    import psutil
+
+    logical = os.cpu_count() or 1
+    physical = psutil.cpu_count(logical=False) or logical
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
+    quota = _cgroup_quota(Path("/sys/fs/cgroup"))
+    return max(1, math.floor(min(physical, allowed, quota)))
+
+
+def _cgroup_quota(root: Path) -> float:
+    """CPU quota of this cgroup in cores, infinity without one (version 2, then version 1)."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        quota_us = int((root / "cpu/cpu.cfs_quota_us").read_text())
+        period_us = int((root / "cpu/cpu.cfs_period_us").read_text())
+        return quota_us / period_us if quota_us > 0 else math.inf
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf
+
+
+def raise_open_files() -> int:
+    """Lift the soft open-file limit to the hard one; returns the limit in force."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 20
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = 1 << 20
+    if soft < hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+    return hard
+
+
+def require_open_files(workflow: str, vus: int) -> None:
+    """Refuse at once what would fail connection by connection: one VU needs one open file."""
+    limit = raise_open_files()
+    if vus + SPARE_FILES > limit:
+        raise BadInput(
+            f"{workflow} wants {vus:,} VUs on one core, but a process may open only {limit:,} "
+            f"files here and each VU holds a connection",
+            f"run `ulimit -n {vus + SPARE_FILES}` first (or raise the hard limit in "
+            f"/etc/security/limits.conf), use more workers, or set "
+            f'http = HTTPOptions(connections="shared", max_connections=...)',
+        )
+
+
+def port_warning(workflow: str, vus: int) -> str:
+    """One local address has only so many ports towards one address of the target."""
+    try:
+        low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    except (OSError, ValueError):
+        return ""
+    ports = high - low + 1
+    if vus <= ports:
+        return ""
+    return (
+        f"{workflow} wants {vus:,} connections, but this machine has {ports:,} local ports "
+        f"towards one target address; widen net.ipv4.ip_local_port_range or use more machines"
+    )

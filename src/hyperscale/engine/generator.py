@@ -1,0 +1,123 @@
+"""A generator process: takes one workflow's share at a time from its parent and runs it.
+
+Started as `python -m hyperscale.engine.generator FD`, where FD is its end of a socket pair. It
+ends when the parent closes the other end, for whatever reason, so no generator outlives its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Coroutine
+from typing import Any
+
+from hyperscale.engine.assignment import Assignment
+from hyperscale.engine.cores import raise_open_files
+from hyperscale.engine.messages import (
+    Command,
+    Failed,
+    Go,
+    Line,
+    Pause,
+    Prepare,
+    Prepared,
+    Resume,
+    Scale,
+    Stop,
+    Teardown,
+    TornDown,
+)
+from hyperscale.errors import BadInput, HyperscaleError
+
+# Requests create and drop objects by reference count alone; the collector would only walk the VUs.
+GC_THRESHOLDS = (50_000, 20, 100)
+
+
+class Generator:
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._assignment: Assignment | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        while (command := await self._line.command()) is not None:
+            await self._obey(command)
+
+    async def _obey(self, command: Command) -> None:
+        if isinstance(command, Prepare):
+            if self._assignment is not None:
+                await self._assignment.close()
+            self._assignment = Assignment(command, self._line.send)
+            self._start(self._prepare(self._assignment))
+            return
+        assignment = self._assignment
+        assert assignment is not None, "the parent prepares before it commands"
+        if isinstance(command, Go):
+            self._start(self._run(assignment, command))
+        elif isinstance(command, Pause):
+            assignment.pause()
+        elif isinstance(command, Resume):
+            assignment.resume()
+        elif isinstance(command, Scale):
+            assignment.scale(command.delta)
+        elif isinstance(command, Stop):
+            assignment.stop(command.now)
+        elif isinstance(command, Teardown):
+            self._start(self._teardown(assignment))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = asyncio.create_task(self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except HyperscaleError as error:
+            self._line.send(Failed(error.message, error.hint, isinstance(error, BadInput)))
+        except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
+            detail = "".join(traceback.format_exception(error))
+            self._line.send(Failed(f"{type(error).__name__}: {error}", detail=detail))
+
+    async def _prepare(self, assignment: Assignment) -> None:
+        began = asyncio.get_running_loop().time()
+        wrote = await assignment.prepare()
+        self._line.send(Prepared(asyncio.get_running_loop().time() - began, wrote))
+
+    async def _run(self, assignment: Assignment, go: Go) -> None:
+        self._line.send(await assignment.run(go.context))
+
+    async def _teardown(self, assignment: Assignment) -> None:
+        try:
+            await assignment.teardown()
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            self._line.send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
+        else:
+            self._line.send(TornDown())
+
+
+async def _main(descriptor: int) -> None:
+    # Ctrl-C reaches the whole process group; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise_open_files()
+    gc.set_threshold(*GC_THRESHOLDS)
+    line = await Line.open(socket.socket(fileno=descriptor))
+    await Generator(line).serve()
+
+
+def main() -> None:
+    try:
+        import uvloop
+    except ImportError:  # Windows
+        runner = asyncio.run
+    else:
+        runner = uvloop.run
+    with contextlib.suppress(KeyboardInterrupt):
+        runner(_main(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

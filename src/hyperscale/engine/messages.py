@@ -1,0 +1,166 @@
+"""What the parent and its generator processes say to each other.
+
+Length-prefixed msgpack frames over a socket pair that only the two of them hold. User values
+(context) are opaque bytes to the parent: only a generator unpickles them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+
+import msgspec
+
+from hyperscale.engine.source import Source
+from hyperscale.metrics.delta import Delta
+from hyperscale.workload.load import Load
+from hyperscale.workload.plan import Overrides
+
+FRAME_BYTES_MAX = 256 << 20  # context values of a dependent workflow may be large
+_LENGTH = struct.Struct("<I")
+
+
+class Stamped(msgspec.Struct, frozen=True, array_like=True):
+    """A pickled context value; the highest (stamp, core) wins where several cores provide one."""
+
+    stamp: int
+    core: int
+    value: bytes
+
+
+Values = dict[str, Stamped]
+
+
+class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
+    """Load the code, resolve and encode arguments, run the Use hooks."""
+
+    source: Source
+    overrides: Overrides
+    workflow: str
+    load: Load  # this core's share
+    core: int  # 0 .. cores-1 within this workflow
+    cores: int
+    first_vu: int  # VU ids are unique over the cores
+    context: Values
+    used: dict[str, Values]  # provider workflow -> key -> value, for the Use hooks
+    run_setup: bool
+    seed: int | None
+    env: dict[str, str]
+    http_debug: str
+
+
+class Go(msgspec.Struct, tag="go", frozen=True):
+    """Everyone is prepared: start the load. Carries what setup() wrote on the first core."""
+
+    context: Values
+
+
+class Pause(msgspec.Struct, tag="pause", frozen=True):
+    pass
+
+
+class Resume(msgspec.Struct, tag="resume", frozen=True):
+    pass
+
+
+class Scale(msgspec.Struct, tag="scale", frozen=True):
+    delta: int
+
+
+class Stop(msgspec.Struct, tag="stop", frozen=True):
+    """Stop starting iterations; with `now`, cut off the running ones too."""
+
+    now: bool = False
+
+
+class Teardown(msgspec.Struct, tag="teardown", frozen=True):
+    pass
+
+
+Command = Prepare | Go | Pause | Resume | Scale | Stop | Teardown
+
+
+class Prepared(msgspec.Struct, tag="prepared", frozen=True):
+    seconds: float
+    context: Values  # what setup() wrote
+
+
+class Progress(msgspec.Struct, tag="progress", frozen=True):
+    at_s: float  # measured load time of this core at the end of the delta
+    delta: Delta
+
+
+class Trace(msgspec.Struct, tag="trace", frozen=True):
+    text: str
+
+
+class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
+    """The load of this core has ended and every delta has been sent."""
+
+    context: Values
+    provided: Values
+    measured_s: float
+    error: str = ""
+    warnings: list[str] = []
+
+
+class Failed(msgspec.Struct, tag="failed", frozen=True):
+    """This core could not prepare, or broke: nothing more comes for this workflow."""
+
+    message: str
+    hint: str = ""
+    bad_input: bool = False
+    detail: str = ""  # traceback, for --debug
+
+
+class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
+    error: str = ""
+
+
+Report = Prepared | Progress | Trace | Done | Failed | TornDown
+
+_encoder = msgspec.msgpack.Encoder()
+_commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)
+_reports: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
+
+
+class Line:
+    """One end of the socket pair."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, sock: socket.socket) -> Line:
+        sock.setblocking(False)
+        return cls(*await asyncio.open_unix_connection(sock=sock))
+
+    def send(self, message: Command | Report) -> None:
+        body = _encoder.encode(message)
+        self._writer.write(_LENGTH.pack(len(body)) + body)
+
+    async def drain(self) -> None:
+        await self._writer.drain()
+
+    async def command(self) -> Command | None:
+        body = await self._frame()
+        return None if body is None else _commands.decode(body)
+
+    async def report(self) -> Report | None:
+        body = await self._frame()
+        return None if body is None else _reports.decode(body)
+
+    async def _frame(self) -> bytes | None:
+        """The next frame, or None when the other side is gone."""
+        try:
+            (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            if length > FRAME_BYTES_MAX:
+                raise ValueError(f"a frame of {length} bytes")
+            return await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,127 @@
+"""When a virtual user may begin its next iteration.
+
+Each load model is a `Pace`: it decides how many VUs there are and when each has its turn. A VU
+asks for a turn only while `gated` is set, so that the plain closed model costs nothing per
+iteration; pausing, stopping and shrinking raise the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from time import perf_counter
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hyperscale.engine.clock import LoadClock
+from hyperscale.workload.load import Load
+
+if TYPE_CHECKING:
+    from hyperscale.engine.population import Population
+    from hyperscale.engine.vu import VirtualUser
+    from hyperscale.metrics.recorder import WorkflowRecorder
+
+L = TypeVar("L", bound=Load)
+
+
+class Pace(Generic[L]):
+    """What all models share: rest between iterations, pause, stop, growing and shrinking."""
+
+    always_asks = False
+
+    def __init__(
+        self,
+        load: L,
+        clock: LoadClock,
+        population: Population,
+        recorder: WorkflowRecorder,
+        rng: random.Random,
+    ) -> None:
+        self.load = load
+        self.clock = clock
+        self.population = population
+        self.recorder = recorder
+        self.leaving = 0  # VUs that are to leave at their next turn
+        self._rng = rng
+        self._think = load.think_time_s or (0.0, 0.0)
+        self._rests = self._think[1] > 0 or load.pacing_s > 0
+        self._resumed = asyncio.Event()
+        self._resumed.set()
+        self._set_gate()
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Room for the model's own state."""
+
+    async def warm_up(self, seconds: float) -> None:
+        """Run at the level the load starts from."""
+        self.resize(self.load.start_vus)
+        await self.clock.reach(seconds)
+
+    async def drive(self) -> None:
+        """Carry out the load until its plan is done or the clock is stopped."""
+        raise AssertionError("each load model drives itself")
+
+    async def until_gone_or(self, seconds: float) -> None:
+        """Wait for that much load time; less if every VU left (iterations or data used up)."""
+        gone = asyncio.ensure_future(self.population.gone())
+        limit = asyncio.ensure_future(self.clock.reach(seconds))
+        await asyncio.wait((gone, limit), return_when=asyncio.FIRST_COMPLETED)
+        for waiting in (gone, limit):
+            waiting.cancel()
+
+    async def turn(self, user: VirtualUser) -> float | None:
+        """Lateness against the intended start, or None: there are no more turns for this VU."""
+        if self._rests and user.iterations:
+            await asyncio.sleep(self._rest_s(user.iteration_started))
+        while not self._resumed.is_set():
+            await self._resumed.wait()
+        if self.clock.stopped:
+            return None
+        if self.leaving:
+            self.leaving -= 1
+            self._set_gate()
+            return None
+        return 0.0
+
+    def _rest_s(self, iteration_started: float) -> float:
+        """Think time, or what is missing to the pacing interval if that is longer."""
+        until_paced = iteration_started + self.load.pacing_s - perf_counter()
+        return max(self._rng.uniform(*self._think), until_paced, 0.0)
+
+    def pause(self) -> None:
+        self.clock.pause()
+        self._resumed.clear()
+        self._set_gate()
+
+    def resume(self) -> None:
+        self.clock.resume()
+        self._resumed.set()
+        self._set_gate()
+
+    def stop(self) -> None:
+        self.clock.stopped = True
+        self._resumed.set()
+        self._set_gate()
+
+    def scale(self, delta: int) -> None:
+        """Add or take away VUs while the load runs."""
+        self.resize(max(1, self.population.size - self.leaving + delta))
+
+    def resize(self, vus: int) -> None:
+        change = vus - (self.population.size - self.leaving)
+        staying = min(self.leaving, max(change, 0))  # those asked to leave may stay after all
+        self.leaving -= staying
+        if change > 0:
+            self.population.grow(change - staying)
+        else:
+            self.leaving -= change
+        self._set_gate()
+
+    def _set_gate(self) -> None:
+        self.gated = (
+            self.always_asks
+            or self._rests
+            or self.clock.stopped
+            or self.leaving > 0
+            or not self._resumed.is_set()
+        )

@@ -1,0 +1,132 @@
+"""The generator processes of one machine: started together, spoken to singly, never left behind.
+
+Each is a fresh interpreter (not a fork) holding one end of a socket pair. Its reports go to
+whoever runs a workflow on it; its death is a report too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+
+from hyperscale.engine.messages import Command, Line, Report
+
+_START = "from hyperscale.engine.generator import main; main()"
+EXIT_GRACE_S = 2.0
+
+
+class Lost(Exception):
+    """A generator process is gone before its work was done."""
+
+
+class Core:
+    """One generator process."""
+
+    def __init__(self, number: int, import_path: list[str]) -> None:
+        self.number = number
+        ours, theirs = socket.socketpair()
+        os.set_inheritable(theirs.fileno(), True)
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        if import_path:
+            environment["PYTHONPATH"] = os.pathsep.join(import_path)
+        # What the author's code prints is talk, not results: it goes where the progress goes.
+        try:
+            output: int = sys.stderr.fileno()
+        except (AttributeError, OSError, ValueError):
+            output = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+        )
+        theirs.close()
+        self._socket = ours
+        self._line: Line | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.on_report: Callable[[Core, Report], None] | None = None
+        self.on_lost: Callable[[Core], None] | None = None
+        self.lost = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def open(self) -> None:
+        self._line = await Line.open(self._socket)
+        self._reading = asyncio.create_task(self._read(self._line))
+
+    def send(self, command: Command) -> None:
+        if self._line is not None and not self.lost:
+            self._line.send(command)
+
+    async def _read(self, line: Line) -> None:
+        while (report := await line.report()) is not None:
+            if self.on_report is not None:
+                self.on_report(self, report)
+        self.lost = True
+        if self.on_lost is not None:
+            self.on_lost(self)
+
+    async def obituary(self) -> str:
+        """How it ended, in words."""
+        code = await asyncio.to_thread(self._wait)
+        if code is None:
+            return "stopped answering"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def _wait(self) -> int | None:
+        try:
+            return self._process.wait(EXIT_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def hang_up(self) -> None:
+        """Close our end: the process ends by itself."""
+        self.on_report = self.on_lost = None
+        if self._line is not None:
+            self._line.close()
+        else:
+            self._socket.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    async def ended(self) -> None:
+        if await asyncio.to_thread(self._wait) is None:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+        if self._reading is not None:
+            self._reading.cancel()
+
+
+class Pool:
+    def __init__(self, size: int, import_path: list[str] | None = None) -> None:
+        self.cores = [Core(number, import_path or []) for number in range(size)]
+
+    async def open(self) -> None:
+        for core in self.cores:
+            await core.open()
+
+    async def close(self) -> None:
+        for core in self.cores:
+            core.hang_up()
+        await asyncio.gather(*(core.ended() for core in self.cores))
+
+    def abandon(self) -> None:
+        """End all processes without an event loop: nothing was started on them."""
+        for core in self.cores:
+            core.hang_up()
+            core.kill()
+            core._wait()

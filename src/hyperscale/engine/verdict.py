@@ -1,0 +1,203 @@
+"""Thresholds judged: on the whole run at its end, and on the last second while it runs.
+
+A threshold sees one observation: a histogram, how many, how many failed, over how long. The
+difference of two observations is the time between them, so `for 10s` and `abort` use the same
+judgement as the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hyperscale.metrics.histogram import LATENCY, VALUES, Histogram, Sparse
+from hyperscale.metrics.results import Distribution, StepResult, ThresholdResult, WorkflowResult
+from hyperscale.workload.thresholds import Threshold
+
+
+@dataclass
+class Observation:
+    """`share` is what `rate` means when it is a share (failed requests, passed checks)."""
+
+    histogram: Histogram = field(default_factory=Histogram)
+    count: float = 0.0
+    hits: float = 0.0  # failed requests, passed checks, sum of a custom rate
+    seconds: float = 0.0
+    share: bool = False
+    value: float = 0.0
+
+    def since(self, before: Observation) -> Observation:
+        return Observation(
+            histogram=_difference(self.histogram, before.histogram),
+            count=self.count - before.count,
+            hits=self.hits - before.hits,
+            seconds=self.seconds - before.seconds,
+            share=self.share,
+            value=self.value,
+        )
+
+    def measure(self, threshold: Threshold) -> float | None:
+        """The number the threshold speaks of; None when nothing was observed."""
+        aggregation = threshold.aggregation
+        if aggregation == "count":
+            return self.hits if self.share else self.count
+        if aggregation == "rate" and not self.share:
+            return self.count / self.seconds if self.seconds > 0 else None
+        if not self.count:
+            return None
+        if aggregation == "rate":
+            return self.hits / self.count
+        if aggregation == "value":
+            return self.value
+        if not self.histogram.count:
+            return None
+        unit = self.histogram.scale.unit
+        if aggregation == "avg":
+            return self.histogram.mean * unit
+        percent = {"min": 0.0, "med": 50.0, "max": 100.0}.get(aggregation, threshold.percentile)
+        return self.histogram.percentile(percent) * unit
+
+
+def observe(threshold: Threshold, workflow: WorkflowResult) -> Observation:
+    """What the threshold speaks of, over the whole run so far."""
+    observation = Observation(seconds=workflow.elapsed_s)
+    metric = threshold.metric
+    if metric in _VIEWS:
+        observation.share = metric == "http_req_failed"
+        for step in workflow.steps:
+            if threshold.step in ("", step.name):
+                observation.count += step.count
+                observation.hits += step.failed
+                observation.histogram.merge(_histogram(_VIEWS[metric](step)))
+    elif metric == "checks":
+        observation.share = True
+        for check in workflow.checks:
+            if threshold.step in ("", check.name):
+                observation.count += check.passed + check.failed
+                observation.hits += check.passed
+    elif metric == "iteration_duration":
+        observation.histogram.merge(_histogram(workflow.iteration))
+        observation.count = workflow.iterations
+    elif metric == "vus":
+        observation.count = 1
+        observation.value = workflow.vus
+        observation.histogram = Histogram(VALUES)
+        observation.histogram.record_many(np.array([p.vus for p in workflow.series], float))
+    elif metric in _COUNTS:
+        observation.count = _COUNTS[metric](workflow)
+    else:
+        (found,) = [m for m in workflow.metrics if m.name == metric]
+        observation.share = found.kind == "rate"
+        observation.count = found.value if found.kind == "count" else found.count
+        observation.hits = found.value * found.count
+        observation.value = found.value
+        if found.distribution is not None:
+            observation.histogram = Histogram.from_distribution(found.distribution, VALUES)
+    return observation
+
+
+_VIEWS: dict[str, Callable[[StepResult], Distribution]] = {
+    "http_req_duration": lambda step: step.service,
+    "http_req_response": lambda step: step.response,
+    "http_req_failed": lambda step: step.service,
+    "http_reqs": lambda step: step.service,
+}
+_COUNTS: dict[str, Callable[[WorkflowResult], int]] = {
+    "iterations": lambda workflow: workflow.iterations,
+    "dropped_iterations": lambda workflow: workflow.dropped_iterations,
+    "data_received": lambda workflow: sum(step.bytes_in for step in workflow.steps),
+    "data_sent": lambda workflow: sum(step.bytes_out for step in workflow.steps),
+}
+
+
+def _histogram(distribution: Distribution) -> Histogram:
+    return Histogram.from_distribution(distribution, LATENCY)
+
+
+def _difference(now: Histogram, before: Histogram) -> Histogram:
+    new, old = now.sparse(), before.sparse()
+    if new is None or old is None:
+        return now
+    known = dict(zip(old.buckets, old.counts, strict=True))
+    left = {
+        bucket: grown
+        for bucket, count in zip(new.buckets, new.counts, strict=True)
+        if (grown := count - known.get(bucket, 0)) > 0
+    }
+    if not left:
+        return Histogram(now.scale)
+    edges = now.scale.edges
+    return Histogram.of(
+        Sparse(
+            buckets=list(left),
+            counts=list(left.values()),
+            low=max(new.low, float(edges[min(left)])),
+            high=min(new.high, float(edges[max(left) + 1])),
+            total=new.total - old.total,
+            squares=new.squares - old.squares,
+        ),
+        now.scale,
+    )
+
+
+class Judge:
+    """One threshold of one workflow over the life of a run."""
+
+    def __init__(self, threshold: Threshold, workflow: str) -> None:
+        self.threshold = threshold
+        self.workflow = workflow
+        self._before = Observation()
+        self._bad_for_s = 0.0
+        self._crossing: float | None = None  # the value that crossed a `for` threshold
+        self.aborted_at_s: float | None = None
+
+    def watch(self, workflow: WorkflowResult) -> bool:
+        """Look at the run while it goes on; True when it must be aborted now."""
+        now = observe(self.threshold, workflow)
+        if self.threshold.for_s:
+            interval = now.since(self._before)
+            self._before = now
+            actual = interval.measure(self.threshold)
+            bad = actual is not None and not self.threshold.holds(actual)
+            self._bad_for_s = self._bad_for_s + interval.seconds if bad else 0.0
+            if self._bad_for_s >= self.threshold.for_s:
+                self._crossing = actual
+            crossed = self._crossing is not None
+        else:
+            actual = now.measure(self.threshold)
+            crossed = actual is not None and not self.threshold.holds(actual)
+        if crossed and self.threshold.abort and workflow.elapsed_s >= self.threshold.delay_s:
+            self.aborted_at_s = workflow.elapsed_s
+        return self.aborted_at_s is not None
+
+    def judge(self, workflow: WorkflowResult) -> ThresholdResult:
+        observation = observe(self.threshold, workflow)
+        actual = observation.measure(self.threshold)
+        if self.threshold.for_s:
+            passed = self._crossing is None and actual is not None
+            actual = actual if self._crossing is None else self._crossing
+        else:
+            passed = actual is not None and self.threshold.holds(actual)
+        return ThresholdResult(
+            expression=self.threshold.expression,
+            scope=f"{self.workflow}: {self.threshold.scope}",
+            passed=passed,
+            actual=actual,
+            actual_text=_text(self.threshold, actual, observation),
+            aborted_at_s=self.aborted_at_s,
+        )
+
+
+def _text(threshold: Threshold, actual: float | None, observation: Observation) -> str:
+    is_percentile = threshold.aggregation == "p"
+    name = f"p({threshold.percentile:g})" if is_percentile else threshold.aggregation
+    if actual is None:
+        return f"{name}: nothing to judge"
+    if threshold.aggregation == "rate":
+        return f"{name}={actual:.2%}" if observation.share else f"{name}={actual:,.2f}/s"
+    if threshold.aggregation in ("count", "value"):
+        return f"{name}={actual:,.10g}"
+    unit = "ms" if observation.histogram.scale is LATENCY else ""
+    return f"{name}={actual:,.2f}{unit}"

@@ -1,0 +1,97 @@
+"""Runs from Python: one call for notebooks and pytest, and the `LocalRunner` of longer programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.errors import BadInput
+from hyperscale.metrics.results import Results
+from hyperscale.ui.live import View
+from hyperscale.ui.mode import open_view
+from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.plan import Overrides
+from hyperscale.workload.workflow import Workflow
+
+TerminalMode = Literal["full", "ci", "none"]
+
+
+def run(
+    *workflows: type[Workflow],
+    name: str = "",
+    workers: int | None = None,
+    timeout: str | float | None = None,
+    seed: int | None = None,
+    env: dict[str, str] | None = None,
+    ui: TerminalMode = "none",
+    **overrides: Any,
+) -> Results:
+    """Run workflows and return their results: `hyperscale.run(Checkout, vus=50, duration="10s")`.
+
+    Other keywords override the class attributes of the same name. Raises `HyperscaleError` only
+    when nothing could be started; a run that went badly is in the results (`results.passed`,
+    `results.exit_code`, `results.cut_reason`).
+    """
+    options = RunOptions(
+        name=name,
+        workers=workers,
+        timeout_s=None if timeout is None else parse_duration(timeout),
+        seed=seed,
+        env=env or {},
+    )
+    try:
+        flags = Overrides(**overrides)
+    except TypeError as error:
+        known = ", ".join(Overrides.__struct_fields__)
+        raise BadInput(f"run(): {error}", f"it takes {known}") from None
+    playing = _play(LocalRun(ClassSource(*workflows), flags, options), open_view(ui))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(playing)
+    # A notebook runs inside an event loop, which cannot be entered twice.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, playing).result()
+
+
+async def _play(local_run: LocalRun, view: View) -> Results:
+    watching = asyncio.create_task(view.run(local_run))
+    try:
+        results = await local_run.execute()
+        await watching
+    finally:
+        watching.cancel()
+    if local_run.failure is not None:
+        raise local_run.failure
+    return results
+
+
+class LocalRunner:
+    """Runs tests on this machine. Generators talk over socket pairs, so host and port only label
+    the runner."""
+
+    def __init__(self, host: str = "localhost", port: int = 0, workers: int | None = None) -> None:
+        self.host = host
+        self.port = port
+        self._workers = workers
+
+    async def run(
+        self,
+        test_name: str,
+        workflows: Sequence[tuple[Sequence[str], Workflow | type[Workflow]]],
+        terminal_mode: TerminalMode = "none",
+        timeout: str | float = "5m",
+    ) -> Results:
+        """Each workflow comes with its tags; `timeout` bounds the whole run."""
+        view = open_view(terminal_mode)
+        classes = [w if isinstance(w, type) else type(w) for _, w in workflows]
+        tags = {tag: "" for names, _ in workflows for tag in names}
+        local_run = LocalRun(
+            ClassSource(*classes),
+            Overrides(tags=tags),
+            RunOptions(name=test_name, workers=self._workers, timeout_s=parse_duration(timeout)),
+        )
+        return await _play(local_run, view)

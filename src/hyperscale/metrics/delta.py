@@ -1,0 +1,72 @@
+"""What a generator process tells its parent every 100 ms: only what is new since the last time.
+
+A delta carries the sequence number of its process, so a repeated one can be recognised. Structs
+travel as arrays (no field names) and histograms as their used buckets; new fields go at the end.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hyperscale.metrics.histogram import Sparse
+
+
+class ErrorDelta(msgspec.Struct, array_like=True):
+    outcome: str
+    detail: str
+    count: int
+    samples: list[str]
+
+
+class StepDelta(msgspec.Struct, array_like=True):
+    name: str
+    count: int = 0
+    failed: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    service: Sparse | None = None
+    response: Sparse | None = (
+        None  # None: nothing was late, the response times are the service times
+    )
+    phases: dict[str, Sparse] = {}
+    statuses: dict[int, int] = {}
+    errors: list[ErrorDelta] = []
+
+
+class CheckDelta(msgspec.Struct, array_like=True):
+    name: str
+    passed: int
+    failed: int
+    samples: list[str]
+
+
+class MetricDelta(msgspec.Struct, array_like=True):
+    name: str
+    values: Sparse
+    last: float
+
+
+class Delta(msgspec.Struct, array_like=True, tag="delta"):
+    seq: int
+    vus: int = 0
+    dropped: int = 0
+    interrupted: int = 0
+    iteration: Sparse | None = None
+    steps: list[StepDelta] = []
+    checks: list[CheckDelta] = []
+    metrics: list[MetricDelta] = []
+    lag: Sparse | None = None
+    cpu: float = 0.0  # share of one core since the last measurement, 0..1
+    rss_mb: float = 0.0
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Delta)
+
+
+def encode(delta: Delta) -> bytes:
+    return _encoder.encode(delta)
+
+
+def decode(data: bytes) -> Delta:
+    return _decoder.decode(data)

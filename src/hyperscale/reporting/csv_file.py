@@ -1,0 +1,71 @@
+"""CSV for spreadsheets and data frames: one file with a row per step, one with the timeline.
+
+Columns are the fields of the result schema by the same names; `service_p99_ms` is the `p99_ms` of
+the step's `service`. Rows of several workflows stand in one file, told apart by their first column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+from hyperscale.metrics.results import Distribution, Point, Results, StepResult
+
+STEP_FIELDS = ("kind", "method", "target", "group", "count", "failed", "rate")
+STEP_SIZES = ("bytes_in", "bytes_out")
+LATENCY_FIELDS = tuple(
+    name for name in Distribution.__struct_fields__ if name not in ("count", "buckets", "counts")
+)
+STEP_COLUMNS = (
+    "workflow",
+    "step",
+    *STEP_FIELDS,
+    *STEP_SIZES,
+    *(f"service_{name}" for name in LATENCY_FIELDS),
+    *(f"response_{name}" for name in LATENCY_FIELDS),
+    "tags",
+)
+SERIES_COLUMNS = ("workflow", *Point.__struct_fields__)
+
+
+def steps_csv(results: Results) -> bytes:
+    return _table(
+        STEP_COLUMNS,
+        (_step_row(step) for workflow in results.workflows for step in workflow.steps),
+    )
+
+
+def series_csv(results: Results) -> bytes:
+    return _table(
+        SERIES_COLUMNS,
+        (
+            [workflow.name, *(getattr(point, name) for name in Point.__struct_fields__)]
+            for workflow in results.workflows
+            for point in workflow.series
+        ),
+    )
+
+
+def _step_row(step: StepResult) -> list[object]:
+    return [
+        step.workflow,
+        step.name,
+        *(getattr(step, name) for name in STEP_FIELDS + STEP_SIZES),
+        *(getattr(step.service, name) for name in LATENCY_FIELDS),
+        *(getattr(step.response, name) for name in LATENCY_FIELDS),
+        " ".join(f"{name}={value}" for name, value in step.tags.items()),
+    ]
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[list[object]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_rounded(value) for value in row] for row in rows)
+    return text.getvalue().encode(errors="replace")
+
+
+def _rounded(value: object) -> object:
+    """A nanosecond in milliseconds: more digits than that are noise that hides the number."""
+    return round(value, 6) if isinstance(value, float) else value

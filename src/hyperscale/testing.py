@@ -1,0 +1,32 @@
+"""What steps take and return: arguments prepared once, responses, and metrics of your own."""
+
+from __future__ import annotations
+
+from hyperscale.workload.arguments import URL, Auth, Cookies, Data, File, Headers, Params
+from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
+from hyperscale.workload.data import feed
+from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
+
+__all__ = [
+    "COUNT",
+    "DISTRIBUTION",
+    "RATE",
+    "SAMPLE",
+    "URL",
+    "Auth",
+    "CallFailed",
+    "CallResult",
+    "Cookies",
+    "CustomResult",
+    "Data",
+    "File",
+    "HTTPOptions",
+    "HTTPResponse",
+    "Headers",
+    "Metric",
+    "Outcome",
+    "Params",
+    "feed",
+]

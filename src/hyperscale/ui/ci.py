@@ -1,0 +1,146 @@
+"""The view for logs: plain lines without a single escape, one per workflow every few seconds.
+
+A line is also written at once when something happens: a workflow starts or ends, a change is
+marked on the timeline, a warning appears. Rate and p95 are of the last seconds, counts of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TextIO
+
+from hyperscale.metrics.results import Results, WorkflowResult
+from hyperscale.ui import text
+from hyperscale.ui.live.source import Watched
+from hyperscale.ui.output import Output
+from hyperscale.ui.window import RateWindow
+
+INTERVAL_S = 5.0
+# How late news may be; a snapshot is cheap but not free.
+_POLL_S = 0.5
+
+
+class CiView:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        interval_s: float = INTERVAL_S,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._output = Output(stream, environ)
+        self._lines = CiLines(interval_s)
+        self._interval_s = interval_s
+
+    async def run(self, source: Watched) -> None:
+        while True:
+            results = source.results()
+            for line in self._lines.due(results, time.monotonic()):
+                self._output.write(line + "\n")
+            if results.state == "finished":
+                return
+            await asyncio.sleep(min(_POLL_S, self._interval_s))
+
+
+class CiLines:
+    """Decides which lines a snapshot deserves; the clock is the caller's."""
+
+    def __init__(self, interval_s: float = INTERVAL_S) -> None:
+        self._interval_s = interval_s
+        self._next = 0.0
+        self._states: dict[str, str] = {}
+        self._windows: dict[str, RateWindow] = {}
+        self._marks: dict[str, int] = {}
+        self._warnings = 0
+        self._saturated = False
+
+    def due(self, results: Results, now: float) -> list[str]:
+        periodic = now >= self._next
+        if periodic:
+            self._next = now + self._interval_s
+        lines: list[str] = []
+        for workflow in results.workflows:
+            news = self._news(workflow)
+            lines += [f"{text.clock(results.elapsed_s)}  {workflow.name}  {item}" for item in news]
+            if workflow.state not in ("running", "paused", "stopping"):
+                continue
+            window = self._windows.setdefault(workflow.name, RateWindow(self._interval_s))
+            window.add(now, workflow.requests)
+            if periodic and workflow.elapsed_s > 0:
+                lines.append(f"{text.clock(results.elapsed_s)}  {progress(workflow, window)}")
+        for warning in results.warnings[self._warnings :]:
+            lines.append(f"{text.clock(results.elapsed_s)}  warning: {text.one_line(warning)}")
+        self._warnings = len(results.warnings)
+        if results.saturation and not self._saturated:
+            self._saturated = True  # once: the sentence carries numbers that keep changing
+            lines.append(f"{text.clock(results.elapsed_s)}  warning: {results.saturation}")
+        return lines
+
+    def _news(self, workflow: WorkflowResult) -> list[str]:
+        seen = self._marks.get(workflow.name, 0)
+        news = [
+            f"at {text.seconds(mark.at_s)}: {text.one_line(mark.text)}"
+            for mark in workflow.marks[seen:]
+        ]
+        self._marks[workflow.name] = len(workflow.marks)
+        before = self._states.get(workflow.name)
+        if before != workflow.state:
+            self._states[workflow.name] = workflow.state
+            if sentence := _turn(workflow, before):
+                news.append(sentence)
+        return news
+
+
+def _turn(workflow: WorkflowResult, before: str | None) -> str:
+    if workflow.error:
+        return f"failed: {text.one_line(workflow.error)}"
+    match workflow.state:
+        case "running":
+            if before == "paused":
+                return "resumed"
+            return f"started: {workflow.load}" if workflow.load else "started"
+        case "finished":
+            return (
+                f"finished: {text.count(workflow.requests)} requests,"
+                f" {text.count(workflow.failed)} failed,"
+                f" {text.count(workflow.iterations)} iterations"
+                f" in {text.seconds(workflow.elapsed_s)}"
+            )
+        case "preparing":
+            return ""
+        case state:
+            return state
+
+
+def progress(workflow: WorkflowResult, window: RateWindow) -> str:
+    requests = workflow.requests
+    recent = window.per_second or (requests / workflow.elapsed_s if workflow.elapsed_s else 0.0)
+    fields = [
+        workflow.name,
+        _share_done(workflow),
+        f"vus={workflow.vus}",
+        f"rate={text.rate(recent)}",
+        f"p95={_recent_p95(workflow)}",
+        f"requests={requests}",
+        f"failed={workflow.failed} ({text.percent(workflow.failed, requests)})",
+    ]
+    if workflow.dropped_iterations:
+        fields.append(f"dropped={workflow.dropped_iterations}")
+    return "  ".join(field for field in fields if field)
+
+
+def _share_done(workflow: WorkflowResult) -> str:
+    if workflow.planned_s:
+        return f"{min(100, int(workflow.elapsed_s / workflow.planned_s * 100))}%"
+    if workflow.planned_iterations:
+        return f"{min(100, workflow.iterations * 100 // workflow.planned_iterations)}%"
+    return ""
+
+
+def _recent_p95(workflow: WorkflowResult) -> str:
+    for point in reversed(workflow.series):
+        if point.requests > point.failed or point.p95_ms:
+            return text.short_duration(point.p95_ms)
+    return text.NOTHING

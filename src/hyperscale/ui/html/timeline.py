@@ -1,0 +1,187 @@
+"""A workflow over time: throughput with failures, latency percentiles, virtual users.
+
+The three charts share one time axis and the same marks, so that a change in one can be read in
+the others. Intervals in which nothing was answered leave a gap in the latency, not a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hyperscale.metrics.results import Mark, Point, WorkflowResult
+from hyperscale.ui.html import numbers, scale
+from hyperscale.ui.html.chart import Chart, Position, area, line
+from hyperscale.ui.html.markup import Html, join, tag
+from hyperscale.ui.html.scale import Scale
+
+Value = Callable[[Point], float]
+
+_PERCENTILES: tuple[tuple[str, str, Value], ...] = (
+    ("p50", "p50", lambda point: point.p50_ms),
+    ("p95", "p95", lambda point: point.p95_ms),
+    ("p99", "p99", lambda point: point.p99_ms),
+)
+_RESPONSE = ("response", "p99 response", lambda point: point.response_p99_ms)
+
+
+def timeline(workflow: WorkflowResult, index: int) -> Html:
+    series = workflow.series
+    if not series:
+        return tag("p", "No timeline: the run ended before its first interval.", class_="empty")
+    end = max(point.at_s + point.width_s for point in series)
+    marks = sorted(
+        (mark for mark in workflow.marks if 0 <= mark.at_s <= end), key=lambda mark: mark.at_s
+    )
+    axis, step = scale.time(end)
+    frame = _Frame(index, axis, lambda at: numbers.clock(at, step), marks)
+    return join(
+        [
+            _throughput(series, frame).render(),
+            _latency(series, frame),
+            _users(workflow, frame).render(),
+        ]
+    )
+
+
+class _Frame:
+    """What the charts of one workflow have in common."""
+
+    def __init__(
+        self, index: int, x: Scale, x_label: Callable[[float], str], marks: Sequence[Mark]
+    ) -> None:
+        self.index = index
+        self.x = x
+        self.x_label = x_label
+        self.marks = marks
+
+    def chart(
+        self,
+        kind: str,
+        title: str,
+        unit: str,
+        description: str,
+        y: Scale,
+        y_label: Callable[[float], str],
+        curves: Sequence[Html],
+        legend: Sequence[tuple[str, str]] = (),
+    ) -> Chart:
+        return Chart(
+            key=f"w{self.index}-{kind}",
+            title=title,
+            unit=unit,
+            description=description,
+            x=self.x,
+            y=y,
+            x_label=self.x_label,
+            y_label=y_label,
+            curves=curves,
+            legend=legend,
+            marks=self.marks,
+            mark_texts=kind == "throughput",
+            data={"data_kind": kind, "data_workflow": self.index, "data_end": f"{self.x.high:g}"},
+        )
+
+    def run(self, points: Sequence[Point], value: Value, y: Scale) -> list[Position]:
+        """Through the middle of every interval, level to the outer edge of the first and last."""
+        places = [
+            (self.x.position(point.at_s + point.width_s / 2), y.position(value(point)))
+            for point in points
+        ]
+        first, last = points[0], points[-1]
+        return [
+            (self.x.position(first.at_s), places[0][1]),
+            *places,
+            (self.x.position(last.at_s + last.width_s), places[-1][1]),
+        ]
+
+
+def _throughput(series: Sequence[Point], frame: _Frame) -> Chart:
+    rates = [_per_second(point.requests, point) for point in series]
+    failed = sum(point.failed for point in series)
+    dropped = sum(point.dropped for point in series)
+    y = scale.linear(max(max(rates), max(_per_second(point.dropped, point) for point in series)))
+    requests = frame.run(series, lambda point: _per_second(point.requests, point), y)
+    curves = [area(requests, "requests"), line(requests, "requests")]
+    legend = [("requests", "requests")]
+    if failed:
+        failures = frame.run(series, lambda point: _per_second(point.failed, point), y)
+        curves += [area(failures, "failed"), line(failures, "failed")]
+        legend.append(("failed", "failed"))
+    if dropped:
+        missed = frame.run(series, lambda point: _per_second(point.dropped, point), y)
+        curves.append(line(missed, "dropped"))
+        legend.append(("dropped", "arrivals not started"))
+    return frame.chart(
+        "throughput",
+        "Throughput",
+        "requests per second",
+        f"Between {numbers.rate(min(rates))} and {numbers.rate(max(rates))}; "
+        f"{numbers.count(failed)} requests failed, {numbers.count(dropped)} arrivals not started.",
+        y,
+        numbers.short,
+        curves,
+        legend,
+    )
+
+
+def _latency(series: Sequence[Point], frame: _Frame) -> Html:
+    percentiles = [*_PERCENTILES]
+    if any(_waited(point) for point in series):
+        percentiles.append(_RESPONSE)
+    answered = [point for piece in _pieces(series) for point in piece]
+    if not answered:
+        return tag("p", "No latencies: nothing was answered.", class_="empty")
+    values = [value(point) for point in answered for _, _, value in percentiles]
+    y = scale.fitting(min(value for value in values if value > 0), max(values))
+    curves = [
+        line(frame.run(piece, value, y), kind)
+        for kind, _, value in reversed(percentiles)
+        for piece in _pieces(series)
+    ]
+    worst = max(answered, key=lambda point: point.p99_ms)
+    return frame.chart(
+        "latency",
+        "Latency",
+        "percentiles of each interval" + (", logarithmic scale" if y.log else ""),
+        f"The highest p99 of an interval is {numbers.milliseconds(worst.p99_ms)}, "
+        f"at {numbers.clock(worst.at_s)}.",
+        y,
+        numbers.milliseconds,
+        curves,
+        [(kind, name) for kind, name, _ in percentiles],
+    ).render()
+
+
+def _users(workflow: WorkflowResult, frame: _Frame) -> Chart:
+    series = workflow.series
+    most = max(point.vus for point in series)
+    y = scale.whole(most, 2)
+    points = frame.run(series, lambda point: point.vus, y)
+    return frame.chart(
+        "users",
+        "Virtual users",
+        "active",
+        f"At most {numbers.count(most)} virtual users at a time.",
+        y,
+        numbers.short,
+        [area(points, "users"), line(points, "users")],
+    )
+
+
+def _per_second(value: int, point: Point) -> float:
+    return value / point.width_s if point.width_s > 0 else 0.0
+
+
+def _waited(point: Point) -> bool:
+    """Whether the response view says something the service view does not."""
+    return point.response_p99_ms > point.p99_ms * 1.02 + 0.05
+
+
+def _pieces(series: Iterable[Point]) -> list[list[Point]]:
+    pieces: list[list[Point]] = [[]]
+    for point in series:
+        if point.requests and point.p50_ms > 0:
+            pieces[-1].append(point)
+        elif pieces[-1]:
+            pieces.append([])
+    return [piece for piece in pieces if piece]

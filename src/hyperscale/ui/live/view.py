@@ -1,0 +1,160 @@
+"""The full view: asks for a snapshot four times a second, draws it, listens to the keys.
+
+It shares a core with the load generator on small machines, so its cost is bounded by design: few
+frames, only changed lines sent, plots drawn again only when the timeline grows, no waiting for the
+terminal. A key press is answered at once, between frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import TextIO
+
+from hyperscale.metrics.results import Results
+from hyperscale.ui import plot
+from hyperscale.ui.keys import Keyboard, is_foreground_terminal
+from hyperscale.ui.live.charts import Charts
+from hyperscale.ui.live.controls import Controls
+from hyperscale.ui.live.guard import restored_at_exit
+from hyperscale.ui.live.layout import compose
+from hyperscale.ui.live.scene import Scene
+from hyperscale.ui.live.screen import Screen
+from hyperscale.ui.live.source import Source
+from hyperscale.ui.output import Output
+from hyperscale.ui.window import RateWindow
+
+FRAMES_PER_S = 4.0
+UPDATE_INTERVAL_S = 3.0  # how long each of several workflows is shown
+_HOLD_S = 15.0  # how long a workflow chosen with tab stays
+_REPAINT_S = 2.0  # heals what other processes wrote onto the screen
+_MESSAGE_S = 3.0
+
+
+class LiveView:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        frames_per_s: float = FRAMES_PER_S,
+        update_interval_s: float = UPDATE_INTERVAL_S,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        self._screen = Screen(stream, environ)
+        self._pen = choose_pen(stream, environ)
+        self._period_s = 1.0 / frames_per_s
+        self._turn = Turn(update_interval_s)
+        self._charts = Charts()
+        self._windows: dict[str, RateWindow] = {}
+        self._frames = 0
+        self._repainted = 0.0
+        self._message = ("", 0.0)
+
+    async def run(self, source: Source) -> None:
+        wake = asyncio.Event()
+        controls = Controls(source, self._turn.skip)
+
+        def on_key(key: str) -> None:
+            if answer := controls.press(key):
+                self._message = (answer, time.monotonic() + _MESSAGE_S)
+            wake.set()
+
+        keyboard = Keyboard(on_key)
+
+        def restore() -> None:
+            keyboard.close()
+            self._screen.leave()
+
+        with restored_at_exit(restore):
+            while True:
+                results = source.results()
+                if _may_draw():
+                    self._screen.enter()
+                    keyboard.open(asyncio.get_running_loop())
+                    self._frame(results, keyboard.opened)
+                else:
+                    restore()
+                if results.state == "finished":
+                    return
+                wake.clear()
+                try:
+                    await asyncio.wait_for(wake.wait(), self._period_s)
+                except TimeoutError:
+                    continue
+
+    def _frame(self, results: Results, keyboard: bool) -> None:
+        now = time.monotonic()
+        for workflow in results.workflows:
+            self._windows.setdefault(workflow.name, RateWindow()).add(now, workflow.requests)
+        index = self._turn.index(results, now)
+        window = RateWindow()
+        if results.workflows:
+            window = self._windows[results.workflows[index].name]
+        message, until = self._message
+        scene = Scene(
+            results=results,
+            index=index,
+            recent_rate=window.per_second,
+            recent_s=window.span_s,
+            keyboard=keyboard,
+            message=message if now < until else "",
+            spin=self._frames,
+            pen=self._pen,
+        )
+        if now - self._repainted >= _REPAINT_S:
+            self._repainted = now
+            self._screen.forget()
+        size = self._screen.size()
+        self._screen.paint(compose(scene, self._charts, *size), size)
+        self._frames += 1
+
+
+class Turn:
+    """Whose turn it is to be shown: those under way one after another, or the one asked for."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._index = 0
+        self._until = 0.0
+        self._skip = False
+
+    def skip(self) -> None:
+        self._skip = True
+
+    def index(self, results: Results, now: float) -> int:
+        total = len(results.workflows)
+        if total < 2:
+            return 0
+        active = [
+            i for i in range(total) if results.workflows[i].state not in ("finished", "preparing")
+        ]
+        if self._skip:
+            self._skip = False
+            self._index, self._until = (self._index + 1) % total, now + _HOLD_S
+        elif now >= self._until:
+            if self._until and active:
+                self._index = next((i for i in active if i > self._index), active[0])
+            elif active:
+                self._index = active[0]
+            self._until = now + self._interval_s
+        return self._index % total
+
+
+def choose_pen(stream: TextIO, environ: Mapping[str, str]) -> plot.Pen:
+    if not Output(stream, environ).unicode:
+        return plot.ASCII
+    # The console fonts of Linux have blocks but no braille.
+    return plot.BLOCKS if environ.get("TERM") == "linux" else plot.BRAILLE
+
+
+def _may_draw() -> bool:
+    """Not while the shell has us in the background: the terminal is somebody else's then."""
+    try:
+        fd = sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        return True
+    return not os.isatty(fd) or is_foreground_terminal(fd)

@@ -1,0 +1,44 @@
+"""The verdict: one line that says whether the run passed and, if not, why."""
+
+from __future__ import annotations
+
+from hyperscale.errors import ExitCode
+from hyperscale.metrics.results import Results
+from hyperscale.ui import text
+from hyperscale.ui.output import Paint
+from hyperscale.ui.trend import Trend
+
+
+def verdict(results: Results, paint: Paint) -> str:
+    facts = ", ".join(_facts(results))
+    if results.passed:
+        return f"{paint.good('✓ passed')}: {facts}"
+    reason = _reason(results)
+    return f"{paint.bad(f'✗ {reason}')}: {facts} (exit {results.exit_code})"
+
+
+def _reason(results: Results) -> str:
+    match results.exit_code:
+        case ExitCode.THRESHOLDS_CROSSED:
+            crossed = sum(not threshold.passed for threshold in results.thresholds)
+            return f"{crossed} of {len(results.thresholds)} thresholds crossed"
+        case ExitCode.STOPPED:
+            return "stopped by a signal"
+        case ExitCode.LOAD_LOST:
+            return "part of the load was lost"
+    if not results.requests:
+        return "nothing ran"
+    return "nothing succeeded" if results.failed >= results.requests else "failed"
+
+
+def _facts(results: Results) -> list[str]:
+    requests, failed = results.requests, results.failed
+    facts = [f"{text.count(requests)} requests in {text.seconds(results.elapsed_s)}"]
+    if requests:
+        facts.append(f"{text.percent(failed, requests)} failed")
+    trend = Trend(step.service for workflow in results.workflows for step in workflow.steps)
+    if trend.count:
+        facts.append(f"p95 {text.duration(trend.stat('p(95)'))}")
+    if results.passed and results.thresholds:
+        facts.append(f"{len(results.thresholds)} thresholds kept")
+    return facts

@@ -1,0 +1,308 @@
+"""The decorators a test author writes on methods, and what kind of hook each method is.
+
+A decorator only notes what was declared. The kind comes from the decorator and the resolved return
+annotation together, when the plan is made: a step that returns a response is a measured TEST, one
+that returns `Exception | None` a CHECK, one that returns `Metric[...]` a METRIC. `@state` methods
+are PROVIDE or USE. Everything else is an ACTION: it runs, and nothing is measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeVar, overload
+
+from hyperscale.errors import BadInput
+from hyperscale.workload import type_hints
+from hyperscale.workload.custom_metrics import MetricKind, is_metric, kind_of
+from hyperscale.workload.results import CallResult
+from hyperscale.workload.type_hints import Provide, Use
+
+__all__ = [
+    "Hook",
+    "HookType",
+    "Provide",
+    "Use",
+    "action",
+    "bind_uses",
+    "check",
+    "declared",
+    "depends",
+    "metric",
+    "state",
+    "step",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+Decorator = Literal["step", "action", "check", "metric", "state"]
+
+_DECLARED = "__hyperscale_hook__"
+DEPENDS = "__hyperscale_depends__"
+_USED = "__hyperscale_used__"
+
+
+class HookType(StrEnum):
+    TEST = "test"
+    CHECK = "check"
+    METRIC = "metric"
+    ACTION = "action"
+    PROVIDE = "provide"
+    USE = "use"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a decorator was told. `names` are steps, or workflows for `@state`."""
+
+    decorator: Decorator
+    names: tuple[str, ...]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A decorated method with its kind."""
+
+    name: str
+    hook_type: HookType
+    function: Callable[..., Any]  # the attribute of the class, taking the workflow as `self`
+    names: tuple[str, ...]
+    tags: Mapping[str, str]
+    group: str
+    returns: Any  # the resolved return annotation, or None
+    hints: Mapping[str, Any]  # of the parameters, where they could be resolved
+    metric_kind: MetricKind | None = None
+    warning: str = ""
+
+
+@overload
+def step(function: F, /) -> F: ...
+@overload
+def step(
+    *names: str, tags: Mapping[str, str] | None = None, group: str = ""
+) -> Callable[[F], F]: ...
+def step(*names: Any, tags: Mapping[str, str] | None = None, group: str = "") -> Any:
+    """A step of the workflow; `names` are the steps that must end before it starts."""
+    return _declare("step", names, tags, group)
+
+
+@overload
+def action(function: F, /) -> F: ...
+@overload
+def action(
+    *names: str, tags: Mapping[str, str] | None = None, group: str = ""
+) -> Callable[[F], F]: ...
+def action(*names: Any, tags: Mapping[str, str] | None = None, group: str = "") -> Any:
+    """A step that is never measured: set-up, clean-up, preparation of data."""
+    return _declare("action", names, tags, group)
+
+
+@overload
+def check(function: F, /) -> F: ...
+@overload
+def check(
+    *names: str, tags: Mapping[str, str] | None = None, group: str = ""
+) -> Callable[[F], F]: ...
+def check(*names: Any, tags: Mapping[str, str] | None = None, group: str = "") -> Any:
+    """A step that judges: it fails by returning or raising an exception, or returning False."""
+    return _declare("check", names, tags, group)
+
+
+@overload
+def metric(function: F, /) -> F: ...
+@overload
+def metric(
+    *names: str, tags: Mapping[str, str] | None = None, group: str = ""
+) -> Callable[[F], F]: ...
+def metric(*names: Any, tags: Mapping[str, str] | None = None, group: str = "") -> Any:
+    """A step whose value is recorded; annotate it `-> Metric[COUNT]` or another kind."""
+    return _declare("metric", names, tags, group)
+
+
+def state(*workflows: str | type) -> Callable[[F], F]:
+    """Exchange of values between workflows: both sides must name each other.
+
+    A method returning `Provide[T]` gives its value, under its own name, to the workflows named;
+    one returning `Use[T]` takes the values its arguments are named after from those workflows.
+    """
+    names = tuple(_workflow_name(workflow, "@state") for workflow in workflows)
+
+    def decorate(function: F) -> F:
+        method: F = _answering_with_used_value(function)
+        setattr(method, _DECLARED, Declared("state", names))
+        return method
+
+    return decorate
+
+
+def depends(*workflows: str | type) -> Callable[[C], C]:
+    """Run the decorated workflow only after the named ones have ended."""
+    names = tuple(_workflow_name(workflow, "@depends") for workflow in workflows)
+    if not names:
+        raise BadInput("@depends() names no workflow", "write @depends('OtherWorkflow')")
+
+    def decorate(workflow: C) -> C:
+        setattr(workflow, DEPENDS, names)
+        return workflow
+
+    return decorate
+
+
+def bind_uses(workflow: type, values: Mapping[str, Any]) -> None:
+    """From now on, in this process, calling a `Use` method without arguments gives its value.
+
+    `values` is name of the `Use` method -> what it returned before the load.
+    """
+    setattr(workflow, _USED, dict(values))
+
+
+def declared(attribute: object) -> Declared | None:
+    found = getattr(attribute, _DECLARED, None)
+    return found if isinstance(found, Declared) else None
+
+
+def classify(
+    owner: str, name: str, attribute: Callable[..., Any], known: Mapping[str, Any]
+) -> Hook:
+    """The hook a decorated method of class `owner` is; `known` are annotations resolved earlier."""
+    declaration = declared(attribute)
+    assert declaration is not None
+    written = inspect.unwrap(attribute)
+    hints = {**type_hints.resolve(written, {}), **known}
+    returns = hints.pop("return", None)
+    hook_type = _hook_type(owner, name, declaration, returns)
+    return Hook(
+        name=name,
+        hook_type=hook_type,
+        function=attribute,
+        names=declaration.names,
+        tags=declaration.tags,
+        group=declaration.group,
+        returns=returns,
+        hints=hints,
+        metric_kind=kind_of(returns) if hook_type is HookType.METRIC else None,
+        warning=_silent_action(owner, name, declaration, hook_type, written, returns),
+    )
+
+
+def _hook_type(owner: str, name: str, declaration: Declared, returns: Any) -> HookType:
+    kinds = type_hints.alternatives(returns)
+    match declaration.decorator:
+        case "state" if type_hints.provides(returns):
+            return HookType.PROVIDE
+        case "state" if type_hints.uses(returns):
+            return HookType.USE
+        case "state":
+            raise BadInput(
+                f"{owner}.{name} is decorated with @state but returns neither Provide nor Use",
+                "annotate it '-> Provide[T]' to give a value or '-> Use[T]' to take one",
+            )
+        case "step" if any(type_hints.is_subclass(kind, CallResult) for kind in kinds):
+            return HookType.TEST
+        case "step" if kinds and all(type_hints.is_subclass(kind, Exception) for kind in kinds):
+            return HookType.CHECK
+        case "step" if any(is_metric(kind) for kind in kinds):
+            return HookType.METRIC
+        case "check":
+            return HookType.CHECK
+        case "metric":
+            return HookType.METRIC
+    return HookType.ACTION
+
+
+def _silent_action(
+    owner: str,
+    name: str,
+    declaration: Declared,
+    hook_type: HookType,
+    function: Callable[..., Any],
+    returns: Any,
+) -> str:
+    """Why a `@step` is not measured, when the author may not have meant that."""
+    if declaration.decorator != "step" or hook_type is not HookType.ACTION:
+        return ""
+    written = function.__annotations__.get("return", inspect.Signature.empty)
+    if written is inspect.Signature.empty:
+        return (
+            f"{owner}.{name} has no return annotation, so it is not measured; "
+            "annotate it '-> HTTPResponse' (or another response), or use @action()"
+        )
+    if written is None or returns is type(None):
+        return (
+            f"{owner}.{name} returns nothing, so it is not measured; "
+            "return the response and annotate it, or use @action()"
+        )
+    text = type_hints.text_of(written)
+    if returns is None:
+        return (
+            f"{owner}.{name} returns {text!r}, a name that cannot be resolved, so it is not "
+            "measured; import the response type where the test file can see it"
+        )
+    return (
+        f"{owner}.{name} returns {text}, which is not a response, so it is not measured; "
+        "return the response, or use @action()"
+    )
+
+
+def _declare(
+    decorator: Decorator, names: tuple[Any, ...], tags: Mapping[str, str] | None, group: str
+) -> Any:
+    if len(names) == 1 and inspect.isfunction(names[0]):
+        return _declare(decorator, (), tags, group)(names[0])
+    for name in names:
+        if not isinstance(name, str):
+            raise BadInput(
+                f"@{decorator} takes names of steps as strings, not {name!r}",
+                f"write @{decorator}('login') for what runs after the step login",
+            )
+    declaration = Declared(decorator, tuple(names), _text_tags(decorator, tags), group)
+
+    def decorate(function: F) -> F:
+        setattr(function, _DECLARED, declaration)
+        return function
+
+    return decorate
+
+
+def _text_tags(decorator: str, tags: Mapping[str, str] | None) -> dict[str, str]:
+    if tags is None:
+        return {}
+    if not isinstance(tags, Mapping):
+        raise BadInput(f"tags of @{decorator} are {tags!r} but must be a dict of names and values")
+    return {str(name): str(value) for name, value in tags.items()}
+
+
+def _workflow_name(workflow: object, decorator: str) -> str:
+    if isinstance(workflow, type):
+        return workflow.__name__
+    if isinstance(workflow, str) and workflow:
+        return workflow
+    raise BadInput(f"{decorator} takes names of workflows as strings, not {workflow!r}")
+
+
+def _answering_with_used_value(function: Any) -> Any:
+    """Called without arguments, a `Use` method answers with the value injected before the load."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def answer_later(self: Any, *args: Any, **kwargs: Any) -> Any:
+            used = getattr(self, _USED, {})
+            if not args and not kwargs and function.__name__ in used:
+                return used[function.__name__]
+            return await function(self, *args, **kwargs)
+
+        return answer_later
+
+    @functools.wraps(function)
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        used = getattr(self, _USED, {})
+        if not args and not kwargs and function.__name__ in used:
+            return used[function.__name__]
+        return function(self, *args, **kwargs)
+
+    return answer

@@ -1,0 +1,117 @@
+"""The load models, and how one load is shared by several cores.
+
+Each core gets a load of the same model; together they are exactly the whole.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+
+from hyperscale.workload.load_models import (
+    ArrivalRate,
+    ClosedVUs,
+    Load,
+    LoadModel,
+    PerVUIterations,
+    RampingRate,
+    RampingVUs,
+    SharedIterations,
+    Stage,
+)
+
+__all__ = [
+    "ArrivalRate",
+    "ClosedVUs",
+    "Load",
+    "PerVUIterations",
+    "RampingRate",
+    "RampingVUs",
+    "SharedIterations",
+    "Stage",
+    "split",
+    "split_vus",
+]
+
+L = TypeVar("L", bound=LoadModel)
+
+
+def split_vus(vus: int, cores: int) -> list[int]:
+    """Equal shares, the last also takes the remainder: 2000 over 6 is five times 333 and 335."""
+    share = vus // cores
+    return [share] * (cores - 1) + [vus - share * (cores - 1)]
+
+
+def split(load: Load, cores: int) -> list[Load]:
+    """One share per core, together exactly `load`; fewer shares when there are fewer users."""
+    cores = max(1, min(cores, load.peak_vus))
+    if isinstance(load, (ClosedVUs, PerVUIterations)):
+        return [_replace(load, vus=vus) for vus in split_vus(load.vus, cores)]
+    if isinstance(load, RampingVUs):
+        return _split_ramp(load, cores)
+    if isinstance(load, SharedIterations):
+        return _split_iterations(load, cores)
+    return _split_arrivals(load, cores)
+
+
+def _split_ramp(load: RampingVUs, cores: int) -> list[Load]:
+    starts = split_vus(load.start, cores)
+    targets = [split_vus(int(stage.target), cores) for stage in load.stages]
+    return [
+        _replace(
+            load,
+            start=starts[core],
+            stages=tuple(
+                Stage(stage.duration_s, shares[core])
+                for stage, shares in zip(load.stages, targets, strict=True)
+            ),
+        )
+        for core in range(cores)
+    ]
+
+
+def _split_iterations(load: SharedIterations, cores: int) -> list[Load]:
+    vus = min(load.vus, load.iterations)
+    shares = split_vus(vus, min(cores, vus))
+    ends = [0]
+    for share in shares:
+        ends.append(ends[-1] + share)
+    bounds = [load.iterations * end // vus for end in ends]
+    return [
+        _replace(load, vus=share, iterations=end - begin)
+        for share, (begin, end) in zip(shares, pairwise(bounds), strict=True)
+    ]
+
+
+def _split_arrivals(load: ArrivalRate | RampingRate, cores: int) -> list[Load]:
+    """Arrival number n goes to core n % cores: each share runs at a part of the rate, shifted."""
+    shares: list[Load] = []
+    ready = split_vus(load.vus, cores)
+    caps = split_vus(load.max_vus, cores)
+    for core in range(cores):
+        phase = (core + load.phase) / cores
+        if isinstance(load, ArrivalRate):
+            shares.append(
+                _replace(
+                    load, rate=load.rate / cores, phase=phase, vus=ready[core], max_vus=caps[core]
+                )
+            )
+        else:
+            stages = tuple(Stage(stage.duration_s, stage.target / cores) for stage in load.stages)
+            shares.append(
+                _replace(
+                    load,
+                    stages=stages,
+                    start=load.start / cores,
+                    phase=phase,
+                    vus=ready[core],
+                    max_vus=caps[core],
+                )
+            )
+    return shares
+
+
+def _replace(load: L, **changes: object) -> L:
+    return msgspec.structs.replace(load, **changes)

@@ -1,0 +1,237 @@
+"""The responses a step can return, as the author of a test sees them.
+
+A response is built for every request of a run, so it holds references only: headers are split,
+bodies decompressed and decoded when somebody reads them, never on the measured path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome
+
+Model = TypeVar("Model")
+
+
+class SentRequest(Protocol):
+    """What a response tells of its request."""
+
+    method: str
+    url: str
+    wire: bytes
+    hops: tuple[str, ...]
+
+
+class ReceivedHead(Protocol):
+    """What a response needs of its status line and headers; shared by equal responses."""
+
+    status: int
+    reason: str
+    outcome: Outcome
+    error: str
+    encoded: bool
+    plain: bool  # nothing to do after it: no redirect, no cookie, no failure
+    set_cookies: tuple[str, ...]
+    location: str | None
+
+    @property
+    def is_redirect(self) -> bool: ...
+
+    @property
+    def headers(self) -> ResponseHeaders: ...
+
+    def decode(self, body: bytes) -> bytes: ...
+
+
+class ResponseHeaders(Mapping[str, str]):
+    """Headers by name in any case; a repeated header reads as its values joined by `, `."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, fields: list[tuple[str, str]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in fields:
+            self._values.setdefault(name.lower(), []).append(value)
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._values[name.lower()])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._values
+
+    def get_list(self, name: str) -> list[str]:
+        return list(self._values.get(name.lower(), ()))
+
+    def __repr__(self) -> str:
+        return f"ResponseHeaders({dict(self)!r})"
+
+
+NO_HEADERS = ResponseHeaders([])
+
+
+class HTTPResponse(CallResult):
+    """The answer to an HTTP call, or the reason why there is none (`outcome`, `error`).
+
+    Without an answer `status` is 0, and reading the body raises CallFailed. `started` is when the
+    request was written: connecting is told apart, in `connect`.
+    """
+
+    __slots__ = ("_content", "head", "raw", "request")
+
+    raw: bytes  # the body as it came, possibly compressed
+    _content: bytes
+    head: ReceivedHead | None  # None: there was no answer
+    request: SentRequest  # the last one, after redirects
+
+    def __init__(
+        self,
+        request: SentRequest,
+        head: ReceivedHead,
+        raw: bytes,
+        started: float,
+        first_byte: float,
+        ended: float,
+        bytes_in: int,
+    ) -> None:
+        self.request = request
+        self.head = head
+        self.raw = raw
+        self.started = started
+        self.first_byte = first_byte
+        self.ended = ended
+        self.bytes_in = bytes_in
+        self.bytes_out = len(request.wire)
+        self.status = head.status
+        self.outcome = head.outcome
+        self.error = head.error
+        self.connect: Connect | None = None
+
+    @classmethod
+    def failed(
+        cls,
+        request: SentRequest,
+        outcome: Outcome,
+        error: str,
+        started: float,
+        ended: float,
+        bytes_in: int = 0,
+        bytes_out: int = 0,
+    ) -> HTTPResponse:
+        response = cls.__new__(cls)
+        response.request = request
+        response.head = None
+        response.raw = b""
+        response.started = started
+        response.first_byte = response.ended = ended
+        response.bytes_in = bytes_in
+        response.bytes_out = bytes_out
+        response.status = 0
+        response.outcome = outcome
+        response.error = error
+        response.connect = None
+        return response
+
+    @property
+    def status_code(self) -> int:
+        return self.status
+
+    @property
+    def reason(self) -> str:
+        return self.head.reason if self.head else ""
+
+    @property
+    def method(self) -> str:
+        return self.request.method
+
+    @property
+    def url(self) -> str:
+        """Where the answer came from: after redirects, the last URL."""
+        return self.request.url
+
+    @property
+    def redirects(self) -> tuple[str, ...]:
+        """The URLs that redirected, in order; the final one is `url`."""
+        return self.request.hops
+
+    @property
+    def request_bytes(self) -> bytes:
+        return self.request.wire
+
+    @property
+    def headers(self) -> ResponseHeaders:
+        return self.head.headers if self.head else NO_HEADERS
+
+    @property
+    def cookies(self) -> dict[str, str]:
+        """The cookies this response sets."""
+        cookies = {}
+        for line in self.headers.get_list("set-cookie"):
+            name, equals, value = line.partition(";")[0].partition("=")
+            if equals:
+                cookies[name.strip()] = value.strip().strip('"')
+        return cookies
+
+    @property
+    def content(self) -> bytes:
+        head = self.head
+        if head is None:
+            raise CallFailed(self.outcome, self.error)
+        if not head.encoded:
+            return self.raw
+        if not hasattr(self, "_content"):
+            self._content = head.decode(self.raw)
+        return self._content
+
+    def text(self) -> str:
+        content = self.content
+        parameters = self.headers.get("content-type", "").lower().partition("charset=")[2]
+        charset = parameters.partition(";")[0].strip(" \"'") or "utf-8"
+        try:
+            return content.decode(charset, "replace")
+        except LookupError:
+            return content.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        try:
+            return msgspec.json.decode(self.content)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"{self} has a body that is not JSON: {error}") from error
+
+    def to_model(self, model: type[Model]) -> Model:
+        """The JSON body as a pydantic model, msgspec struct, dataclass or typed container."""
+        validate = getattr(model, "model_validate_json", None)
+        if validate is not None:
+            validated: Model = validate(self.content)
+            return validated
+        try:
+            return msgspec.json.decode(self.content, type=model)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"{self} is not a {model.__name__}: {error}") from error
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Milliseconds per phase; the phases of connecting only for a call that connected."""
+        phases = {}
+        if self.connect is not None:
+            phases["dns"] = self.connect.dns_s * 1e3
+            phases["connect"] = self.connect.connect_s * 1e3
+            phases["tls"] = self.connect.tls_s * 1e3
+        phases["wait"] = (self.first_byte - self.started) * 1e3
+        phases["read"] = (self.ended - self.first_byte) * 1e3
+        phases["total"] = sum(phases.values())
+        return phases
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.url} ({self.status or self.outcome})"
+
+    def __repr__(self) -> str:
+        return f"<HTTPResponse {self}>"

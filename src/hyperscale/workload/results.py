@@ -1,0 +1,118 @@
+"""What a measured step returns: how the call went and when.
+
+The engine records a result by reading these attributes and keeps nothing else of it. Times are
+`time.perf_counter()` seconds of the process that made the call, so only differences mean anything.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    STATUS = "status"  # an answer came and its status says failure
+    DNS = "dns"
+    REFUSED = "refused"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    RESET = "reset"
+    PROTOCOL = "protocol"
+    CANCELLED = "cancelled"
+    EXCEPTION = "exception"  # the step's own code raised
+    FAILED = "failed"  # the author called the result a failure
+
+
+# Outcomes that end without an answer in less time than an answer takes: their duration is not a
+# latency of the target and stays out of the latency histograms. Timeouts stay in.
+WITHOUT_LATENCY = frozenset({Outcome.DNS, Outcome.REFUSED, Outcome.TLS, Outcome.CANCELLED})
+
+
+class CallFailed(Exception):
+    """Raised when the author reads the body of a call that never got an answer."""
+
+    def __init__(self, outcome: Outcome, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class Connect:
+    """How long the phases before the request took, for a call that opened its own connection."""
+
+    __slots__ = ("connect_s", "dns_s", "tls_s")
+
+    def __init__(self, dns_s: float = 0.0, connect_s: float = 0.0, tls_s: float = 0.0) -> None:
+        self.dns_s = dns_s
+        self.connect_s = connect_s
+        self.tls_s = tls_s
+
+
+class CallResult:
+    """Base of every protocol's response. A step annotated with a subclass is a measured test."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "connect",  # Connect | None: set when this call opened a connection
+        "ended",
+        "error",  # sentence for a person when outcome is not OK, else ""
+        "first_byte",
+        "outcome",
+        "started",
+        "status",  # the protocol's own code, 0 where there is none
+    )
+
+    started: float
+    first_byte: float
+    ended: float
+    status: int
+    bytes_in: int
+    bytes_out: int
+    outcome: Outcome
+    error: str
+    connect: Connect | None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.OK
+
+    def fail(self, reason: str) -> None:
+        """Count this call as failed although the protocol says it went well."""
+        self.outcome = Outcome.FAILED
+        self.error = reason
+
+    def accept(self) -> None:
+        """Count this call as passed although its status says failure (an expected 404)."""
+        self.outcome = Outcome.OK
+        self.error = ""
+
+
+class CustomResult(CallResult):
+    """Base for results of your own client: subclass it, return it from a step, and it is measured.
+
+    The engine takes the duration of the whole step unless you set `started` and `ended` yourself
+    (`time.perf_counter()`).
+    """
+
+    __slots__ = ("__dict__",)
+
+    def __init__(
+        self,
+        *,
+        ok: bool = True,
+        error: str = "",
+        status: int = 0,
+        bytes_in: int = 0,
+        bytes_out: int = 0,
+        started: float = 0.0,
+        ended: float = 0.0,
+    ) -> None:
+        self.started = started
+        self.first_byte = ended
+        self.ended = ended
+        self.status = status
+        self.bytes_in = bytes_in
+        self.bytes_out = bytes_out
+        self.outcome = Outcome.OK if ok else Outcome.FAILED
+        self.error = error
+        self.connect = None

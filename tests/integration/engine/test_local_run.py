@@ -1,0 +1,594 @@
+"""Whole runs on real generator processes against the embedded target."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperscale import (
+    COUNT,
+    CustomResult,
+    Metric,
+    Provide,
+    Use,
+    Workflow,
+    action,
+    check,
+    depends,
+    feed,
+    state,
+    step,
+)
+from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.errors import BadInput, ExitCode
+from hyperscale.local import run
+from hyperscale.metrics.results import Results
+from hyperscale.testing import URL, HTTPResponse
+from hyperscale.workload.plan import Overrides
+
+pytestmark = pytest.mark.usefixtures("base")
+
+
+@pytest.fixture
+def base(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TARGET", target)
+
+
+class Get(Workflow):
+    vus = 4
+    duration = "1s"
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        return await self.client.http.get("/")
+
+
+def go(*workflows: type[Workflow], **settings: Any) -> Results:
+    return run(*workflows, base_url=os.environ["TARGET"], **settings)
+
+
+def test_closed_load_counts_what_the_target_counts(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Get, workers=2)
+    assert results.exit_code == ExitCode.PASSED
+    (workflow,) = results.workflows
+    (home,) = workflow.steps
+    assert home.count == workflow.iterations == stats()["requests"]
+    assert home.count > 50
+    assert home.statuses == {"200": home.count}
+    assert workflow.cores == 2
+    assert workflow.vus_max == 4
+    assert 0 < home.service.p50_ms <= home.service.p99_ms <= home.service.max_ms
+    assert sum(point.requests for point in workflow.series) == home.count
+
+
+def test_iterations_are_exact_over_cores(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Get, workers=2, iterations=101)
+    assert results.requests == results.workflows[0].iterations == stats()["requests"] == 101
+
+
+class PerUser(Get):
+    duration = None
+    iterations_per_vu = 7
+
+
+def test_iterations_per_vu() -> None:
+    assert go(PerUser, workers=2).requests == 28
+
+
+class Ramp(Get):
+    duration = None
+    stages = (("500ms", 6), ("500ms", 0))
+    think_time = "10ms"
+
+
+def test_stages_rise_and_fall() -> None:
+    (workflow,) = go(Ramp, workers=2).workflows
+    assert 4 <= workflow.vus_max <= 8
+    assert workflow.steps[0].failed == 0
+
+
+class Arrivals(Get):
+    rate = "200/s"
+
+
+def test_open_model_keeps_its_schedule() -> None:
+    (workflow,) = go(Arrivals, workers=2).workflows
+    assert workflow.open_model
+    assert workflow.iterations + workflow.dropped_iterations == 200
+    assert workflow.steps[0].response.count == workflow.steps[0].count
+
+
+class TooSlow(Workflow):
+    rate = 100
+    duration = "1s"
+    max_vus = 2
+
+    @step()
+    async def wait(self) -> HTTPResponse:
+        return await self.client.http.get("/delay/300")
+
+
+def test_arrivals_that_cannot_start_are_counted() -> None:
+    results = go(TooSlow, workers=1)
+    (workflow,) = results.workflows
+    assert workflow.dropped_iterations + workflow.iterations == 100
+    assert workflow.dropped_iterations > 50
+    assert "could not be started" in results.saturation
+
+
+class Warm(Get):
+    warmup = "500ms"
+    iterations = 20
+    duration = None
+
+
+def test_warmup_runs_and_is_not_counted(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Warm, workers=1)
+    assert results.requests < stats()["requests"]
+    assert 20 <= results.requests <= 24  # those under way when the clock started count too
+
+
+class Isolation(Workflow):
+    """Each iteration makes a token of its own; the next step must see exactly that one."""
+
+    vus = 40
+    iterations = 2000
+
+    @action()
+    async def token(self) -> str:
+        assert "mine" not in self.context
+        self.context["mine"] = f"{self.vu_id}-{self.iteration}"
+        return f"{self.vu_id}-{self.iteration}"
+
+    @step("token")
+    async def echo(self, token: str = "", mine: str = "") -> HTTPResponse:
+        assert token == mine == f"{self.vu_id}-{self.iteration}"
+        return await self.client.http.get("/echo", headers={"X-Token": token})
+
+    @check("echo")
+    async def came_back(self, token: str = "", echo: HTTPResponse | None = None) -> bool:
+        return echo is not None and echo.json()["headers"]["X-Token"] == token
+
+
+def test_no_value_crosses_virtual_users() -> None:
+    (workflow,) = go(Isolation, workers=2).workflows
+    (came_back,) = workflow.checks
+    assert workflow.steps[0].failed == 0, workflow.steps[0].errors
+    assert (came_back.passed, came_back.failed) == (2000, 0), came_back.samples
+
+
+class Diamond(Workflow):
+    vus = 1
+    iterations = 3
+
+    @step()
+    async def first(self) -> HTTPResponse:
+        return await self.client.http.get("/delay/5")
+
+    @step("first")
+    async def left(self, first: HTTPResponse | None = None) -> HTTPResponse:
+        assert first is not None
+        return await self.client.http.get("/delay/60")
+
+    @step("first")
+    async def right(self, first: HTTPResponse | None = None) -> HTTPResponse:
+        assert first is not None
+        return await self.client.http.get("/delay/60")
+
+    @step("left", "right")
+    async def last(
+        self, left: HTTPResponse | None = None, right: HTTPResponse | None = None
+    ) -> HTTPResponse:
+        assert left is not None
+        assert right is not None
+        assert left.started < right.ended, "they overlap"
+        assert right.started < left.ended, "they overlap"
+        return await self.client.http.get("/")
+
+
+def test_steps_with_one_parent_overlap_and_the_last_sees_both() -> None:
+    (workflow,) = go(Diamond, workers=1).workflows
+    assert [(s.name, s.count, s.failed) for s in workflow.steps] == [
+        ("first", 3, 0),
+        ("left", 3, 0),
+        ("right", 3, 0),
+        ("last", 3, 0),
+    ]
+
+
+class Login(Workflow):
+    vus = 4
+    iterations = 8
+
+    @step()
+    async def login(self) -> HTTPResponse:
+        return await self.client.http.post("/login", json={"user": "a", "password": "b"})
+
+    @state("Shop")
+    def token(self) -> Provide[str]:
+        return str(self.login.response.json()["token"])
+
+
+@depends("Login")
+class Shop(Workflow):
+    vus = 4
+    iterations = 8
+
+    @state("Login")
+    def known(self, token: str | None = None) -> Use[str]:
+        return token or "none"
+
+    @step()
+    async def me(self) -> HTTPResponse:
+        assert self.context["token"] == self.known()
+        return await self.client.http.get(
+            "/me", headers={"Authorization": f"Bearer {self.known()}"}
+        )
+
+
+@depends("Login")
+class Stranger(Workflow):
+    """Asks for a value that Login does not offer to it."""
+
+    vus = 1
+    iterations = 1
+
+    @state("Login")
+    def known(self, token: str = "nothing") -> Use[str]:
+        return token
+
+    @step()
+    async def me(self) -> HTTPResponse:
+        assert self.known() == "nothing"
+        return await self.client.http.get("/")
+
+
+def test_values_pass_only_between_workflows_that_name_each_other() -> None:
+    results = go(Login, Shop, Stranger, workers=2)
+    assert results.exit_code == ExitCode.PASSED, [w.steps for w in results.workflows]
+    login, shop, stranger = results.workflows
+    assert shop.started_s >= login.started_s + login.elapsed_s
+    assert shop.failed == stranger.failed == 0
+
+
+class Setup(Workflow):
+    @action()
+    async def prepare(self) -> None:
+        self.context["greeting"] = "hello"
+        self.context["numbers"] = [1, 2, 3]
+
+
+@depends("Setup")
+class AfterSetup(Workflow):
+    vus = 3
+    iterations = 9
+
+    @step()
+    async def greet(self, greeting: str = "") -> HTTPResponse:
+        assert greeting == self.context.get("greeting") == "hello"
+        assert self.context["numbers"] == [1, 2, 3]
+        return await self.client.http.get("/")
+
+
+def test_context_of_a_setup_workflow_reaches_its_dependants() -> None:
+    results = go(Setup, AfterSetup, workers=2)
+    assert results.exit_code == ExitCode.PASSED, results.workflows
+    setup, after = results.workflows
+    assert (setup.cores, setup.requests) == (1, 0)
+    assert (after.requests, after.failed) == (9, 0)
+
+
+class Broken(Workflow):
+    @action()
+    async def prepare(self) -> None:
+        raise KeyError("no such thing")
+
+
+@depends("Broken")
+class AfterBroken(Get):
+    pass
+
+
+def test_dependants_of_a_failed_workflow_do_not_run_and_others_do() -> None:
+    results = go(Broken, AfterBroken, Get, workers=1, duration="200ms")
+    broken, after, other = results.workflows
+    assert "no such thing" in broken.error
+    assert "Broken failed" in after.error
+    assert after.requests == 0
+    assert other.requests > 0
+    assert results.exit_code == ExitCode.FAILED
+
+
+class Once(Workflow):
+    vus = 4
+    iterations = 12
+
+    async def setup(self) -> None:
+        response = await self.client.http.get("/json")
+        self.context["from_setup"] = response.status
+        self.context["setups"] = self.context.get("setups", 0) + 1
+
+    async def teardown(self) -> None:
+        await self.client.http.get("/bytes/7")
+
+    @step()
+    async def use(self, from_setup: int = 0, setups: int = 0) -> HTTPResponse:
+        assert (from_setup, setups) == (200, 1)
+        return await self.client.http.get("/")
+
+
+def test_setup_and_teardown_run_once_per_run(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Once, workers=2)
+    assert (results.requests, results.failed) == (12, 0), results.workflows[0].steps
+    paths = stats()["paths"]
+    assert paths["/json"] == 1
+    assert paths["/bytes/7"] == 1
+
+
+class FailingSetup(Get):
+    async def setup(self) -> None:
+        raise ValueError("the database is empty")
+
+
+def test_a_failing_setup_starts_no_load(stats: Callable[[], dict[str, Any]]) -> None:
+    with pytest.raises(Exception, match="the database is empty"):
+        go(FailingSetup, workers=2)
+    assert stats()["requests"] == 0
+
+
+class Rows(Workflow):
+    vus = 4
+    iterations = 60
+    data = feed([{"n": n} for n in range(60)], when_done="stop")
+
+    @step()
+    async def one(self, row: dict[str, int] | None = None) -> HTTPResponse:
+        assert row == self.row
+        assert row is not None
+        return await self.client.http.get(f"/bytes/{row['n']}")
+
+
+def test_each_row_goes_to_one_virtual_user(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Rows, workers=2)
+    assert (results.requests, results.failed) == (60, 0)
+    paths = stats()["paths"]
+    assert {path: n for path, n in paths.items() if path.startswith("/bytes/")} == {
+        f"/bytes/{n}": 1 for n in range(60)
+    }
+
+
+class Answer(CustomResult):
+    pass
+
+
+class Custom(Workflow):
+    vus = 2
+    iterations = 10
+
+    @step()
+    async def sleep(self) -> Answer:
+        await asyncio.sleep(0.02)
+        return Answer(ok=self.iteration != 0, error="the first one never works", bytes_in=5)
+
+    @step()
+    async def sold(self) -> Metric[COUNT]:
+        return Metric(3)
+
+
+def test_own_client_and_own_metric() -> None:
+    (workflow,) = go(Custom, workers=1).workflows
+    (sleep,) = workflow.steps
+    assert (sleep.count, sleep.failed, sleep.bytes_in) == (10, 2, 50)
+    assert sleep.service.min_ms >= 19
+    assert sleep.errors[0].samples[0] == "the first one never works"
+    (sold,) = workflow.metrics
+    assert sold.value == 30
+
+
+class Stops(Workflow):
+    vus = 4
+    duration = "1m"
+    graceful_stop = "5s"
+
+    @step()
+    async def slow(self) -> HTTPResponse:
+        return await self.client.http.get("/delay/100")
+
+
+async def _when_loaded(local_run: LocalRun) -> None:
+    async with asyncio.timeout(20):
+        while not local_run.results().requests:
+            await asyncio.sleep(0.02)
+
+
+def _local(*workflows: type[Workflow], workers: int = 2) -> LocalRun:
+    flags = Overrides(base_url=os.environ["TARGET"])
+    return LocalRun(ClassSource(*workflows), flags, RunOptions(workers=workers))
+
+
+def test_a_graceful_stop_finishes_iterations_and_keeps_results() -> None:
+    async def scenario() -> Results:
+        local_run = _local(Stops)
+        running = asyncio.create_task(local_run.execute())
+        await _when_loaded(local_run)
+        local_run.stop()
+        return await running
+
+    results = asyncio.run(scenario())
+    assert results.exit_code == ExitCode.STOPPED
+    assert results.cut == "signal"
+    assert results.requests >= 4
+    assert results.failed == 0
+    assert results.workflows[0].interrupted_iterations == 0
+
+
+class Hangs(Stops):
+    @step()
+    async def slow(self) -> HTTPResponse:
+        if self.iteration == 0:
+            return await self.client.http.get("/")
+        return await self.client.http.get("/delay/60000")
+
+
+def test_a_kill_cuts_off_what_is_under_way() -> None:
+    async def scenario() -> Results:
+        local_run = _local(Hangs)
+        running = asyncio.create_task(local_run.execute())
+        await _when_loaded(local_run)
+        local_run.kill()
+        async with asyncio.timeout(10):
+            return await running
+
+    results = asyncio.run(scenario())
+    assert results.exit_code == ExitCode.STOPPED
+    assert results.workflows[0].interrupted_iterations == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_dying_generator_ends_the_run_with_partial_results(number: signal.Signals) -> None:
+    async def scenario() -> Results:
+        local_run = _local(Stops)
+        running = asyncio.create_task(local_run.execute())
+        await _when_loaded(local_run)
+        os.kill(local_run.generator_pids[1], number)
+        async with asyncio.timeout(20):
+            return await running
+
+    results = asyncio.run(scenario())
+    assert results.exit_code == ExitCode.LOAD_LOST
+    assert results.cut == "worker lost"
+    assert number.name in results.cut_reason
+    assert "2 of 4 VUs" in results.cut_reason
+    assert results.requests > 0
+
+
+def test_pause_resume_and_scale_are_marked_on_the_timeline() -> None:
+    async def scenario() -> Results:
+        local_run = _local(Stops)
+        running = asyncio.create_task(local_run.execute())
+        await _when_loaded(local_run)
+        local_run.scale(3)
+        async with asyncio.timeout(20):
+            while local_run.results().workflows[0].vus != 7:
+                await asyncio.sleep(0.02)
+        local_run.pause()
+        assert local_run.results().state == "paused"
+        before = -1
+        async with asyncio.timeout(20):
+            while (now := local_run.results().requests) != before:
+                before = now
+                await asyncio.sleep(0.25)  # longer than a request and a delta take together
+        local_run.resume()
+        async with asyncio.timeout(20):
+            while local_run.results().requests == before:
+                await asyncio.sleep(0.02)
+        local_run.scale(-5)
+        async with asyncio.timeout(20):
+            while local_run.results().workflows[0].vus != 2:
+                await asyncio.sleep(0.02)
+        local_run.stop()
+        return await running
+
+    results = asyncio.run(scenario())
+    marks = [mark.text for mark in results.workflows[0].marks]
+    assert marks == ["added 3 VUs", "paused", "resumed", "removed 5 VUs"]
+    assert results.failed == 0
+
+
+class Threshold(Get):
+    duration = "1m"
+    thresholds = ("p(50)<0.0001 abort",)
+
+
+def test_a_threshold_may_abort_the_run() -> None:
+    results = go(Threshold, workers=1)
+    assert results.exit_code == ExitCode.THRESHOLDS_CROSSED
+    assert results.cut == "threshold"
+    assert results.elapsed_s < 30
+    assert results.thresholds[0].aborted_at_s is not None
+
+
+def test_a_run_longer_than_its_timeout_ends() -> None:
+    results = go(Stops, workers=1, timeout="1s")
+    assert results.cut == "timeout"
+    assert results.exit_code == ExitCode.FAILED
+    assert results.requests > 0
+
+
+class Raises(Workflow):
+    vus = 2
+    iterations = 6
+
+    @step()
+    async def bad(self) -> HTTPResponse:
+        raise RuntimeError("out of cheese")
+
+    @step("bad")
+    async def after(self, bad: HTTPResponse | None = None) -> HTTPResponse:
+        assert bad is None
+        return await self.client.http.get("/")
+
+
+def test_a_raising_step_is_a_failure_and_the_user_goes_on() -> None:
+    (workflow,) = go(Raises, workers=1).workflows
+    bad, after = workflow.steps
+    assert (bad.count, bad.failed) == (6, 6)
+    assert bad.errors[0].outcome == "exception"
+    assert "out of cheese" in bad.errors[0].samples[0]
+    assert (after.count, after.failed) == (6, 0)
+
+
+class Nowhere(Workflow):
+    vus = 1
+    duration = "1s"
+
+    @step()
+    async def get(self, url: URL = URL("http://127.0.0.1:9/")) -> HTTPResponse:
+        return await self.client.http.get(url)
+
+
+def test_nothing_succeeded_is_not_success() -> None:
+    results = run(Nowhere, workers=1)
+    assert results.exit_code == ExitCode.FAILED
+    assert results.workflows[0].steps[0].errors[0].outcome == "refused"
+
+
+def test_blocking_user_code_is_killed_and_reported() -> None:
+    class Blocks(Workflow):
+        vus = 1
+        duration = "1s"
+        graceful_stop = 0
+
+        @step()
+        async def forever(self) -> HTTPResponse:
+            import time
+
+            if self.iteration == 0:
+                return await self.client.http.get("/")
+            while True:
+                time.sleep(0.01)
+
+    async def scenario() -> Results:
+        local_run = _local(Blocks, workers=1)
+        running = asyncio.create_task(local_run.execute())
+        async with asyncio.timeout(20):
+            while local_run.results().workflows[0].state != "running":
+                await asyncio.sleep(0.02)
+        local_run.kill()
+        async with asyncio.timeout(30):
+            return await running
+
+    results = asyncio.run(scenario())
+    assert results.exit_code == ExitCode.STOPPED
+
+
+def test_bad_settings_are_refused_before_anything_starts() -> None:
+    with pytest.raises(BadInput, match="vus"):
+        go(Get, vus=0)
+    with pytest.raises(BadInput, match="workers"):
+        go(Get, workers=0)
+    with pytest.raises(BadInput, match="open only"):
+        go(Get, vus=1_000_000)

@@ -1,0 +1,35 @@
+"""How many cores may be used: container quotas count."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from hyperscale.engine import cores
+from hyperscale.errors import BadInput
+
+
+def test_a_version_2_quota(tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    assert cores._cgroup_quota(tmp_path) == 1.5
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert cores._cgroup_quota(tmp_path) == math.inf
+
+
+def test_a_version_1_quota(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("300000")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
+    assert cores._cgroup_quota(tmp_path) == 3.0
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
+    assert cores._cgroup_quota(tmp_path) == math.inf
+
+
+def test_there_is_always_a_core() -> None:
+    assert cores.usable_cores() >= 1
+
+
+def test_more_connections_than_open_files_are_refused_with_the_limit() -> None:
+    with pytest.raises(BadInput, match="open only") as refusal:
+        cores.require_open_files("Huge", 10_000_000)
+    assert "ulimit -n" in refusal.value.hint

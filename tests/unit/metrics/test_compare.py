@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from hyperscale.metrics import noise
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.compare import Comparison, compare
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.histogram import summarise
+from hyperscale.metrics.results import Results, decode, encode
+
+SEEDS = 60
+
+
+def simulate(
+    seed: int,
+    *,
+    slower: float = 1.0,
+    slower_step: float = 1.0,
+    errors: float = 0.01,
+    rate: float = 1.0,
+    seconds: int = 30,
+    swing: float = 0.02,
+    ramp: bool = False,
+    steps: tuple[str, ...] = ("home", "cart"),
+) -> Results:
+    """A run whose seconds are good or bad together: the level swings with a memory (AR(1))."""
+    random = np.random.default_rng(seed)
+    aggregate = WorkflowAggregate("Shop", steps)
+    level = 0.0
+    for second in range(seconds):
+        level = 0.5 * level + random.normal(0, swing * np.sqrt(0.75))
+        load = (second + 1) / seconds if ramp else 1.0
+        count = max(1, int(500 * rate * load * np.exp(-level) * random.normal(1, 0.01)))
+        deltas = []
+        for number, name in enumerate(steps):
+            factor = slower * (slower_step if number == 1 else 1.0) * (1 + load)
+            values = random.lognormal(np.log(0.02 * (number + 1) * factor) + level, 0.4, count)
+            deltas.append(
+                StepDelta(
+                    name=name,
+                    count=count,
+                    failed=int(random.binomial(count, errors)),
+                    service=summarise(values),
+                )
+            )
+        aggregate.apply(0, Delta(seq=second + 1, steps=deltas), second + 0.9)
+        aggregate.advance(second + 1)
+    return Results(workflows=[aggregate.freeze()])
+
+
+def verdicts(**candidate: float) -> list[str]:
+    return [
+        compare(simulate(seed), simulate(seed + 1000, **candidate)).verdict for seed in range(SEEDS)
+    ]
+
+
+def change(comparison: Comparison, scope: str, metric: str):
+    found = next(c for c in comparison.compared if c.name == scope)
+    return next(c for c in found.changes if c.metric == metric)
+
+
+def test_runs_of_the_same_system_are_the_same():
+    assert verdicts().count("same") >= 0.95 * SEEDS
+
+
+def test_one_percent_slower_is_not_worth_an_alarm():
+    assert verdicts(slower=1.01).count("same") >= 0.95 * SEEDS
+
+
+def test_ten_percent_slower_is_found():
+    assert verdicts(slower=1.1).count("worse") >= 0.95 * SEEDS
+
+
+def test_the_verdict_names_what_decided_it_and_sets_the_exit_code():
+    comparison = compare(simulate(1), simulate(2, slower=1.3))
+    assert (comparison.verdict, comparison.exit_code) == ("worse", 99)
+    assert comparison.reason.startswith("Worse beyond noise: Shop p50 +")
+    p95 = change(comparison, "Shop.cart", "p95")
+    assert p95.verdict == "worse"
+    assert p95.low < p95.change < p95.high
+    assert p95.change == pytest.approx(p95.after / p95.before - 1)
+    assert p95.change == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_other_way_round_is_better_and_passes():
+    comparison = compare(simulate(1, slower=1.3), simulate(2))
+    assert (comparison.verdict, comparison.exit_code) == ("better", 0)
+
+
+def test_a_single_slower_step_is_found_in_its_step():
+    comparison = compare(simulate(1), simulate(2, slower_step=1.3))
+    assert change(comparison, "Shop.cart", "p50").verdict == "worse"
+    assert change(comparison, "Shop.home", "p50").verdict == "same"
+
+
+def test_more_errors_are_worse_although_latencies_stay():
+    comparison = compare(simulate(1), simulate(2, errors=0.03))
+    errors = change(comparison, "Shop", "error_share")
+    assert errors.verdict == "worse"
+    assert errors.change == pytest.approx(0.02, abs=0.003)
+    assert "errors" in comparison.reason
+    assert comparison.exit_code == 99
+
+
+def test_fewer_requests_per_second_are_worse():
+    comparison = compare(simulate(1), simulate(2, rate=0.8))
+    assert change(comparison, "Shop", "throughput").verdict == "worse"
+
+
+def test_a_ramp_shared_by_both_runs_does_not_hide_a_change():
+    assert compare(simulate(1, ramp=True), simulate(2, ramp=True)).verdict == "same"
+    slower = compare(simulate(1, ramp=True), simulate(2, ramp=True, slower=1.15))
+    assert change(slower, "Shop", "p50").verdict == "worse"
+
+
+def test_tolerance_decides_what_is_relevant():
+    before, after = simulate(1), simulate(2, slower=1.3)
+    assert compare(before, after, tolerance=0.5).verdict == "same"
+
+
+def test_short_runs_are_judged_cautiously_and_say_so():
+    same = compare(simulate(1, seconds=3), simulate(2, seconds=3, slower=1.05))
+    assert same.verdict == "same"
+    assert "too short" in same.notes[0]
+    assert compare(simulate(1, seconds=3), simulate(2, seconds=3, slower=2)).verdict == "worse"
+
+
+def test_runs_of_different_length_meet_over_the_time_they_share():
+    long = simulate(3, seconds=700)
+    assert long.workflows[0].series[0].width_s == 2.0
+    assert compare(simulate(1), long).verdict == "same"
+    assert compare(long, simulate(1, slower=1.3)).verdict == "worse"
+
+
+def test_runs_without_a_common_step_are_not_comparable():
+    comparison = compare(simulate(1, seconds=3), simulate(2, seconds=3, steps=("other",)))
+    assert (comparison.verdict, comparison.exit_code) == ("not comparable", 2)
+    assert comparison.only_before == ["Shop.home", "Shop.cart"]
+    assert comparison.only_after == ["Shop.other"]
+
+
+def test_a_target_that_no_longer_answers_is_worse():
+    down = Results(workflows=[simulate(2).workflows[0]])
+    aggregate = WorkflowAggregate("Shop", ["home", "cart"])
+    for second in range(30):
+        step = StepDelta(name="home", count=500, failed=500)
+        aggregate.apply(0, Delta(seq=second + 1, steps=[step]), second + 0.9)
+    aggregate.advance(30)
+    down.workflows = [aggregate.freeze()]
+    comparison = compare(simulate(1), down)
+    assert change(comparison, "Shop", "error_share").verdict == "worse"
+    assert change(comparison, "Shop.cart", "throughput").verdict == "worse"
+
+
+def test_notes_warn_of_unequal_conditions():
+    before, after = simulate(1, seconds=6), simulate(2, seconds=6)
+    after.workflows[0].load = "20 VUs for 6s"
+    after.saturation = "The load generator was the bottleneck."
+    before.cut, before.cut_reason = "signal", "Ctrl-C"
+    notes = " ".join(compare(before, after).notes)
+    assert "another load" in notes
+    assert "In the second run: The load generator was the bottleneck." in notes
+    assert "The first run was cut short: Ctrl-C." in notes
+
+
+def test_the_same_files_give_the_same_verdict_also_after_a_round_trip():
+    before, after = simulate(1), simulate(2, slower=1.1)
+    once = compare(before, after)
+    again = compare(decode(encode(before)), decode(encode(after)))
+    assert msgspec.json.encode(once) == msgspec.json.encode(again)
+
+
+@pytest.mark.parametrize(
+    ("t", "freedom", "expected"),
+    [(2.0, 10, 0.0734), (4.0, 5, 0.0103), (1.0, 30, 0.3253), (3.0, 1000, 0.00277)],
+)
+def test_p_values_agree_with_student(t, freedom, expected):
+    assert noise.p_value(t, 1.0, freedom) == pytest.approx(expected, abs=0.002)
+
+
+def test_the_margin_is_where_the_p_value_reaches_five_percent():
+    for freedom in (3, 10, 100):
+        assert noise.p_value(noise.margin(4.0, freedom), 4.0, freedom) == pytest.approx(0.05)
+
+
+def test_memory_in_a_series_widens_its_spread():
+    random = np.random.default_rng(5)
+    white = random.normal(size=200)
+    slow = np.convolve(random.normal(size=220), np.ones(20) / np.sqrt(20), "valid")[:200]
+    calm, wavy = noise.spread(white), noise.spread(slow)
+    assert wavy.variance / slow.var() > 5 * calm.variance / white.var()
+    assert noise.spread(white[:4]) is None
+
+
+def test_holm_accepts_fewer_of_many():
+    assert noise.holm([0.004], 0.01) == [True]
+    assert noise.holm([0.004, 0.5, 0.5, 0.5], 0.01) == [False] * 4
+    assert noise.holm([0.5, 0.001, 0.004], 0.01) == [False, True, True]

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hyperscale.errors import BadInput
+from hyperscale.metrics.results import Distribution, Results, StepResult, WorkflowResult
+from hyperscale.ui.output import Paint
+from hyperscale.ui.summary import render_summary
+from hyperscale.ui.text import to_ascii
+from hyperscale.ui.trend import DEFAULT_STATS, Trend, parse_trend_stats
+from tests.unit.ui.golden import assert_golden
+from tests.unit.ui.sample import empty_results, latencies, sample_results
+
+
+def test_summary_of_a_whole_run() -> None:
+    assert_golden("summary.txt", render_summary(sample_results()))
+
+
+def test_summary_of_a_run_that_measured_nothing() -> None:
+    assert_golden("summary_empty.txt", render_summary(empty_results()))
+
+
+def test_summary_of_no_workflow_at_all() -> None:
+    assert render_summary(Results()) == "\n✗ nothing ran: 0 requests in 0s (exit 1)\n"
+
+
+@pytest.mark.parametrize("results", [sample_results(), empty_results(), Results()])
+@pytest.mark.parametrize("width", [60, 100, 140])
+def test_lines_stay_within_the_width_and_hold_no_nonsense(results: Results, width: int) -> None:
+    summary = render_summary(results, width=width)
+    body = summary.splitlines()[:-1]  # the verdict is one line whatever its length
+    wide = [line for line in body if len(line) > width]
+    assert not [line for line in wide if "=" not in line and "http_req" not in line]
+    assert width < 100 or not wide
+    assert not re.search(r"\bnan\b|\binf\b|None", summary)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "http_reqs", "http_req_duration", "http_req_response_time", "http_req_failed",
+        "http_req_waiting", "http_req_connecting", "http_req_tls_handshaking",
+        "iteration_duration", "iterations", "dropped_iterations", "vus", "vus_max",
+        "data_received", "data_sent", "checks",
+    ],
+)  # fmt: skip
+def test_names_that_k6_users_grep(name: str) -> None:
+    assert re.search(rf"^  {name}\.+: \S", render_summary(sample_results()), re.MULTILINE)
+
+
+def test_quiet_is_the_verdict_alone() -> None:
+    assert render_summary(sample_results(), quiet=True) == (
+        "✗ 1 of 2 thresholds crossed: 5,100,000 requests in 5m01s, 0.04% failed,"
+        " p95 71.78ms (exit 99)\n"
+    )
+
+
+def test_verdict_of_a_passed_run() -> None:
+    results = sample_results()
+    results.passed, results.exit_code = True, 0
+    for threshold in results.thresholds:
+        threshold.passed = True
+    verdict = render_summary(results, quiet=True)
+    assert verdict.startswith("✓ passed: 5,100,000 requests")
+    assert "2 thresholds kept" in verdict
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [(105, "stopped by a signal"), (98, "part of the load was lost"), (1, "failed")],
+)
+def test_verdict_says_why(exit_code: int, words: str) -> None:
+    results = sample_results()
+    results.exit_code = exit_code
+    assert render_summary(results, quiet=True).startswith(f"✗ {words}: ")
+
+
+def test_verdict_when_every_request_failed() -> None:
+    step = StepResult(name="home", workflow="Site", count=10, failed=10)
+    results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])
+    assert "✗ nothing succeeded: 10 requests" in render_summary(results, quiet=True)
+
+
+def test_response_time_is_shown_only_where_it_differs() -> None:
+    results = sample_results()
+    assert render_summary(results).count("↳ response time") == 2
+    results.workflows.pop()
+    assert "response" not in render_summary(results)
+
+
+def test_trend_stats_are_the_callers_choice() -> None:
+    summary = render_summary(sample_results(), trend_stats=["p(99.9)", "count"])
+    assert re.search(r"http_req_duration\.+: p\(99\.9\)=[\d.]+ms count=5,100,000\n", summary)
+
+
+def test_every_character_has_an_ascii_stand_in() -> None:
+    summary = render_summary(sample_results())
+    plain = to_ascii(summary)
+    assert plain.isascii()
+    assert "?" not in plain.replace("q=shoe", "")
+    assert list(map(len, plain.splitlines())) == list(map(len, summary.splitlines()))
+
+
+def test_colour_adds_escapes_and_nothing_else() -> None:
+    painted = render_summary(sample_results(), paint=Paint(True))
+    assert "\x1b[31m" in painted
+    assert re.sub(r"\x1b\[\d+m", "", painted) == render_summary(sample_results())
+
+
+def test_messages_of_the_target_cannot_control_the_terminal() -> None:
+    results = sample_results()
+    results.workflows[0].steps[3].errors[0].samples = ["\x1b[2Jgone\r\nsecond line"]
+    results.workflows[0].checks[1].samples = ["\x07bell"]
+    summary = render_summary(results)
+    assert "\x1b" not in summary
+    assert "\x07" not in summary
+    assert "[2Jgone second line" in summary
+
+
+@pytest.mark.parametrize("value", ["avg,p(95)", ["avg", " p(95) "]])
+def test_trend_stats_are_parsed(value: str | list[str]) -> None:
+    assert parse_trend_stats(value) == ("avg", "p(95)")
+
+
+def test_no_trend_stats_are_the_default() -> None:
+    assert parse_trend_stats("") == DEFAULT_STATS
+
+
+@pytest.mark.parametrize("value", ["p95", "p(101)", "mean", "avg,,p()"])
+def test_unknown_trend_stat_is_named(value: str) -> None:
+    with pytest.raises(BadInput, match="is not a summary statistic"):
+        parse_trend_stats(value)
+
+
+def test_trend_merges_histograms() -> None:
+    fast, slow = latencies(1.0, 2000, spread=0.01), latencies(100.0, 2000, spread=0.01)
+    trend = Trend([fast, slow, Distribution()])
+    assert trend.count == 4000
+    assert trend.stat("p(25)") == pytest.approx(1.0, rel=0.05)
+    assert trend.stat("p(75)") == pytest.approx(100.0, rel=0.05)
+    assert trend.stat("avg") == pytest.approx(50.5, rel=0.05)
+    assert trend.stat("stdev") == pytest.approx(49.5, rel=0.05)
+
+
+def test_trend_does_not_invent_percentiles_without_histograms() -> None:
+    bare = Distribution(count=3, mean_ms=2.0, p95_ms=3.0, max_ms=3.0)
+    assert Trend([bare]).stat("p(95)") == 3.0
+    assert Trend([bare, bare]).stat("p(95)") != Trend([bare, bare]).stat("p(95)")

@@ -1,0 +1,234 @@
+"""Which view is chosen, what the line view says, what the keys do, what a frame holds."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperscale.errors import BadInput
+from hyperscale.metrics.results import Mark, Results, StepResult, WorkflowResult
+from hyperscale.ui.ci import CiLines, CiView
+from hyperscale.ui.keys import decode
+from hyperscale.ui.live.charts import Charts
+from hyperscale.ui.live.controls import Controls
+from hyperscale.ui.live.layout import compose
+from hyperscale.ui.live.palette import text_width
+from hyperscale.ui.live.scene import Scene
+from hyperscale.ui.live.view import Turn
+from hyperscale.ui.mode import NoView, choose_mode, open_view
+from hyperscale.ui.window import RateWindow
+from tests.unit.ui.fake_run import FakeRun
+from tests.unit.ui.golden import assert_golden
+from tests.unit.ui.sample import empty_results, sample_results
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def frame(scene: Scene, columns: int, rows: int) -> list[str]:
+    lines = compose(scene, Charts(), columns, rows)
+    return ["".join(segment.text for segment in line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("requested", "environ", "mode"),
+    [
+        (None, {"TERM": "xterm"}, "full"),
+        ("full", {"TERM": "xterm"}, "full"),
+        ("full", {"TERM": "dumb"}, "ci"),
+        ("full", {}, "ci"),
+        (None, {"TERM": "xterm", "CI": "true"}, "ci"),
+        (None, {"TERM": "xterm", "CI": "false"}, "full"),
+        ("full", {"TERM": "xterm", "CI": "true"}, "full"),
+        ("none", {"TERM": "xterm"}, "none"),
+    ],
+)
+def test_mode_on_a_terminal(requested: str | None, environ: dict[str, str], mode: str) -> None:
+    assert choose_mode(requested, FakeTerminal(), environ) == mode
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_full_without_a_terminal_is_ci(stream: io.StringIO | None) -> None:
+    assert choose_mode("full", stream, {"TERM": "xterm"}) == "ci"
+
+
+def test_unknown_mode_is_named() -> None:
+    with pytest.raises(BadInput, match="'fancy'"):
+        choose_mode("fancy", None)
+
+
+def test_none_writes_nothing() -> None:
+    stream = io.StringIO()
+    view = open_view("none", stream)
+    assert isinstance(view, NoView)
+    asyncio.run(view.run(FakeRun(snapshots=2)))
+    assert stream.getvalue() == ""
+
+
+def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
+    stream = FakeTerminal()
+    asyncio.run(CiView(stream, interval_s=0.01).run(FakeRun(snapshots=4)))
+    written = stream.getvalue()
+    assert "\x1b" not in written
+    assert "Checkout  started: 64 VUs for 5m" in written
+    assert "Checkout  finished: 4,800,000 requests, 1,834 failed" in written
+    assert re.search(
+        r"^05:01  Search  100%  vus=37  rate=\S+  p95=\S+  requests=300000", written, re.M
+    )
+
+
+def test_ci_lines_are_periodic_and_news_come_at_once() -> None:
+    lines, results = CiLines(5.0), sample_results("running")
+    results.workflows.pop()
+    results.saturation, results.warnings = "", []
+    workflow = results.workflows[0]
+    assert len(lines.due(results, 100.0)) == 4  # two marks, the start, the first progress
+    assert lines.due(results, 101.0) == []
+    workflow.marks.append(Mark(at_s=7.0, text="+3 VUs"))
+    assert lines.due(results, 102.0) == ["05:01  Checkout  at 7s: +3 VUs"]
+    results.warnings.append("a\nwarning")
+    assert lines.due(results, 103.0) == ["05:01  warning: a warning"]
+    assert len(lines.due(results, 105.0)) == 1
+
+
+def test_ci_says_why_a_workflow_failed() -> None:
+    assert CiLines().due(empty_results(), 1.0) == [
+        "00:00  Checkout  failed: shop.example does not resolve"
+    ]
+
+
+def test_ci_says_paused_and_resumed() -> None:
+    lines, run = CiLines(1e9), FakeRun()
+    lines.due(run.results(), 1.0)
+    run.pause()
+    assert "05:01  Checkout  paused" in lines.due(run.results(), 2.0)
+    run.resume()
+    assert "05:01  Checkout  resumed" in lines.due(run.results(), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"p+-q\t", ["p", "+", "-", "q", "\t"]),
+        (b"\x1b[A\x1b[1;5Cq", ["q"]),
+        (b"\x1bOPq", ["q"]),
+        (b"\x1bq", []),
+        (b"\x1b", []),
+        ("é".encode(), []),
+    ],
+)
+def test_keys_without_escape_sequences(data: bytes, keys: list[str]) -> None:
+    assert decode(data) == keys
+
+
+@given(st.binary())
+def test_any_bytes_decode(data: bytes) -> None:
+    assert all(len(key) == 1 for key in decode(data))
+
+
+def pressed(run: FakeRun, keys: str) -> list[str]:
+    controls = Controls(run, lambda: None)
+    return [controls.press(key) for key in keys]
+
+
+def test_plus_and_minus_move_a_tenth_and_at_least_one() -> None:
+    run = FakeRun()
+    run.now.workflows.pop()
+    assert pressed(run, "+") == ["adding 6 VUs"]
+    run.now.workflows[0].vus = 3
+    assert pressed(run, "-") == ["removing 1 VU"]
+    run.now.workflows[0].vus = 1
+    assert pressed(run, "-") == ["1 VU is the least; q stops the run"]
+    assert run.calls == ["scale +6", "scale -1"]
+
+
+def test_q_stops_and_then_kills() -> None:
+    run = FakeRun()
+    pressed(run, "qq")
+    assert run.calls == ["stop", "kill"]
+
+
+def test_keys_do_nothing_while_stopping() -> None:
+    run = FakeRun()
+    pressed(run, "qp+-x")
+    assert run.calls == ["stop"]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(120, 40), (80, 24), (40, 12)])
+@pytest.mark.parametrize("index", [0, 1])
+def test_frames(columns: int, rows: int, index: int) -> None:
+    results = sample_results("running")
+    for workflow in results.workflows:
+        workflow.elapsed_s = 212.0
+    scene = Scene(results, index=index, recent_rate=16_210.0, message="adding 5 VUs each")
+    lines = [line.rstrip() for line in frame(scene, columns, rows)]
+    assert_golden(f"frame_{columns}x{rows}_{index + 1}.txt", "\n".join(lines) + "\n")
+
+
+SCENES: list[Callable[[], Results]] = [
+    lambda: sample_results("running"), lambda: sample_results("preparing"), empty_results, Results,
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 220), st.integers(1, 70), st.sampled_from(SCENES), st.integers(0, 1))
+def test_any_size_gives_a_frame_of_that_size(
+    columns: int, rows: int, make: Callable[[], Results], index: int
+) -> None:
+    lines = compose(Scene(make(), index=index), Charts(), columns, rows)
+    assert len(lines) == rows
+    assert all(text_width(line) <= columns for line in lines)
+
+
+def test_wide_characters_and_many_steps_stay_in_the_frame() -> None:
+    steps = [StepResult(name=f"注文を確認する{i}" * 4, workflow="日本") for i in range(60)]
+    results = Results(state="running", workflows=[WorkflowResult(name="日本" * 40, steps=steps)])
+    lines = compose(Scene(results), Charts(), 80, 24)
+    assert max(map(text_width, lines)) <= 80
+    assert any("more steps" in segment.text for line in lines for segment in line)
+
+
+def test_plot_gives_way_before_the_errors_and_the_errors_before_the_steps() -> None:
+    results = sample_results("running")
+    tall, middle, low = ("\n".join(frame(Scene(results), 80, rows)) for rows in (24, 18, 12))
+    assert "requests/s" in tall
+    assert "errors\n" in tall
+    assert "requests/s" not in middle
+    assert "errors\n" in middle
+    assert "errors\n" not in low
+    assert "add_to_cart" in low
+
+
+def test_workflows_take_turns_every_three_seconds() -> None:
+    turn, results = Turn(3.0), sample_results("running")
+    shown = [turn.index(results, now) for now in (0.5, 3.4, 3.6, 6.4, 6.6)]
+    assert shown == [0, 0, 1, 1, 0]
+
+
+def test_chosen_workflow_stays_longer_and_finished_ones_are_passed_over() -> None:
+    turn, results = Turn(3.0), sample_results("running")
+    turn.index(results, 1.0)
+    turn.skip()
+    assert [turn.index(results, now) for now in (2.0, 16.0, 17.5)] == [1, 1, 0]
+    results.workflows[1].state = "finished"
+    assert [turn.index(results, now) for now in (21.0, 25.0)] == [0, 0]
+
+
+def test_rate_of_the_last_seconds() -> None:
+    window = RateWindow(3.0)
+    assert window.per_second == 0.0
+    for second in range(10):
+        window.add(float(second), second * 100)
+    for second in range(10, 15):
+        window.add(float(second), 900 + (second - 9) * 500)
+    assert window.per_second == 500.0
+    window.add(15.0, 7)  # a warm-up was forgotten
+    assert window.per_second == 0.0
