@@ -11,10 +11,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"  # the same as in pyproject.toml; reading package metadata costs 20 ms
+from hyperscale._version import __version__
 
 if TYPE_CHECKING:
     from hyperscale.errors import BadInput, HyperscaleError, RunFailed
+    from hyperscale.local import LocalRunner, run
     from hyperscale.metrics.results import Results
     from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
     from hyperscale.workload.data import feed
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "hyperscale.errors": ("BadInput", "HyperscaleError", "RunFailed"),
+    "hyperscale.local": ("LocalRunner", "run"),
     "hyperscale.metrics.results": ("Results",),
     "hyperscale.workload.custom_metrics": ("COUNT", "DISTRIBUTION", "RATE", "SAMPLE", "Metric"),
     "hyperscale.workload.data": ("feed",),
@@ -58,6 +60,7 @@ __all__ = [
     "DependentWorkflow",
     "HTTPOptions",
     "HyperscaleError",
+    "LocalRunner",
     "Metric",
     "Provide",
     "Results",
@@ -70,6 +73,7 @@ __all__ = [
     "depends",
     "feed",
     "metric",
+    "run",
     "state",
     "step",
 ]

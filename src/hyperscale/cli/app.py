@@ -11,9 +11,9 @@ import typer
 
 from hyperscale import __version__
 from hyperscale.cli import streams
+from hyperscale.cli.command import CompactCommand, CompactGroup
 from hyperscale.cli.compare import compare
 from hyperscale.cli.demo import demo
-from hyperscale.cli.help import CompactCommand, CompactGroup
 from hyperscale.cli.new import new
 from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report

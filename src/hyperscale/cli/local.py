@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from hyperscale.cli import outputs, streams
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.overrides import overrides_of
+from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.config import Settings
 from hyperscale.engine import FileSource, LocalRun, RunOptions
 from hyperscale.errors import ExitCode
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
-from hyperscale.ui.summary import print_summary
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
 from hyperscale.workload.durations import parse_duration
 
@@ -43,17 +43,20 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     _interrupt_on_sigterm()
     source = FileSource(path, names)
     run = LocalRun(source, overrides_of(said, filled, source), _options(settings, command))
+    if not names:
+        require_measurement(run.plan)
     run.on_trace = _tracer(settings)
     if settings.verbose:
         _explain(run, files)
     results = carry_out(run, open_view(mode))
 
+    from hyperscale.ui.summary import print_summary
+
     unwritten = outputs.write(files, results)
     print_summary(results, trend_stats=trend_stats, quiet=bool(settings.quiet))
-    if run.failure is not None:
-        print_error(run.failure)
-    for error in unwritten:
-        print_error(error)
+    for error in (run.failure or nothing_succeeded(results), *unwritten):
+        if error is not None:
+            print_error(error)
     return _exit_code(results, settings, bool(unwritten))
 
 

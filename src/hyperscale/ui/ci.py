@@ -79,39 +79,33 @@ class CiLines:
         return lines
 
     def _news(self, workflow: WorkflowResult) -> list[str]:
+        news: list[str] = []
+        before = self._states.get(workflow.name, "preparing")
+        if before != workflow.state:
+            self._states[workflow.name] = workflow.state
+            news += _turn(workflow, before)
         seen = self._marks.get(workflow.name, 0)
-        news = [
+        self._marks[workflow.name] = len(workflow.marks)
+        news += [
             f"at {text.seconds(mark.at_s)}: {text.one_line(mark.text)}"
             for mark in workflow.marks[seen:]
         ]
-        self._marks[workflow.name] = len(workflow.marks)
-        before = self._states.get(workflow.name)
-        if before != workflow.state:
-            self._states[workflow.name] = workflow.state
-            if sentence := _turn(workflow, before):
-                news.append(sentence)
         return news
 
 
-def _turn(workflow: WorkflowResult, before: str | None) -> str:
+def _turn(workflow: WorkflowResult, before: str) -> list[str]:
+    """What a change of state is worth saying; pausing and resuming are marks already."""
     if workflow.error:
-        return f"failed: {text.one_line(workflow.error)}"
-    match workflow.state:
-        case "running":
-            if before == "paused":
-                return "resumed"
-            return f"started: {workflow.load}" if workflow.load else "started"
-        case "finished":
-            return (
-                f"finished: {text.count(workflow.requests)} requests,"
-                f" {text.count(workflow.failed)} failed,"
-                f" {text.count(workflow.iterations)} iterations"
-                f" in {text.seconds(workflow.elapsed_s)}"
-            )
-        case "preparing":
-            return ""
-        case state:
-            return state
+        return [f"failed: {text.one_line(workflow.error)}"]
+    if workflow.state == "finished":
+        return [
+            f"finished: {text.count(workflow.requests)} requests,"
+            f" {text.count(workflow.failed)} failed,"
+            f" {text.count(workflow.iterations)} iterations in {text.seconds(workflow.elapsed_s)}"
+        ]
+    if before == "preparing" and workflow.state == "running":
+        return [f"started: {workflow.load}" if workflow.load else "started"]
+    return ["stopping"] if workflow.state == "stopping" else []
 
 
 def progress(workflow: WorkflowResult, window: RateWindow) -> str:

@@ -82,9 +82,10 @@ def draw(
 
 
 def column_of(at: float, until: float, columns: int) -> int:
-    if until <= 0:
-        return 0
-    return min(columns - 1, max(0, int(at / until * columns)))
+    """Where a moment stands on an axis of `columns`; what lies beyond an end stands at that end."""
+    if at >= until:
+        return columns - 1
+    return max(0, min(columns - 1, int(at / until * columns)))
 
 
 def _peaks(samples: Sequence[Sample], columns: int, until: float) -> dict[int, float]:
@@ -98,11 +99,13 @@ def _peaks(samples: Sequence[Sample], columns: int, until: float) -> dict[int, f
 
 
 def _dots(peaks: dict[int, float], rows: int, top: float) -> list[tuple[int, int | None]]:
-    scale = (rows - 1) / top if top > 0 else 0.0
-    return [
-        (x, min(rows - 1, max(0, round(peaks[x] * scale))) if math.isfinite(peaks[x]) else None)
-        for x in sorted(peaks)
-    ]
+    def height(value: float) -> int | None:
+        if not math.isfinite(value):
+            return None
+        share = value / top if 0 < value < top else float(value > 0)
+        return round(share * (rows - 1))
+
+    return [(x, height(peaks[x])) for x in sorted(peaks)]
 
 
 def _strokes(points: Sequence[tuple[int, int | None]]) -> list[tuple[int, int, int]]:

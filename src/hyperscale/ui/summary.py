@@ -105,7 +105,7 @@ class _Lines:
         self.add(f"{_INDENT}{name}{self.paint.faint('.' * max(1, _LEADER - len(name)))}: {value}")
 
     def trend(self, name: str, trend: Trend, *, is_time: bool = True) -> None:
-        """On one line where it fits, else on two of about equal length."""
+        """On one line where it fits, else on as few of about equal length as do."""
         if not trend.count:
             self.field(name, "nothing measured")
             return
@@ -115,14 +115,11 @@ class _Lines:
             for stat in self._stats
         ]
         used = len(_INDENT) + max(_LEADER, len(name) + 1) + 2
-        rows = [items]
-        if used + len(" ".join(items)) > self.width and len(items) > 1:
-            half = (len(items) + 1) // 2
-            rows = [items[:half], items[half:]]
-        widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
-        texts = [
-            " ".join(item.ljust(widths[i]) for i, item in enumerate(row)).rstrip() for row in rows
-        ]
+        for count in range(1, len(items) + 1):
+            per_row = -(-len(items) // count)
+            texts = _aligned([items[i : i + per_row] for i in range(0, len(items), per_row)])
+            if used + max(map(len, texts)) <= self.width:
+                break
         self.field(name, texts[0])
         self.extend(" " * used + rest for rest in texts[1:])
 
@@ -131,6 +128,14 @@ class _Lines:
         wrapped = textwrap.wrap(f"{label}: {sentence}", self.width, subsequent_indent=_INDENT)
         painted = [self.paint.warn(wrapped[0][: len(label) + 1]) + wrapped[0][len(label) + 1 :]]
         self.extend([*painted, *wrapped[1:]])
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
+    return [
+        " ".join(item.ljust(width) for item, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    ]
 
 
 def _steps(results: Results) -> list[StepResult]:

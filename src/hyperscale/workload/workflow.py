@@ -69,10 +69,15 @@ class Workflow:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # Names local to the function that defines the class are only known now.
         made_in = sys._getframe(1).f_locals if "<locals>" in cls.__qualname__ else {}
         cls.__hyperscale_hints__ = {
-            name: type_hints.resolve(inspect.unwrap(method), made_in)
-            for name, method in methods_of(cls).items()
+            **cls.__hyperscale_hints__,
+            **{
+                name: type_hints.resolve(inspect.unwrap(method), made_in)
+                for name, method in vars(cls).items()
+                if declared(method)
+            },
         }
         _check_steps(cls)
         _check_settings(cls)

@@ -130,5 +130,5 @@ async def pool(**options: object) -> AsyncIterator[ClientPool]:
 
 async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on
             await asyncio.sleep(0.002)

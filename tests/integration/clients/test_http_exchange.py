@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import zlib
+from functools import partial
+from gzip import compress
 from pathlib import Path
 
 import brotli
@@ -179,7 +180,7 @@ def test_relative_urls_use_the_base(run: Run) -> None:
         async with serve(response()) as server, client(base_url=server.url + "/api/") as vu:
             assert (await vu.http.get("/users")).url == server.url + "/api/users"
         async with client() as vu:
-            with pytest.raises(BadInput, match="base_url"):
+            with pytest.raises(BadInput, match="not a URL that HTTP can call"):
                 await vu.http.get("/users")
 
     run(go())
@@ -267,7 +268,7 @@ def test_headers_text_json_and_models(run: Run) -> None:
             assert got.to_model(dict[str, int]) == {"a": 1}
             with pytest.raises(pydantic.ValidationError):
                 got.to_model(Item)
-            with pytest.raises(ValueError, match="is not a Item|Expected"):
+            with pytest.raises(ValueError, match="Expected `array`"):
                 (await vu.http.get(server.url)).to_model(list)
             assert set(got.timings) == {"dns", "connect", "tls", "wait", "read", "total"}
             assert got.request_bytes == server.requests[0]
@@ -276,18 +277,19 @@ def test_headers_text_json_and_models(run: Run) -> None:
 
 
 BODY = b"compress me " * 100
+gzip = partial(compress, mtime=0)
 
 
 @pytest.mark.parametrize(
     ("coding", "data"),
     [
-        ("gzip", gzip.compress(BODY)),
-        ("gzip", gzip.compress(BODY[:50]) + gzip.compress(BODY[50:])),
+        ("gzip", gzip(BODY)),
+        ("gzip", gzip(BODY[:50]) + gzip(BODY[50:])),
         ("deflate", zlib.compress(BODY)),
         ("deflate", zlib.compress(BODY)[2:-4]),
         ("br", brotli.compress(BODY)),
         ("zstd", zstandard.compress(BODY)),
-        ("gzip, br", brotli.compress(gzip.compress(BODY))),
+        ("gzip, br", brotli.compress(gzip(BODY))),
         ("identity", BODY),
     ],
 )
@@ -310,11 +312,11 @@ def test_compressed_bodies(run: Run, coding: str, data: bytes) -> None:
     ("coding", "data", "sentence"),
     [
         ("gzip", b"nonsense", "not valid gzip"),
-        ("gzip", gzip.compress(BODY)[:-6], "not valid gzip"),
+        ("gzip", gzip(BODY)[:-6], "not valid gzip"),
         ("br", b"\xff\xff\xff", "not valid br"),
         ("zstd", b"nonsense", "not valid zstd"),
         ("lzma", b"x", "nobody asked for"),
-        ("gzip", gzip.compress(bytes(200_000)), "more than 100000 bytes when decompressed"),
+        ("gzip", gzip(bytes(200_000)), "more than 100000 bytes when decompressed"),
         ("br", brotli.compress(bytes(200_000)), "more than 100000 bytes when decompressed"),
         ("zstd", zstandard.compress(bytes(200_000)), "more than 100000 bytes when decompressed"),
     ],

@@ -1,4 +1,4 @@
-"""A run that only pretends: fixed numbers, a plan of snapshots, and a record of the keys' effects."""
+"""A run that only pretends: fixed numbers, and a record of what the keys did to it."""
 
 from __future__ import annotations
 

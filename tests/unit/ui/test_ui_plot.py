@@ -19,11 +19,7 @@ def test_rising_line_in_ascii() -> None:
 
 
 def test_rising_line_in_braille() -> None:
-    assert lines([(0.0, 0.0), (5.9, 3.0)], BRAILLE) == ["    ⢀⡠⠊", "  ⢀⡠⠊  "[:6], "⡠⠊   "] or True
-    drawn = lines([(0.0, 0.0), (5.9, 3.0)], BRAILLE)
-    assert drawn[0].strip()
-    assert not drawn[0][:3].strip()
-    assert not drawn[2][3:].strip()
+    assert lines([(0.0, 0.0), (5.9, 3.0)], BRAILLE) == ["    ⡠⠊", "  ⡠⠊  ", "⡠⠊    "]
 
 
 def test_peaks_survive_when_samples_share_a_column() -> None:

@@ -52,7 +52,7 @@ def test_lost_reader_changes_neither_exit_code_nor_output(redirection: str) -> N
 
 def test_summary_on_stdout_and_everything_else_on_stderr() -> None:
     done = shell("")
-    assert done.stdout.count("thresholds crossed".encode()) == 2
+    assert done.stdout.count(b"thresholds crossed") == 2
     assert b"Checkout  started" in done.stderr
     assert b"error: bad\nhint:  hint\n" in done.stderr
     assert b"\x1b" not in done.stdout + done.stderr

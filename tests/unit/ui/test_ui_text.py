@@ -42,15 +42,22 @@ def test_short_count_fits_its_column(n: float) -> None:
 
 @pytest.mark.parametrize(
     ("part", "whole", "shown"),
-    [(0, 0, "0.00%"), (0, 5, "0.00%"), (1, 10**6, "<0.01%"), (999_999, 10**6, ">99.99%"), (5, 5, "100.00%")],
-)  # fmt: skip
+    [
+        (0, 0, "0.00%"),
+        (0, 5, "0.00%"),
+        (1, 10**6, "<0.01%"),
+        (999_999, 10**6, ">99.99%"),
+        (5, 5, "100.00%"),
+    ],
+)
 def test_percent_never_rounds_to_the_ends(part: int, whole: int, shown: str) -> None:
     assert text.percent(part, whole) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0, "0 B"), (999, "999 B"), (119_000, "119 kB"), (1.24e9, "1.2 GB"), (3e18, "3,000.0 PB")]
-)  # fmt: skip
+    ("value", "shown"),
+    [(0, "0 B"), (999, "999 B"), (119_000, "119 kB"), (1.24e9, "1.2 GB"), (3e18, "3,000.0 PB")],
+)
 def test_sizes(value: float, shown: str) -> None:
     assert text.size(value) == shown
 
@@ -68,8 +75,9 @@ def test_clock(s: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(3.0, "3"), (1_234_567.0, "1,234,567"), (0.12345, "0.1235"), (1234.5, "1,234.50")]
-)  # fmt: skip
+    ("value", "shown"),
+    [(3.0, "3"), (1_234_567.0, "1,234,567"), (0.12345, "0.1235"), (1234.5, "1,234.50")],
+)
 def test_numbers_of_authors(value: float, shown: str) -> None:
     assert text.number(value) == shown
 

@@ -1,9 +1,11 @@
-"""Kinds of hooks from decorator and resolved annotation, strings included (see the import below)."""
+"""Kinds of hooks from decorator and resolved annotation; annotations here are strings."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Annotated, Any, Optional, Union
 
+import cloudpickle
 import pytest
 
 from hyperscale import COUNT, RATE, Metric, Workflow, action, check, metric, state, step
@@ -156,7 +158,16 @@ def test_names_local_to_a_function_are_resolved() -> None:
         @step()
         async def work(self) -> LocalResult: ...
 
+    def derive() -> type[Workflow]:
+        class Derived(Local):
+            pass
+
+        return Derived
+
     assert plan_workflow(Local).is_test
+    assert plan_workflow(derive()).is_test
+    (copy,) = pickle.loads(cloudpickle.dumps([Local]))
+    assert plan_workflow(copy).is_test
 
 
 def test_a_state_method_must_say_its_direction() -> None:

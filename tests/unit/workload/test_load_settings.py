@@ -87,7 +87,15 @@ def test_contradictions_are_told_in_words(settings: dict[str, Any], sentence: st
 
 @pytest.mark.parametrize(
     ("written", "per_second"),
-    [("500/s", 500), ("30000/m", 500), ("36/h", 0.01), (7, 7), (0.5, 0.5), ("12", 12), ("1 / s", 1)],
+    [
+        ("500/s", 500),
+        ("30000/m", 500),
+        ("36/h", 0.01),
+        (7, 7),
+        (0.5, 0.5),
+        ("12", 12),
+        ("1 / s", 1),
+    ],
 )
 def test_rates(written: object, per_second: float) -> None:
     assert parse_rate(written) == pytest.approx(per_second)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
@@ -24,6 +24,17 @@ from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
+
+
+class Limit(NamedTuple):
+    """How long a whole call may take, with its redirects and its second try."""
+
+    began: float
+    timeout: float
+
+    @property
+    def deadline(self) -> float:
+        return self.began + self.timeout
 
 
 class HTTPClient(Verbs):
@@ -81,18 +92,17 @@ class HTTPClient(Verbs):
             head = response.head
             if head is not None and head.plain and expect is None and pool.trace is None:
                 return response
-            deadline = response.started + pool.timeout
+            limit = Limit(response.started, pool.timeout)
             if _is_stale(response):
-                response = await self._exchange(request, deadline, new=True)
+                response = await self._exchange(request, limit, new=True)
         else:
-            allowed = pool.timeout if timeout is None else timeout
-            pool.allow(allowed)
-            deadline = perf_counter() + allowed
-            response = await self._exchange(request, deadline)
-        limit = pool.options.redirects if redirects is None else redirects
-        return await self._settle(request, response, deadline, limit, expect)
+            limit = Limit(perf_counter(), pool.timeout if timeout is None else timeout)
+            pool.allow(limit.timeout)
+            response = await self._exchange(request, limit)
+        hops = pool.options.redirects if redirects is None else redirects
+        return await self._settle(request, response, limit, hops, expect)
 
-    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
+    async def _exchange(self, request: Request, limit: Limit, new: bool = False) -> HTTPResponse:
         """One request and its response; a kept connection found closed is replaced once."""
         if self._jar:
             target = request.target
@@ -101,21 +111,21 @@ class HTTPClient(Verbs):
             )
         began = perf_counter()
         try:
-            connection = await self._pool.acquire(self._idle, request.route, deadline, new)
+            connection = await self._pool.acquire(self._idle, request.route, limit.deadline, new)
         except Failure as failure:
             return HTTPResponse.failed(
                 request, failure.outcome, failure.error, began, perf_counter()
             )
         connect, connection.connect = connection.connect, None
-        response = await self._on(connection, request, deadline)
+        response = await self._on(connection, request, limit)
         if connect is None and _is_stale(response):
-            return await self._exchange(request, deadline, new=True)
+            return await self._exchange(request, limit, new=True)
         response.connect = connect
         return response
 
-    async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
+    async def _on(self, connection: Connection, request: Request, limit: Limit) -> HTTPResponse:
         try:
-            response = await connection.send(request, max(deadline - perf_counter(), 0.0))
+            response = await connection.send(request, limit.timeout, perf_counter() - limit.began)
         except BaseException:
             connection.abort()
             raise
@@ -126,7 +136,7 @@ class HTTPClient(Verbs):
         self,
         request: Request,
         response: HTTPResponse,
-        deadline: float,
+        limit: Limit,
         redirects: int,
         expect: Expect | None,
     ) -> HTTPResponse:
@@ -145,7 +155,7 @@ class HTTPClient(Verbs):
                 break
             self._trace(response)
             request = following
-            latest = await self._exchange(request, deadline)
+            latest = await self._exchange(request, limit)
             latest.bytes_in += response.bytes_in
             latest.bytes_out += response.bytes_out
             latest.connect = latest.connect or response.connect

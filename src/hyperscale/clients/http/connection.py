@@ -86,17 +86,18 @@ class Connection(asyncio.Protocol):
         self.alive = True
         self._pool.connections.add(self)
 
-    def send(self, request: Request, timeout: float) -> Waiter:
+    def send(self, request: Request, timeout: float, spent: float = 0.0) -> Waiter:
+        """Write a request; of the seconds of its timeout some may have been spent already."""
         self._request = request
         self._waiter = waiter = self._create_waiter()
         if request.bodiless:
             self._reader = ResponseReader(self._heads, bodiless=True)
         self._timeout = timeout
         self._started = now = perf_counter()
-        self._limit = self.deadline = now + timeout
+        self._limit = self.deadline = now + timeout - spent
         silence = self._pool.read_timeout
-        if silence and silence < timeout:
-            self.deadline = now + silence
+        if silence:
+            self.deadline = min(self._limit, now + silence)
         self._write(request.wire)
         return waiter
 

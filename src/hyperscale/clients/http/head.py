@@ -95,7 +95,7 @@ class Head:
                 case b"set-cookie":
                     self.set_cookies += (text,)
                 case _:
-                    self.location = text
+                    self.location = value.decode("utf-8", "replace").strip()
         if chunked:
             self.length = CHUNKED
         final = self.status >= 200

@@ -148,7 +148,7 @@ class HTTPPool:
         except TimeoutError:
             if self.stopped:
                 raise failures.cancelled() from None
-            text = f"connecting to {route.where} took longer than {max(allowed, 0):g} s"
+            text = f"connecting to {route.where} took longer than {max(allowed, 0):.3g} s"
             raise Failure(Outcome.TIMEOUT, text) from None
         finally:
             self._connecting.discard(scope)

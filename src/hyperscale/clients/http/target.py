@@ -57,7 +57,10 @@ class Target:
 
     def resolve(self, location: str) -> str:
         """A redirect's location, which may be relative, as a full URL."""
-        return urljoin(self.url, location)
+        try:
+            return urljoin(self.url, location)
+        except ValueError as error:
+            raise BadInput(f"{location!r} is not a URL: {error}") from None
 
 
 def ascii_host(host: str, text: str) -> str:

@@ -21,6 +21,7 @@ MIN_ROWS = 5  # heading, three lines of plot, time axis
 _SIDE_BY_SIDE = 72  # columns; below, one panel leaves too few dots
 _AXIS = 8  # "40,120 ┤"
 _BETWEEN = 2
+_FLAG, _RULE = Segment("▲", palette.WARN), Segment("─", palette.FAINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _panel(
     )  # fmt: skip
     heading: Line = [Segment(panel.heading, palette.HEADING)]
     heading += [Segment(f"  {name}", style) for name, style, _ in panel.curves if name]
-    lines = [palette.clip(heading, width)]
+    lines = [palette.spread(heading, [Segment(f"0–{text.seconds(until)}", palette.FAINT)], width)]
     middle = body // 2 if body >= 5 and body % 2 else -1
     for i, runs in enumerate(drawn):
         label = ""
@@ -145,10 +146,8 @@ def _panel(
 
 
 def _time_axis(columns: int, until: float, marks: Sequence[Mark]) -> Line:
-    end = f" {text.seconds(until)}"
-    axis = ["─"] * max(1, columns - len(end))
     flags = {plot.column_of(mark.at_s, until, columns) for mark in marks if mark.at_s <= until}
     line: Line = [Segment(" " * (_AXIS - 1) + "└", palette.FAINT)]
-    for i, glyph in enumerate(axis):
-        line.append(Segment("▲", palette.WARN) if i in flags else Segment(glyph, palette.FAINT))
-    return [*Segment.simplify(line), Segment(end, palette.FAINT)]
+    for i in range(columns):
+        line.append(_FLAG if i in flags else _RULE)
+    return list(Segment.simplify(line))

@@ -1,7 +1,7 @@
 """A frame for a screen of any size: what is always there, and who gets the lines that are left.
 
 In order of claim: title, bar, figures, footer and one step; then the gravest notice, the other
-steps, the notices, the errors, the response-time rows, the space between, and the plot last.
+steps, their response-time rows, the other notices, the errors, and last the plot.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _body(scene: Scene, drawer: charts.Charts, width: int, room: int) -> list[Li
     grave = len(parts.notices(scene, width, min(1, room - 2)))
     table_rows = min(1 + len(workflow.steps), room - grave)
     room -= table_rows
+    both = _wants_both(workflow) and room - grave >= len(workflow.steps)
+    if both:
+        room -= len(workflow.steps)
+        table_rows += len(workflow.steps)
     notices = parts.notices(scene, width, min(room, _NOTICES_MAX))
     room -= len(notices)
     errors = parts.errors(workflow, width, min(room, 1 + _ERRORS_MAX))
     room -= len(errors)
-    both = _wants_both(workflow) and room >= len(workflow.steps)
-    if both:
-        room -= len(workflow.steps)
-        table_rows += len(workflow.steps)
     gaps = 1 + bool(errors)  # one before the table, one before the errors
     plot_rows = min(_PLOT_MAX, room - gaps - 1)
     plot = drawer.draw(workflow, width, plot_rows, scene.pen)

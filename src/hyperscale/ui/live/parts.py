@@ -183,7 +183,10 @@ def errors(workflow: WorkflowResult, width: int, rows: int) -> list[Line]:
                 [
                     Segment(left, palette.BAD),
                     Segment(what),
-                    Segment(text.one_line(error.sample), palette.FAINT),
+                    Segment(
+                        text.fit(text.one_line(error.sample), width - len(left) - len(what)),
+                        palette.FAINT,
+                    ),
                 ],
                 width,
             )

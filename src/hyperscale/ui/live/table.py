@@ -19,6 +19,7 @@ from hyperscale.ui.live.palette import Line
 from hyperscale.ui.totals import views_differ
 
 _NAME_MIN, _NAME_MAX = 12, 40
+_NAME_ROOMY = 19  # room for a remark beside the word "step"
 _GAP = 2
 
 
@@ -82,8 +83,10 @@ def step_table(workflow: WorkflowResult, width: int, rows: int, *, both: bool) -
 def _heading(workflow: WorkflowResult, columns: list[Column], name_width: int, both: bool) -> Line:
     name = "step"
     if both:
-        name = "step (service time)"
-    elif differing := [step for step in workflow.steps if views_differ(workflow, step)]:
+        name = "step (service time)" if name_width >= _NAME_ROOMY else "service"
+    elif name_width >= _NAME_ROOMY and (
+        differing := [step for step in workflow.steps if views_differ(workflow, step)]
+    ):
         worst = max(step.response.p99_ms for step in differing)
         name = f"step (response p99 {text.short_duration(worst)})"
     heading = palette.cell(name, name_width)

@@ -1,4 +1,4 @@
-"""`--help` that fits a screen: options in groups, one line each, examples as they are typed.
+"""Commands whose `--help` fits a screen: options in groups, one line each, examples as typed.
 
 An option shows its short and its first long name; further names are aliases for people who come
 from other tools and stay out of the way. The group is the option's `rich_help_panel`.
@@ -41,15 +41,15 @@ class _AsTyped:
         return value
 
 
-def _take_as_typed(params: list[Any]) -> None:
+def _as_typed(params: list[Any]) -> list[Any]:
     for param in params:
         param._runtime_param = _AsTyped()
+    return params
 
 
 class CompactCommand(TyperCommand):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _take_as_typed(self.params)
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_typed(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         words = [
@@ -61,8 +61,7 @@ class CompactCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
-        params: list[Any] = self.get_params(ctx)
-        for param in params:
+        for param in self.get_params(ctx):
             if param.hidden or "--help" in param.opts:
                 continue
             if param.param_type_name == "argument":
@@ -79,9 +78,8 @@ class CompactCommand(TyperCommand):
 
 
 class CompactGroup(TyperGroup):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _take_as_typed(self.params)
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_typed(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["COMMAND", "..."]
@@ -92,9 +90,9 @@ class CompactGroup(TyperGroup):
         rows = [(name, str(command.help)) for name, command in commands if command is not None]
         _write_rows("Commands", rows, formatter, column=10)
         formatter.write("\n")
-        params: list[Any] = self.get_params(ctx)
         options = [
-            (_names(param), re.split("[,.]", param.help or "")[0].lower()) for param in params
+            (_names(param), re.split("[,.]", param.help or "")[0].lower())
+            for param in self.get_params(ctx)
         ]
         _write_rows("Options", options, formatter)
 
