@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from hyperscale.testing import URL, Data, HTTPResponse
-
 from hyperscale import Workflow, step
+from hyperscale.testing import URL, Data, HTTPResponse
 
 TARGET = os.environ["BENCH_TARGET"]
 

@@ -113,8 +113,8 @@ def execute(argv: Sequence[str]) -> int:
         return _fail(error, debug)
     except _ClickError as error:
         return _fail(_usage(error), debug)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail(RunFailed("stopped before the run began"), debug, ExitCode.STOPPED)
+    except KeyboardInterrupt:
+        return int(ExitCode.STOPPED)
     except Exception as error:  # noqa: BLE001 - the last line: a person never sees a bare traceback
         return _fail(
             RunFailed(
@@ -149,13 +149,8 @@ def _usage(error: BaseException) -> BadInput:
     return usage
 
 
-def _fail(
-    error: HyperscaleError,
-    debug: bool,
-    code: ExitCode | None = None,
-    cause: BaseException | None = None,
-) -> int:
+def _fail(error: HyperscaleError, debug: bool, cause: Exception | None = None) -> int:
     if debug:
         streams.note("".join(traceback.format_exception(cause or error)).rstrip())
     print_error(error)
-    return int(error.exit_code if code is None else code)
+    return int(error.exit_code)

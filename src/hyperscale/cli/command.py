@@ -11,7 +11,13 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from hyperscale.errors import ExitCode, HyperscaleError
+
 NAME_COLUMN = 26
+
+
+class Stopped(HyperscaleError):
+    exit_code = ExitCode.STOPPED
 
 
 def _names(param: Any) -> str:
@@ -58,6 +64,12 @@ class CompactCommand(TyperCommand):
             if param.param_type_name == "argument"
         ]
         return [*words, "[OPTIONS]"]
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:  # typer would end with 130 and say nothing
+            raise Stopped("stopped before there were results") from interrupt
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}

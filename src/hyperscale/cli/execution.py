@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hyperscale.cli import streams
@@ -22,13 +23,14 @@ STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 VIEW_CLOSES_S = 2.0
 
 
-def carry_out(run: LocalRun, view: View) -> Results:
-    return asyncio.run(_carry_out(run, view))
+def carry_out(run: LocalRun, view: View, on_stop: Callable[[], None]) -> Results:
+    """`on_stop` is called at the first signal, to tell the person what is going on."""
+    return asyncio.run(_carry_out(run, view, on_stop))
 
 
-async def _carry_out(run: LocalRun, view: View) -> Results:
+async def _carry_out(run: LocalRun, view: View, on_stop: Callable[[], None]) -> Results:
     loop = asyncio.get_running_loop()
-    stops = _Stops(run)
+    stops = _Stops(run, on_stop)
     for number in STOPPED_BY:
         loop.add_signal_handler(number, stops.receive)
     watching = loop.create_task(view.run(run))
@@ -43,14 +45,15 @@ async def _carry_out(run: LocalRun, view: View) -> Results:
 
 
 class _Stops:
-    def __init__(self, run: LocalRun) -> None:
+    def __init__(self, run: LocalRun, on_stop: Callable[[], None]) -> None:
         self._run = run
+        self._on_stop = on_stop
         self._received = 0
 
     def receive(self) -> None:
         self._received += 1
         if self._received == 1:
-            streams.note("stopping: iterations under way may finish; once more stops at once")
+            self._on_stop()
             self._run.stop()
         else:
             self._run.kill()

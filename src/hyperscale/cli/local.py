@@ -48,7 +48,7 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     run.on_trace = _tracer(settings)
     if settings.verbose:
         _explain(run, files)
-    results = carry_out(run, open_view(mode))
+    results = carry_out(run, open_view(mode), _stop_notice(mode, settings))
 
     from hyperscale.ui.summary import print_summary
 
@@ -86,6 +86,16 @@ def _tracer(settings: Settings) -> Callable[[str], None] | None:
     if settings.once:
         return streams.say
     return streams.note if settings.http_debug else None
+
+
+def _stop_notice(mode: str, settings: Settings) -> Callable[[], None]:
+    """A drawn view says so itself, and a line in between would break it."""
+
+    def say() -> None:
+        if mode != "full" and not settings.quiet:
+            streams.note("stopping: iterations under way may finish; once more stops at once")
+
+    return say
 
 
 def _explain(run: LocalRun, files: list[outputs.File]) -> None:

@@ -20,7 +20,7 @@ def report(
             "-o",
             "--out",
             metavar="FILE",
-            help=".html .json .csv .xml; repeatable (default: FILE.html)",
+            help=".html .json .csv .xml; repeatable (FILE.html)",
         ),
     ] = None,
 ) -> int:

@@ -9,7 +9,7 @@ from hyperscale.workload.results import Outcome
 
 _HINTS = {
     Outcome.REFUSED: "is the target running there? hyperscale demo --serve starts one to practise",
-    Outcome.TLS: "check http:// or https://; for a certificate of your own, set HTTPOptions(ca=...) "
+    Outcome.TLS: "check http:// or https://; for a certificate of your own set HTTPOptions(ca=...) "
     "or use --insecure-skip-tls-verify",
     Outcome.TIMEOUT: "hyperscale ping URL tries one request and shows where its time goes",
     Outcome.EXCEPTION: "--once runs one iteration and shows every exchange",

@@ -338,7 +338,7 @@ def _aggregate(plan: WorkflowPlan) -> WorkflowAggregate:
 
 
 def _environment(workers: int, command: str) -> Environment:
-    from hyperscale import __version__
+    from hyperscale._version import __version__
 
     return Environment(
         hyperscale=__version__,

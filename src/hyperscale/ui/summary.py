@@ -33,6 +33,7 @@ _INDENT = "  "
 _LEADER = 26  # "http_req_tls_handshaking" and two dots
 _ERRORS_MAX = 10
 # k6's names for the phases worth a line; the rest are in the JSON and the HTML report.
+_PHASE_MIN_MS = 0.1  # a phase that never took longer explains nothing
 _PHASES = {
     "dns": "http_req_looking_up",
     "connect": "http_req_connecting",
@@ -200,7 +201,7 @@ def _http(lines: _Lines, results: Results) -> None:
         )
     for phase, name in _PHASES.items():
         found = [step.phases[phase] for step in steps if phase in step.phases]
-        if any(each.count and each.max_ms > 0 for each in found):
+        if any(each.max_ms >= _PHASE_MIN_MS for each in found):
             lines.trend(name, Trend(found))
     count, failed = sum(step.count for step in steps), sum(step.failed for step in steps)
     lines.field("http_req_failed", _out_of(failed, count))

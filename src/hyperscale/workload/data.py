@@ -38,11 +38,6 @@ class Feed:
     order: Order = "sequential"
     name: str = "data"
 
-    @property
-    def row_count(self) -> int | None:
-        """How many rows there are; None when only the end of a generator would tell."""
-        return None if callable(self.source) else len(self.source)
-
     def rows_for(self, core: int, cores: int, seed: int = 0) -> Iterator[Any]:
         """The rows of one core. All cores must be given the same `seed`."""
         rounds = itertools.count() if self.when_done == "repeat" else range(1)

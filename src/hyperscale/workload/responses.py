@@ -22,6 +22,7 @@ class SentRequest(Protocol):
     method: str
     url: str
     wire: bytes
+    size: int
     hops: tuple[str, ...]
 
 
@@ -109,7 +110,7 @@ class HTTPResponse(CallResult):
         self.first_byte = first_byte
         self.ended = ended
         self.bytes_in = bytes_in
-        self.bytes_out = len(request.wire)
+        self.bytes_out = request.size
         self.status = head.status
         self.outcome = head.outcome
         self.error = head.error

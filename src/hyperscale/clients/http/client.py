@@ -11,36 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Container
 from time import perf_counter
-from typing import Any, NamedTuple
 
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
 from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.redirects import next_call
-from hyperscale.clients.http.request import Call, Request
+from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.verbs import Expect, Verbs
 from hyperscale.errors import BadInput
-from hyperscale.workload.arguments import URL
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
-
-
-class Limit(NamedTuple):
-    """How long a whole call may take, with its redirects and its second try."""
-
-    began: float
-    timeout: float
-
-    @property
-    def deadline(self) -> float:
-        return self.began + self.timeout
 
 
 class HTTPClient(Verbs):
     __slots__ = ("_idle", "_jar", "_pool")
 
     def __init__(self, pool: HTTPPool) -> None:
+        super().__init__(pool.builder)
         self._pool = pool
         self._idle = pool.resting_place()
         self._jar: CookieJar | None = None
@@ -54,29 +42,12 @@ class HTTPClient(Verbs):
 
     async def _send(
         self,
-        method: str,
-        url: str | URL,
-        params: Any,
-        headers: Any,
-        cookies: Any,
-        auth: Any,
-        json: Any,
-        data: Any,
-        form: Any,
-        files: Any,
+        request: Request,
         timeout: float | None,
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
         pool = self._pool
-        try:
-            request = pool.builder.kept[
-                method, url, params, headers, cookies, auth, json, data, form, files
-            ]
-        except (KeyError, TypeError):  # not built yet, or of dicts, which have no identity to trust
-            request = pool.builder.build(
-                Call(method, url, params, headers, cookies, auth, json, data, form, files)
-            )
         idle = self._idle
         if timeout is None and self._jar is None and idle and idle[-1].route is request.route:
             connection = idle.pop()
@@ -87,22 +58,23 @@ class HTTPClient(Verbs):
                 raise
             if connection.alive:
                 idle.append(connection)
-                if pool.queue:
+                if pool.shares:
                     pool.queue.serve(idle)
             head = response.head
             if head is not None and head.plain and expect is None and pool.trace is None:
                 return response
-            limit = Limit(response.started, pool.timeout)
+            deadline = response.started + pool.timeout
             if _is_stale(response):
-                response = await self._exchange(request, limit, new=True)
+                response = await self._exchange(request, deadline, new=True)
         else:
-            limit = Limit(perf_counter(), pool.timeout if timeout is None else timeout)
-            pool.allow(limit.timeout)
-            response = await self._exchange(request, limit)
+            allowed = pool.timeout if timeout is None else timeout
+            pool.allow(allowed)
+            deadline = perf_counter() + allowed
+            response = await self._exchange(request, deadline)
         hops = pool.options.redirects if redirects is None else redirects
-        return await self._settle(request, response, limit, hops, expect)
+        return await self._settle(request, response, deadline, hops, expect)
 
-    async def _exchange(self, request: Request, limit: Limit, new: bool = False) -> HTTPResponse:
+    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
         """One request and its response; a kept connection found closed is replaced once."""
         if self._jar:
             target = request.target
@@ -111,21 +83,21 @@ class HTTPClient(Verbs):
             )
         began = perf_counter()
         try:
-            connection = await self._pool.acquire(self._idle, request.route, limit.deadline, new)
+            connection = await self._pool.acquire(self._idle, request.route, deadline, new)
         except Failure as failure:
             return HTTPResponse.failed(
                 request, failure.outcome, failure.error, began, perf_counter()
             )
         connect, connection.connect = connection.connect, None
-        response = await self._on(connection, request, limit)
+        response = await self._on(connection, request, deadline)
         if connect is None and _is_stale(response):
-            return await self._exchange(request, limit, new=True)
+            return await self._exchange(request, deadline, new=True)
         response.connect = connect
         return response
 
-    async def _on(self, connection: Connection, request: Request, limit: Limit) -> HTTPResponse:
+    async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
         try:
-            response = await connection.send(request, limit.timeout, perf_counter() - limit.began)
+            response = await connection.send(request, deadline - perf_counter())
         except BaseException:
             connection.abort()
             raise
@@ -136,7 +108,7 @@ class HTTPClient(Verbs):
         self,
         request: Request,
         response: HTTPResponse,
-        limit: Limit,
+        deadline: float,
         redirects: int,
         expect: Expect | None,
     ) -> HTTPResponse:
@@ -155,7 +127,7 @@ class HTTPClient(Verbs):
                 break
             self._trace(response)
             request = following
-            latest = await self._exchange(request, limit)
+            latest = await self._exchange(request, deadline)
             latest.bytes_in += response.bytes_in
             latest.bytes_out += response.bytes_out
             latest.connect = latest.connect or response.connect

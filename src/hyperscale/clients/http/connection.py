@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from hyperscale.clients.http.pool import HTTPPool
 
 Waiter = asyncio.Future[HTTPResponse]
-# A server may answer before it has read a long request; then the rest is still on its way and the
-# connection is not free. Shorter requests are gone with the first write.
-LONG_REQUEST_BYTES = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
@@ -38,14 +35,15 @@ class Connection(asyncio.Protocol):
         "_create_waiter",
         "_first_byte",
         "_heads",
+        "_known",
         "_limit",
         "_pool",
         "_reader",
         "_received",
         "_request",
+        "_silence",
         "_spoken_early",
         "_started",
-        "_timeout",
         "_transport",
         "_waiter",
         "_write",
@@ -59,6 +57,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, pool: HTTPPool, route: Route, idle: list[Connection]) -> None:
         self._pool = pool
         self._heads = pool.heads
+        self._known = pool.heads.get
+        self._silence = pool.read_timeout
         self._create_waiter = pool.loop.create_future
         self._waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
@@ -86,18 +86,16 @@ class Connection(asyncio.Protocol):
         self.alive = True
         self._pool.connections.add(self)
 
-    def send(self, request: Request, timeout: float, spent: float = 0.0) -> Waiter:
-        """Write a request; of the seconds of its timeout some may have been spent already."""
+    def send(self, request: Request, timeout: float) -> Waiter:
         self._request = request
         self._waiter = waiter = self._create_waiter()
-        if request.bodiless:
-            self._reader = ResponseReader(self._heads, bodiless=True)
-        self._timeout = timeout
+        if request.needs_reader:
+            self._reader = ResponseReader(self._heads, request.bodiless)
         self._started = now = perf_counter()
-        self._limit = self.deadline = now + timeout - spent
-        silence = self._pool.read_timeout
-        if silence:
-            self.deadline = min(self._limit, now + silence)
+        self.deadline = now + timeout
+        if self._silence:
+            self._limit = self.deadline
+            self.deadline = min(self._limit, now + self._silence)
         self._write(request.wire)
         return waiter
 
@@ -110,11 +108,11 @@ class Connection(asyncio.Protocol):
             return
         if self._reader is None:
             end = data.find(b"\r\n\r\n")
-            head = self._heads.get(data[:end]) if end > 0 else None
+            head = self._known(data[:end]) if end > 0 else None
             if head is not None and len(data) - end == head.whole:
                 self._waiter = None
-                if not head.keep_alive or len(self._request.wire) > LONG_REQUEST_BYTES:
-                    self._leave(head.keep_alive)
+                if not head.keep_alive:
+                    self.close()
                 if not waiter.done():
                     body = data[end + 4 :]
                     waiter.set_result(
@@ -131,8 +129,8 @@ class Connection(asyncio.Protocol):
         reader.feed(data)
         if reader.done:
             self._finish(reader, now)
-        elif self._pool.read_timeout:
-            self.deadline = min(self._limit, now + self._pool.read_timeout)
+        elif self._silence:
+            self.deadline = min(self._limit, now + self._silence)
 
     def _finish(self, reader: ResponseReader, now: float) -> None:
         if reader.error or reader.head is None:
@@ -199,12 +197,14 @@ class Connection(asyncio.Protocol):
         if self._waiter is None or now < self.deadline:
             return
         where = self.route.where
-        if now < self._limit:
-            text = f"{where} was silent for {self._pool.read_timeout:g} s (read_timeout)"
+        allowed = self.deadline - self._started
+        seconds = f"{allowed:.2g} s" if allowed < 10 else f"{allowed:.0f} s"
+        if self._silence and now < self._limit:
+            text = f"{where} was silent for {self._silence:g} s (read_timeout)"
         elif self._received:
-            text = f"the response of {where} was not complete after {self._timeout:g} s"
+            text = f"the response of {where} was not complete after {seconds}"
         else:
-            text = f"no response from {where} within {self._timeout:g} s"
+            text = f"no response from {where} within {seconds}"
         self.fail(Outcome.TIMEOUT, text, now)
 
     def cancel(self) -> None:
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         self.fail(failure.outcome, failure.error, perf_counter())
 
     def fail(self, outcome: Outcome, error: str, now: float) -> None:
-        sent = len(self._request.wire) if self._waiter is not None else 0
+        sent = self._request.size if self._waiter is not None else 0
         if self._waiter is not None:
             self._resolve(
                 HTTPResponse.failed(

@@ -44,6 +44,7 @@ class HTTPPool:
         self.read_timeout = options.read_timeout
         self.unix_socket = options.unix_socket
         self.keeps = options.connections != "fresh"
+        self.shares = options.connections == "shared"
         self.trace: Callable[[HTTPResponse], None] | None = None
         self.stopped = False
         self.heads = Heads(options.max_response_bytes, options.decompress)
@@ -51,7 +52,7 @@ class HTTPPool:
         self.connections: set[Connection] = set()
         self.queue = ConnectionQueue(options.max_connections)
         self._routes: dict[tuple[str, str, int], Route] = {}
-        self._resting: list[Connection] | None = [] if options.connections == "shared" else None
+        self._resting: list[Connection] = []
         self._connecting: set[asyncio.Timeout] = set()
         self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
         self._due = 0.0
@@ -106,7 +107,7 @@ class HTTPPool:
 
     def resting_place(self) -> list[Connection]:
         """Where a new client finds and leaves connections."""
-        if self._resting is None:
+        if not self.shares:
             return []
         self.queue.clients += 1
         return self._resting
@@ -122,7 +123,7 @@ class HTTPPool:
             for at in range(len(idle) - 1, -1, -1):
                 if idle[at].route is route:
                     return idle.pop(at)
-        if self._resting is not None:
+        if self.shares:
             connection = await self.queue.turn(idle, route, deadline, len(self.connections))
             if connection is not None:
                 return connection
@@ -135,7 +136,7 @@ class HTTPPool:
             connection.close()
             return
         connection.idle.append(connection)
-        if self.queue:
+        if self.shares:
             self.queue.serve(connection.idle)
 
     async def _open(self, route: Route, idle: list[Connection], deadline: float) -> Connection:

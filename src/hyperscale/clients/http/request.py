@@ -33,6 +33,9 @@ from hyperscale.workload.arguments import (
 
 MAX_KEPT = 4096  # requests and URLs; made-up URLs (/users/17) would otherwise pile up
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+# A server may answer before it has read a long request, whose rest is then still on its way;
+# shorter ones are gone with the first write.
+_LONG_BYTES = 64 * 1024
 
 
 class Call(NamedTuple):
@@ -61,7 +64,9 @@ class Request:
         "cookies_at",
         "hops",
         "method",
+        "needs_reader",
         "route",
+        "size",
         "target",
         "url",
         "wire",
@@ -76,30 +81,32 @@ class Request:
         self.bodiless = call.method == "HEAD"
         self.hops: tuple[str, ...] = ()
         self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
-        self.wire = b""
-        self.cookies_at = self.body_at = 0
+
+    def encode(self, head: bytes, cookies: bytes, body: bytes) -> None:
+        self.cookies_at = len(head)
+        line = b"Cookie: %b\r\n" % cookies if cookies else b""
+        self.body_at = len(head) + len(line) + 2
+        self.wire = b"%b%b\r\n%b" % (head, line, body)
+        self.size = len(self.wire)
+        self.needs_reader = self.bodiless or self.size > _LONG_BYTES
 
     def with_cookies(self, kept: dict[str, str]) -> Request:
         """This request with cookies of the jar added; the author's own win."""
         if self.cookies is None or not kept:
             return self
         line = header_value("Cookie", cookie_pairs({**kept, **self.cookies}))
-        copy = self._copy()
-        head = b"%bCookie: %b\r\n\r\n" % (self.wire[: self.cookies_at], line)
-        copy.body_at = len(head)
-        copy.wire = head + self.wire[self.body_at :]
-        return copy
+        return self._copy(self.hops, line)
 
     def after(self, redirecting: Request) -> Request:
         """This request as the one that follows a redirect."""
-        copy = self._copy()
-        copy.hops = (*redirecting.hops, redirecting.url)
-        return copy
+        line = header_value("Cookie", cookie_pairs(self.cookies or {}))
+        return self._copy((*redirecting.hops, redirecting.url), line)
 
-    def _copy(self) -> Request:
+    def _copy(self, hops: tuple[str, ...], cookies: bytes) -> Request:
         copy = Request(self.call, self.target, self.url, self.route)
-        for name in ("body_at", "cookies", "cookies_at", "hops", "wire"):
-            setattr(copy, name, getattr(self, name))
+        copy.hops = hops
+        copy.cookies = self.cookies
+        copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
         return copy
 
 
@@ -136,14 +143,14 @@ class RequestBuilder:
             self._targets[text] = target
         return target
 
-    def build(self, call: Call) -> Request:
+    def build(self, arguments: tuple[Any, ...]) -> Request:
+        """The request of a Call's arguments, kept when all of them are constant."""
+        call = Call(*arguments)
         request = self._build(call)
-        if isinstance(call.url, str | URL) and all(
-            argument is None or isinstance(argument, OptimizedArgument) for argument in call[2:]
-        ):
+        if all(given is None or isinstance(given, OptimizedArgument) for given in arguments[2:]):
             if len(self.kept) >= MAX_KEPT:
                 self.kept.clear()
-            self.kept[call] = request
+            self.kept[arguments] = request
         return request
 
     def _build(self, call: Call) -> Request:
@@ -176,15 +183,12 @@ class RequestBuilder:
             names & {"content-length", "transfer-encoding"}
         ):
             lines.append(b"Content-Length: %d\r\n" % len(body))
-        head = b"".join(lines)
-        request.cookies_at = len(head)
         if call.cookies is not None:
             request.cookies = Cookies.of(call.cookies).value
-            head += b"Cookie: %b\r\n" % header_value("Cookie", cookie_pairs(request.cookies or {}))
+        pairs = header_value("Cookie", cookie_pairs(request.cookies or {}))
         if "cookie" in names:
             request.cookies = None
-        request.body_at = len(head) + 2
-        request.wire = b"%b\r\n%b" % (head, body)
+        request.encode(b"".join(lines), pairs, body)
         return request
 
 

@@ -1,6 +1,7 @@
 """The verbs of the HTTP client, with the arguments they take.
 
-Plain functions that return the coroutine of the call: one frame less for each request of a run.
+Plain functions that find the encoded request and return the coroutine that sends it: one frame
+less for each request of a run.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Coroutine
 from typing import Any
 
+from hyperscale.clients.http.request import Request, RequestBuilder
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.responses import HTTPResponse
@@ -27,25 +29,26 @@ class Verbs:
     expect    status, statuses or a function of the response: what counts as success
     """
 
-    __slots__ = ()
+    __slots__ = ("_builder", "_kept")
+
+    def __init__(self, builder: RequestBuilder) -> None:
+        self._builder = builder
+        self._kept = builder.kept
 
     async def _send(
         self,
-        method: str,
-        url: str | URL,
-        params: Any,
-        headers: Any,
-        cookies: Any,
-        auth: Any,
-        json: Any,
-        data: Any,
-        form: Any,
-        files: Any,
+        request: Request,
         timeout: float | None,
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
         raise NotImplementedError
+
+    def _request(self, *call: Any) -> Request:
+        try:
+            return self._kept[call]
+        except (KeyError, TypeError):  # not built yet, or of dicts, which have no identity to trust
+            return self._builder.build(call)
 
     def get(
         self,
@@ -59,21 +62,12 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "GET",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            None,
-            None,
-            None,
-            None,
-            timeout,
-            redirects,
-            expect,
-        )
+        # `_request`, written out for the call that most tests consist of
+        try:
+            request = self._kept["GET", url, params, headers, cookies, auth]
+        except (KeyError, TypeError):
+            request = self._builder.build(("GET", url, params, headers, cookies, auth))
+        return self._send(request, timeout, redirects, expect)
 
     def post(
         self,
@@ -91,21 +85,10 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "POST",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            json,
-            data,
-            form,
-            files,
-            timeout,
-            redirects,
-            expect,
+        request = self._request(
+            "POST", url, params, headers, cookies, auth, json, data, form, files
         )
+        return self._send(request, timeout, redirects, expect)
 
     def put(
         self,
@@ -123,21 +106,8 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "PUT",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            json,
-            data,
-            form,
-            files,
-            timeout,
-            redirects,
-            expect,
-        )
+        request = self._request("PUT", url, params, headers, cookies, auth, json, data, form, files)
+        return self._send(request, timeout, redirects, expect)
 
     def patch(
         self,
@@ -155,21 +125,10 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "PATCH",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            json,
-            data,
-            form,
-            files,
-            timeout,
-            redirects,
-            expect,
+        request = self._request(
+            "PATCH", url, params, headers, cookies, auth, json, data, form, files
         )
+        return self._send(request, timeout, redirects, expect)
 
     def delete(
         self,
@@ -187,21 +146,10 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "DELETE",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            json,
-            data,
-            form,
-            files,
-            timeout,
-            redirects,
-            expect,
+        request = self._request(
+            "DELETE", url, params, headers, cookies, auth, json, data, form, files
         )
+        return self._send(request, timeout, redirects, expect)
 
     def head(
         self,
@@ -215,21 +163,8 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "HEAD",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            None,
-            None,
-            None,
-            None,
-            timeout,
-            redirects,
-            expect,
-        )
+        request = self._request("HEAD", url, params, headers, cookies, auth)
+        return self._send(request, timeout, redirects, expect)
 
     def options(
         self,
@@ -243,21 +178,8 @@ class Verbs:
         redirects: int | None = None,
         expect: Expect | None = None,
     ) -> Answer:
-        return self._send(
-            "OPTIONS",
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            None,
-            None,
-            None,
-            None,
-            timeout,
-            redirects,
-            expect,
-        )
+        request = self._request("OPTIONS", url, params, headers, cookies, auth)
+        return self._send(request, timeout, redirects, expect)
 
     def request(
         self,
@@ -278,18 +200,7 @@ class Verbs:
     ) -> Answer:
         if not method.isascii() or not method.isalpha():
             raise BadInput(f"{method!r} is not an HTTP method")
-        return self._send(
-            method.upper(),
-            url,
-            params,
-            headers,
-            cookies,
-            auth,
-            json,
-            data,
-            form,
-            files,
-            timeout,
-            redirects,
-            expect,
+        request = self._request(
+            method.upper(), url, params, headers, cookies, auth, json, data, form, files
         )
+        return self._send(request, timeout, redirects, expect)

@@ -2,7 +2,7 @@
 
 The view has the alternate screen, so the shell's own lines come back untouched. Writing never
 waits: the terminal is opened a second time, non-blocking, and while a slow or stopped terminal
-(Ctrl-S, a hanging connection) still owes us the last frame, new frames are skipped.
+(Ctrl-S, a hanging connection) has not taken the whole of a frame, new frames are skipped.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Screen:
             return
         self._entered = False
         for _ in range(2):
-            self._send(b"")
-            if not self._unsent:
+            self.flush()
+            if not self.owes:
                 break
             poller = select.poll()
             poller.register(self._out, select.POLLOUT)
@@ -80,6 +80,14 @@ class Screen:
             columns = rows = 0
         return columns or 80, rows or 24
 
+    @property
+    def owes(self) -> bool:
+        """Part of the last frame has not gone out yet; `flush` sends more of it."""
+        return bool(self._unsent)
+
+    def flush(self) -> None:
+        self._send(b"")
+
     def forget(self) -> None:
         """Send every line again next time: something else may have written over them."""
         self._shown = []
@@ -88,8 +96,8 @@ class Screen:
         """Show `lines`, made for `size`; skipped while the terminal is still taking the last."""
         if not self._entered or self._gone:
             return
-        self._send(b"")
-        if self._unsent:
+        self.flush()
+        if self.owes:
             return
         data = b""
         if size != self._size:

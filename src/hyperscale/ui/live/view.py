@@ -32,6 +32,8 @@ UPDATE_INTERVAL_S = 3.0  # how long each of several workflows is shown
 _HOLD_S = 15.0  # how long a workflow chosen with tab stays
 _REPAINT_S = 2.0  # heals what other processes wrote onto the screen
 _MESSAGE_S = 3.0
+# A terminal takes some kilobytes at a time; the rest follows after this, then twice as long, ...
+_FLUSH_S = 0.004
 
 
 class LiveView:
@@ -80,11 +82,21 @@ class LiveView:
                     restore()
                 if results.state == "finished":
                     return
-                wake.clear()
-                try:
-                    await asyncio.wait_for(wake.wait(), self._period_s)
-                except TimeoutError:
-                    continue
+                await self._until_next(wake)
+
+    async def _until_next(self, wake: asyncio.Event) -> None:
+        """Until the next frame is due or a key was pressed; meanwhile the last frame gets out."""
+        wake.clear()
+        deadline = time.monotonic() + self._period_s
+        pause_s = _FLUSH_S
+        while (left := deadline - time.monotonic()) > 0 and not wake.is_set():
+            if not self._screen.owes:
+                pause_s = left
+            try:
+                await asyncio.wait_for(wake.wait(), min(pause_s, left))
+            except TimeoutError:
+                self._screen.flush()
+            pause_s *= 2
 
     def _frame(self, results: Results, keyboard: bool) -> None:
         now = time.monotonic()
