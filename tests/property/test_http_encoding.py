@@ -76,7 +76,15 @@ def test_following_a_location_gives_a_target_or_a_refusal(path: str, location: s
         st.lists(
             anything
             | st.sampled_from(
-                ["a=b", "Path=/x", "Domain=t.test", "Max-Age=1", "Max-Age=-1", "Secure", "Expires=x"]
+                [
+                    "a=b",
+                    "Path=/x",
+                    "Domain=t.test",
+                    "Max-Age=1",
+                    "Max-Age=-1",
+                    "Secure",
+                    "Expires=x",
+                ]
             ),
             max_size=4,
         ).map("; ".join),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +54,7 @@ def responses(draw: st.DrawFn) -> tuple[bytes, bytes, bool]:
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [data[a:b] for a, b in pairwise(edges) if a < b]
 
 
 def read(parts: list[bytes]) -> tuple[Any, ...]:
@@ -82,7 +83,11 @@ def test_any_split_reads_as_the_whole(made: tuple[bytes, bytes, bool], cuts: lis
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r", [])
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r", [50])
 def test_no_bytes_break_the_reader(data: bytes, cuts: list[int]) -> None:
-    for prefix in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"):
+    for prefix in (
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ):
         read(pieces(prefix + data, cuts))
 
 

@@ -112,7 +112,7 @@ def execute(argv: Sequence[str]) -> int:
     except HyperscaleError as error:
         return _fail(error, debug)
     except _ClickError as error:
-        return _fail(_usage(error), debug)
+        return _fail(_usage(error, argv), debug)
     except KeyboardInterrupt:
         return int(ExitCode.STOPPED)
     except Exception as error:  # noqa: BLE001 - the last line: a person never sees a bare traceback
@@ -137,11 +137,10 @@ def _expand(argv: Sequence[str]) -> list[str]:
     ]
 
 
-def _usage(error: BaseException) -> BadInput:
+def _usage(error: Exception, argv: Sequence[str]) -> BadInput:
     """A typing mistake in typer's words, as one sentence of ours."""
     sentence = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else PROGRAM
+    command = f"{PROGRAM} {argv[0]}" if argv and argv[0] in _EXAMPLES else PROGRAM
     usage = BadInput(
         sentence[:1].lower() + sentence[1:].rstrip("."), f"see {command} --help for what it takes"
     )

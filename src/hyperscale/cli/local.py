@@ -39,10 +39,11 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     mode = _mode(settings)
     files = outputs.requested(settings)
     outputs.check(files)
-    os.environ.update(settings.env or {})
+    env = _environment(said, filled)
+    os.environ.update(env)
     _interrupt_on_sigterm()
     source = FileSource(path, names)
-    run = LocalRun(source, overrides_of(said, filled, source), _options(settings, command))
+    run = LocalRun(source, overrides_of(said, filled, source), _options(settings, env, command))
     if not names:
         require_measurement(run.plan)
     run.on_trace = _tracer(settings)
@@ -60,12 +61,18 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     return _exit_code(results, settings, bool(unwritten))
 
 
-def _options(settings: Settings, command: str) -> RunOptions:
+def _environment(said: Settings, filled: Settings) -> dict[str, str]:
+    """Variables for the test; those of the config file yield to the environment there is."""
+    given = {name: value for name, value in (filled.env or {}).items() if name not in os.environ}
+    return given | (said.env or {})
+
+
+def _options(settings: Settings, env: dict[str, str], command: str) -> RunOptions:
     return RunOptions(
         workers=None if settings.workers == -1 else settings.workers,
         timeout_s=parse_duration(settings.timeout, "--timeout") if settings.timeout else None,
         seed=settings.seed,
-        env=settings.env or {},
+        env=env,
         http_debug=settings.http_debug or "",
         once=bool(settings.once),
         command=command,

@@ -7,18 +7,18 @@ no workflow of the run says. A workflow that chooses its own load model (`rate`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperscale.config import Settings
 from hyperscale.engine import FileSource
 from hyperscale.errors import BadInput
 from hyperscale.workload.plan import Overrides
-from hyperscale.workload.workflow import Workflow, http_of, load_settings_of
+from hyperscale.workload.workflow import Workflow, http_of, load_settings_of, tags_of
 
 _LOAD = ("vus", "duration", "iterations", "stage", "rate", "max_vus")
 _MODELS = {"rate", "stages", "iterations", "iterations_per_vu"}
-_ASKED_OF_THE_TEST_FILE = (*_LOAD, "host", "insecure_skip_tls_verify", "threshold")
+_ASKED_OF_THE_TEST_FILE = (*_LOAD, "host", "insecure_skip_tls_verify", "threshold", "tag")
 
 
 def overrides_of(said: Settings, filled: Settings, source: FileSource) -> Overrides:
@@ -40,7 +40,7 @@ def overrides_of(said: Settings, filled: Settings, source: FileSource) -> Overri
     )
 
 
-def _left_open(filled: Settings, said: Settings, workflows: Iterable[type[Workflow]]) -> Settings:
+def _left_open(filled: Settings, said: Settings, workflows: Sequence[type[Workflow]]) -> Settings:
     """The settings of the config file that neither a stronger place nor a workflow decides."""
     taken: set[str] = set()
     if any(getattr(said, name) is not None for name in ("iterations", "stage", "rate")):
@@ -54,7 +54,10 @@ def _left_open(filled: Settings, said: Settings, workflows: Iterable[type[Workfl
             taken.add("insecure_skip_tls_verify")
         if workflow.thresholds:
             taken.add("threshold")
-    return replace(filled, **{name: None for name in taken if name in _ASKED_OF_THE_TEST_FILE})
+    tagged = {name for workflow in workflows for name in tags_of(workflow)}
+    tags = {name: value for name, value in (filled.tag or {}).items() if name not in tagged}
+    undecided = {name: None for name in taken if name in _ASKED_OF_THE_TEST_FILE}
+    return replace(filled, **undecided, tag=tags)
 
 
 def _stage(text: str) -> tuple[str, str]:

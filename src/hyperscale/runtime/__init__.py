@@ -1,0 +1,1 @@
+"""The world behind an interface (`host`), and its real body (`real`)."""

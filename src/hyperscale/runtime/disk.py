@@ -11,10 +11,14 @@ import asyncio
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import ParamSpec, TypeVar
+
+if sys.platform == "darwin":
+    import fcntl
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,17 +34,15 @@ def sync_to_platter(descriptor: int) -> None:
     On macOS `fsync` stops at the drive; F_FULLFSYNC does not, where the file system has it.
     Elsewhere `fdatasync` also writes the new size, which is all an appended record needs.
     """
-    full_sync = getattr(__import__("fcntl"), "F_FULLFSYNC", None)
-    if full_sync is not None:
-        import fcntl
-
+    if sys.platform == "darwin":
         try:
-            fcntl.fcntl(descriptor, full_sync)
-            return
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         except OSError as error:
             if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
                 raise
-    getattr(os, "fdatasync", os.fsync)(descriptor)
+            os.fsync(descriptor)
+    else:
+        getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -84,28 +86,30 @@ class RealFile:
         await self._on_thread(self._truncate, size)
 
     async def close(self) -> None:
+        """What was asked for before is done before; a second close is nothing."""
         if self._descriptor < 0:
             return
-        descriptor, self._descriptor = self._descriptor, -1
         self._closed(self)
-        try:
-            await self._on_thread(os.close, descriptor)
-        finally:
-            self._thread.shutdown(wait=False)
+        closing = self._on_thread(self._close)
+        self._thread.shutdown(wait=False)
+        await closing
 
-    async def _on_thread(
+    def _on_thread(
         self, work: Callable[P, R], *arguments: P.args, **options: P.kwargs
-    ) -> R:
+    ) -> asyncio.Future[R]:
         try:
-            future = self._thread.submit(work, *arguments, **options)
+            return asyncio.wrap_future(self._thread.submit(work, *arguments, **options))
         except RuntimeError:
             raise OSError(errno.EBADF, "the file is closed", str(self._path)) from None
-        return await asyncio.wrap_future(future)
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, FILE_MODE)
         self._size = os.fstat(self._descriptor).st_size
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
     def _usable(self) -> int:
         if self._failed is not None:
@@ -161,6 +165,7 @@ class RealDisk:
         self._thread: ThreadPoolExecutor | None = None
 
     async def open(self, path: str) -> RealFile:
+        self._make()
         file = RealFile(self._at(path), self._files.discard)
         await file.open()
         self._files.add(file)
@@ -215,16 +220,17 @@ class RealDisk:
         if self._thread is not None:
             self._thread.shutdown(wait=False)
 
+    def _make(self) -> None:
+        self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+
     def _at(self, path: str) -> Path:
         parts = PurePosixPath(path)
         if parts.is_absolute() or ".." in parts.parts:
             raise ValueError(f"{path!r} is not a path inside the data directory")
         return self._directory / parts
 
-    async def _on_thread(
-        self, work: Callable[P, R], *arguments: P.args, **options: P.kwargs
-    ) -> R:
+    async def _on_thread(self, work: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         if self._thread is None:
-            self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            self._make()
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="disk names")
         return await asyncio.wrap_future(self._thread.submit(work, *arguments, **options))

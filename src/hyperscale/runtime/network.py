@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import ssl
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -73,7 +73,7 @@ class RealNetwork:
         self._tasks = tasks
         self._ports: list[RealDatagrams] = []
         self._listeners: list[RealListener] = []
-        self._streams: set[RealStream] = set()
+        self._streams: weakref.WeakSet[RealStream] = weakref.WeakSet()
 
     async def bind(
         self, address: Address, on_datagram: Callable[[bytes, Address], None]
@@ -96,7 +96,6 @@ class RealNetwork:
             try:
                 await on_stream(stream)
             finally:
-                self._streams.discard(stream)
                 stream.close()
 
         def accepted(stream: RealStream) -> None:
@@ -154,10 +153,9 @@ class RealNetwork:
             listener.close()
         for port in self._ports:
             port.close()
-        for stream in self._streams:
+        for stream in list(self._streams):
             stream.abort()
         self._listeners.clear()
         self._ports.clear()
         self._streams.clear()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)  # transports report their end on the next turn of the loop
+        await asyncio.sleep(0)  # transports report their end on the next turn of the loop

@@ -22,6 +22,7 @@ import msgspec
 from hyperscale.errors import BadInput
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LINE_BREAK = re.compile(r"[\r\n\0]").search
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FORBIDDEN_IN_COOKIE = re.compile(r"[\x00-\x1f\x7f;]")
 
@@ -222,7 +223,7 @@ def header_name(name: str) -> tuple[bytes, str]:
 def header_value(name: str, value: Any) -> bytes:
     """A header's value; a line break in it would let the value write other headers."""
     text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-    if "\r" in text or "\n" in text or "\0" in text:
+    if _LINE_BREAK(text):
         raise BadInput(f"the value of header {name} contains a line break: {text!r}")
     try:
         return text.strip().encode("latin-1")
@@ -232,13 +233,17 @@ def header_value(name: str, value: Any) -> bytes:
 
 def header_lines(headers: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
     """The lines, and the names they set. None as a value means: do not send this header."""
-    lines, names = [], []
+    names = _names(*headers)
+    lines = b""
     for name, value in headers.items():
-        start, lowered = header_name(name)
-        names.append(lowered)
         if value is not None:
-            lines.append(start + header_value(name, value) + b"\r\n")
-    return b"".join(lines), frozenset(names)
+            lines += b"%b%b\r\n" % (header_name(name)[0], header_value(name, value))
+    return lines, names
+
+
+@lru_cache(maxsize=1024)
+def _names(*names: str) -> frozenset[str]:
+    return frozenset(header_name(name)[1] for name in names)
 
 
 def query_string(params: str | Iterable[tuple[str, Any]]) -> str:

@@ -39,15 +39,16 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         for name in ("timeout", "connect_timeout"):
-            if not getattr(self, name) > 0:
-                raise BadInput(f"http.{name} must be above 0 seconds, not {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not value > 0:
+                raise BadInput(f"http.{name} must be a number of seconds above 0, not {value!r}")
         for name in ("read_timeout", "max_connections", "redirects"):
-            if not getattr(self, name) >= 0:
-                raise BadInput(f"http.{name} must be 0 or more, not {getattr(self, name)!r}")
-        if self.max_response_bytes < 1:
-            raise BadInput(
-                f"http.max_response_bytes must be 1 or more, not {self.max_response_bytes!r}"
-            )
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not value >= 0:
+                raise BadInput(f"http.{name} must be a number from 0 up, not {value!r}")
+        size = self.max_response_bytes
+        if not isinstance(size, int) or size < 1:
+            raise BadInput(f"http.max_response_bytes must be a number from 1 up, not {size!r}")
         if self.connections not in ("per_vu", "shared", "fresh"):
             raise BadInput(
                 f"http.connections must be per_vu, shared or fresh, not {self.connections!r}"

@@ -102,15 +102,16 @@ def test_tls_to_a_plain_port_and_plain_to_a_tls_port(run: Run, authority: Author
             await peer.gone()
 
         tls = authority.server(authority.issue("localhost"))
-        async with serve(handler=handler) as plain, serve(response(), tls=tls) as secure:
-            async with client() as vu:
-                got = await vu.http.get(plain.url.replace("http:", "https:"))
-                assert got.outcome is Outcome.TLS
-                assert got.error == (
-                    f"127.0.0.1:{plain.port} does not speak TLS; did you mean http://?"
-                )
-                got = await vu.http.get(secure.url.replace("https:", "http:"))
-                assert got.outcome in (Outcome.PROTOCOL, Outcome.RESET)
+        async with (
+            serve(handler=handler) as plain,
+            serve(response(), tls=tls) as secure,
+            client() as vu,
+        ):
+            got = await vu.http.get(plain.url.replace("http:", "https:"))
+            assert got.outcome is Outcome.TLS
+            assert got.error == f"127.0.0.1:{plain.port} does not speak TLS; did you mean http://?"
+            got = await vu.http.get(secure.url.replace("https:", "http:"))
+            assert got.outcome in (Outcome.PROTOCOL, Outcome.RESET)
 
     run(go())
 

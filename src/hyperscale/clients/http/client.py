@@ -67,9 +67,7 @@ class HTTPClient(Verbs):
             if _is_stale(response):
                 response = await self._exchange(request, deadline, new=True)
         else:
-            allowed = pool.timeout if timeout is None else timeout
-            pool.allow(allowed)
-            deadline = perf_counter() + allowed
+            deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
             response = await self._exchange(request, deadline)
         hops = pool.options.redirects if redirects is None else redirects
         return await self._settle(request, response, deadline, hops, expect)
@@ -96,6 +94,7 @@ class HTTPClient(Verbs):
         return response
 
     async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
+        self._pool.look_by(deadline)
         try:
             response = await connection.send(request, deadline - perf_counter())
         except BaseException:
@@ -159,8 +158,10 @@ class HTTPClient(Verbs):
             self._pool.trace(response)
 
     def close(self) -> None:
-        for connection in list(self._idle):
-            connection.close()
+        """Close this user's connections; shared ones stay for the others."""
+        if not self._pool.shares:
+            for connection in list(self._idle):
+                connection.close()
 
 
 def _is_stale(response: HTTPResponse) -> bool:

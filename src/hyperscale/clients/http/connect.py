@@ -39,7 +39,7 @@ async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) 
             if route.proxy:
                 await _tunnel(pool, transport, protocol, route)
             transport = await _start_tls(pool, route, transport, connection)
-        except (OSError, Failure) as error:
+        except (OSError, RuntimeError, Failure) as error:  # uvloop: RuntimeError when closed
             transport.abort()
             raise _of_tls(error, route) from error
         except BaseException:
@@ -136,6 +136,6 @@ def _of_tls(error: Exception, route: Route) -> Failure:
         return error
     if isinstance(error, ssl.SSLError):
         return failures.of_tls(error, route.where)
-    if isinstance(error, ConnectionError):
+    if isinstance(error, ConnectionError | RuntimeError):
         return Failure(Outcome.TLS, f"{route.where} closed the connection during the TLS handshake")
     return failures.of_connecting(error, route.where)

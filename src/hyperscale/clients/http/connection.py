@@ -1,8 +1,9 @@
 """One connection: writes a request, turns what comes back into a response.
 
 The common answer, one packet whose head was seen before and whose body has the announced length,
-is recognised with one lookup and one comparison. Everything else goes through the reader. There is
-no timer per request: `deadline` is looked at by the pool's sweep.
+is recognised with one lookup and one comparison. What takes several packets, or has a body without
+a length, goes through the reader. There is no timer per request: the pool's sweep looks at
+`deadline`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hyperscale.clients.http import failures
-from hyperscale.clients.http.reader import ResponseReader
+from hyperscale.clients.http.head import BadHead, Head
+from hyperscale.clients.http.reader import MAX_HEAD_BYTES, ResponseReader
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
 from hyperscale.workload.responses import HTTPResponse
@@ -96,7 +98,10 @@ class Connection(asyncio.Protocol):
         if self._silence:
             self._limit = self.deadline
             self.deadline = min(self._limit, now + self._silence)
-        self._write(request.wire)
+        try:
+            self._write(request.wire)
+        except RuntimeError:  # uvloop: the socket is closed, and nobody was told yet
+            self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
         return waiter
 
     def data_received(self, data: bytes) -> None:
@@ -108,7 +113,7 @@ class Connection(asyncio.Protocol):
             return
         if self._reader is None:
             end = data.find(b"\r\n\r\n")
-            head = self._known(data[:end]) if end > 0 else None
+            head = (self._known(data[:end]) or self._parse(data[:end])) if end > 0 else None
             if head is not None and len(data) - end == head.whole:
                 self._waiter = None
                 if not head.keep_alive:
@@ -121,6 +126,13 @@ class Connection(asyncio.Protocol):
                 return
             self._reader = ResponseReader(self._heads)
         self._read(self._reader, data, now)
+
+    def _parse(self, data: bytes) -> Head | None:
+        """A head not seen before; the reader will say what is wrong with a bad one."""
+        try:
+            return self._heads.parse(data) if len(data) <= MAX_HEAD_BYTES else None
+        except BadHead:
+            return None
 
     def _read(self, reader: ResponseReader, data: bytes, now: float) -> None:
         if not self._received:

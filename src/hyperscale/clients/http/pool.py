@@ -162,17 +162,17 @@ class HTTPPool:
         self.connections.discard(connection)
         self.queue.closed(len(self.connections))
 
-    def allow(self, timeout: float) -> None:
-        """Take note of a call's own timeout, so that a sweep is never due too late for it."""
-        if timeout < self._shortest:
-            self._shortest = timeout
-            self._due = 0.0
+    def look_by(self, deadline: float) -> None:
+        """Take note of a deadline that a scan before the request was sent could not foresee."""
+        if deadline < self._due:
+            self._due = deadline
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline.
 
         A scan knows when the next can matter: no earlier than the earliest deadline it saw, nor
-        than the shortest timeout from now for calls that have not started yet.
+        than the shortest timeout from now for calls yet to come; calls with less time than that
+        (their own timeout, a redirect, a slow connect) announce themselves with `look_by`.
         """
         if now < self._due:
             return
@@ -196,7 +196,8 @@ class HTTPPool:
             else:
                 connection.close()
         for scope in self._connecting:
-            scope.reschedule(self.loop.time())
+            if not scope.expired():
+                scope.reschedule(self.loop.time())
         self.queue.cancel()
 
     async def close(self) -> None:

@@ -1,8 +1,9 @@
 """A call as the bytes that go on the wire.
 
 The same call with the same argument objects is built once: `RequestBuilder` keeps what consists of
-encoded arguments and URLs, by identity of the arguments. What is made of plain dicts, whose content
-may change between calls, is built each time. Both take the same path, so the bytes are the same.
+encoded arguments and URLs, by identity of the arguments. With headers in a plain dict, whose values
+may change between calls, everything around their lines is kept. Other plain values are encoded each
+time. All take the same path, so the bytes are the same.
 """
 
 from __future__ import annotations
@@ -82,13 +83,14 @@ class Request:
         self.hops: tuple[str, ...] = ()
         self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
 
-    def encode(self, head: bytes, cookies: bytes, body: bytes) -> None:
+    def encode(self, head: bytes, cookies: bytes, body: bytes) -> Request:
         self.cookies_at = len(head)
         line = b"Cookie: %b\r\n" % cookies if cookies else b""
         self.body_at = len(head) + len(line) + 2
         self.wire = b"%b%b\r\n%b" % (head, line, body)
         self.size = len(self.wire)
         self.needs_reader = self.bodiless or self.size > _LONG_BYTES
+        return self
 
     def with_cookies(self, kept: dict[str, str]) -> Request:
         """This request with cookies of the jar added; the author's own win."""
@@ -106,8 +108,22 @@ class Request:
         copy = Request(self.call, self.target, self.url, self.route)
         copy.hops = hops
         copy.cookies = self.cookies
-        copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
-        return copy
+        return copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
+
+
+class Frame(NamedTuple):
+    """A request without the lines of the author's headers, which go between the two parts."""
+
+    request: Request
+    before: bytes
+    after: bytes
+    cookies: bytes
+    body: bytes
+
+    def around(self, call: Call, lines: bytes) -> Request:
+        made = Request(call, self.request.target, self.request.url, self.request.route)
+        made.cookies = self.request.cookies
+        return made.encode(self.before + lines + self.after, self.cookies, self.body)
 
 
 def cookie_pairs(cookies: Mapping[str, str]) -> str:
@@ -132,6 +148,7 @@ class RequestBuilder:
         self._route_for = route_for
         self._targets: dict[str, Target] = {}
         self.kept: dict[tuple[Any, ...], Request] = {}
+        self._frames: dict[tuple[Any, ...], Frame] = {}
 
     def target(self, url: str | URL) -> Target:
         text = url.value if isinstance(url, URL) else url
@@ -146,14 +163,28 @@ class RequestBuilder:
     def build(self, arguments: tuple[Any, ...]) -> Request:
         """The request of a Call's arguments, kept when all of them are constant."""
         call = Call(*arguments)
-        request = self._build(call)
-        if all(given is None or isinstance(given, OptimizedArgument) for given in arguments[2:]):
-            if len(self.kept) >= MAX_KEPT:
-                self.kept.clear()
-            self.kept[arguments] = request
+        if type(call.headers) is dict:
+            return self._with_headers(call, call.headers)
+        lines, names = _author_headers(call.headers)
+        request = self._frame(call, names).around(call, lines)
+        if _constant(arguments[2:]):
+            _keep(self.kept, arguments, request)
         return request
 
-    def _build(self, call: Call) -> Request:
+    def _with_headers(self, call: Call, headers: dict[str, Any]) -> Request:
+        lines, names = header_lines(headers)
+        key = (names, call[:3], call[4:])
+        try:
+            frame = self._frames.get(key)
+        except TypeError:  # another argument is a plain dict, too
+            return self._frame(call, names).around(call, lines)
+        if frame is None:
+            frame = self._frame(call, names)
+            if _constant(call[4:]) and _constant(call[2:3]):
+                _keep(self._frames, key, frame)
+        return frame.around(call, lines)
+
+    def _frame(self, call: Call, names: frozenset[str]) -> Frame:
         target = self.target(call.url)
         route = self._route_for(target)
         query = Params.of(call.params).query() if call.params is not None else ""
@@ -161,7 +192,6 @@ class RequestBuilder:
         url = f"{target.scheme}://{target.host_header}{asked}"
         request = Request(call, target, url, route)
 
-        author, names = _author_headers(call.headers)
         lines = [f"{call.method} {url if _absolute(route) else asked} HTTP/1.1\r\n".encode("ascii")]
         if "host" not in names:
             lines.append(f"Host: {target.host_header}\r\n".encode())
@@ -169,7 +199,8 @@ class RequestBuilder:
             lines.extend(line for name, line in self._defaults if name not in names)
         else:
             lines.append(self._all_defaults)
-        lines.append(author)
+        before = b"".join(lines)
+        lines.clear()
         if "authorization" not in names:
             authorization = Auth.of(call.auth).header() if call.auth is not None else target.auth
             if authorization:
@@ -188,8 +219,17 @@ class RequestBuilder:
         pairs = header_value("Cookie", cookie_pairs(request.cookies or {}))
         if "cookie" in names:
             request.cookies = None
-        request.encode(b"".join(lines), pairs, body)
-        return request
+        return Frame(request, before, b"".join(lines), pairs, body)
+
+
+def _constant(arguments: tuple[Any, ...]) -> bool:
+    return all(given is None or isinstance(given, OptimizedArgument) for given in arguments)
+
+
+def _keep(kept: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: object) -> None:
+    if len(kept) >= MAX_KEPT:
+        kept.clear()
+    kept[key] = value
 
 
 def _absolute(route: Route) -> bool:

@@ -1,0 +1,80 @@
+"""Who should lead, as far as there is a choice: health, readiness, priority, and calm.
+
+None of it affects safety. Standing lengthens the delay before a campaign and chooses the successor
+of a leader that leaves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hyperscale.cluster.election.settings import ElectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    lhm: float = 0.0
+    """Local health score of this node, 0 (well) to 8."""
+    draining: bool = False
+    """On its way out: never campaigns, hands leadership over."""
+    syncing: bool = False
+    """Has not caught up with its peers: leads only if nobody else will."""
+
+    def willing(self, settings: ElectionSettings) -> bool:
+        return not self.draining and not self.syncing and self.lhm <= settings.lhm_leader_max
+
+
+def preference_s(standing: Standing, steps_below_top: int, settings: ElectionSettings) -> float:
+    """Delay added to every campaign: those of high priority and good health go first."""
+    delay = steps_below_top * settings.priority_step_s + standing.lhm * settings.lhm_step_s
+    return min(delay, settings.handicap_max_s)
+
+
+def reluctance_s(standing: Standing, settings: ElectionSettings) -> float:
+    """How long an unwilling voter waits for a better one to lead. It grows with the score, so
+    when all are overburdened the healthiest goes first."""
+    if standing.willing(settings):
+        return 0.0
+    return settings.reluctance_s + standing.lhm * settings.ballot_timeout_s
+
+
+def successor(
+    peers: Mapping[str, Standing],
+    priorities: Mapping[str, int],
+    settings: ElectionSettings,
+    healthier_than: float | None = None,
+) -> str | None:
+    """The willing voter with the lowest score, then the highest priority. A leader in distress
+    also accepts an unwilling one, if strictly healthier: when all suffer, the lowest score wins."""
+
+    def able(standing: Standing) -> bool:
+        if standing.willing(settings):
+            return healthier_than is None or standing.lhm < healthier_than
+        return (
+            healthier_than is not None and not standing.draining and standing.lhm < healthier_than
+        )
+
+    names = [name for name, standing in peers.items() if able(standing)]
+    return min(names, key=lambda n: (peers[n].lhm, -priorities[n], n), default=None)
+
+
+class FlapDamping:
+    """Notices leadership changing hands too often. Holds back voluntary changes only: a cluster
+    whose leader crashed elects another whatever happened before."""
+
+    def __init__(self, settings: ElectionSettings) -> None:
+        self._settings = settings
+        self._changes: deque[float] = deque(maxlen=settings.flap_changes)
+        self._calm_at = 0.0
+
+    def note_change(self, now: float) -> None:
+        settings = self._settings
+        self._changes.append(now)
+        full = len(self._changes) == settings.flap_changes
+        if full and now - self._changes[0] <= settings.flap_window_s:
+            self._calm_at = now + settings.flap_cooldown_s
+
+    def cooling(self, now: float) -> bool:
+        return bool(self._changes) and now < self._calm_at

@@ -1,0 +1,112 @@
+"""Everything that decides who may lead: the states of a voter and the legal moves between them.
+
+# Theory of operation
+
+A fixed, configured list of voters of one role elects one leader. A majority of that list (self
+included) decides, so two decisions always share a voter. Three devices make that voter's word good:
+
+*Term and vote.* Every real election has a number of its own, the term. A voter gives its vote in
+a term once, and writes (term, vote) to disk before any message may reveal it. Two majorities in
+one term would share a voter that voted twice, so a term has at most one leader, restarts included.
+
+*Promise and lease.* A voter that answers a leader's heartbeat, or gives its vote, promises for
+`lease_s` on its own clock to help nobody else to leadership. The leader counts the same span from
+the moment it *sent* the question (earlier than the voter's answer), shortened by the worst clock
+drift, and calls the end of the span covered by a majority its lease. So the leader's lease ends
+strictly before a majority can exist for somebody else, whatever the network does, and at most one
+voter believes in a lease of its own at any true moment. A promise lives in memory only; a voter
+that restarts therefore behaves as if it had made one to an unknown leader just now.
+
+A promise ends early in one case: the leader resigned. Resigning is final for its term, so a
+candidate the old leader named may say "term T was released", which voids promises up to T.
+
+*Pre-vote and check-quorum.* Before raising the term a voter asks whether it would be elected.
+Those who hold a promise to another say no, so a node that was cut off and returns disturbs
+nobody: no term was raised. The other half of the pair is the leader's own: once its lease
+is over it steps down, so a leader that can be heard but cannot hear does not block the rest.
+
+Election delay is random; priority, local health and readiness only lengthen it, so they are
+preferences and never conditions on which anything could stop.
+
+The table below is the whole of it. A trigger missing in a state's row cannot happen there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class State(Enum):
+    INITIAL = "initial"
+    FOLLOWER = "follower"
+    PRE_CANDIDATE = "pre-candidate"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+
+
+class Trigger(Enum):
+    STARTED = "started"
+    LEADER_SILENT = "leader silent"
+    LEADER_HEARD = "leader heard"
+    HANDED_OVER = "leadership handed over"
+    PRE_VOTE_WON = "pre-vote won"
+    PRE_VOTE_LOST = "pre-vote lost"
+    VOTE_WON = "vote won"
+    VOTE_LOST = "vote lost"
+    HIGHER_TERM = "higher term seen"
+    VOTED = "voted for another"
+    QUORUM_LOST = "quorum lost"
+    RESIGNED = "resigned"
+    RIVAL_SEEN = "rival in the same term"
+
+
+TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
+    State.INITIAL: {
+        Trigger.STARTED: State.FOLLOWER,
+    },
+    State.FOLLOWER: {
+        Trigger.LEADER_SILENT: State.PRE_CANDIDATE,
+        Trigger.HANDED_OVER: State.CANDIDATE,
+        Trigger.LEADER_HEARD: State.FOLLOWER,
+        Trigger.HIGHER_TERM: State.FOLLOWER,
+        Trigger.VOTED: State.FOLLOWER,
+    },
+    State.PRE_CANDIDATE: {
+        Trigger.PRE_VOTE_WON: State.CANDIDATE,
+        Trigger.PRE_VOTE_LOST: State.FOLLOWER,
+        Trigger.HANDED_OVER: State.CANDIDATE,
+        Trigger.LEADER_HEARD: State.FOLLOWER,
+        Trigger.HIGHER_TERM: State.FOLLOWER,
+        Trigger.VOTED: State.FOLLOWER,
+    },
+    State.CANDIDATE: {
+        Trigger.VOTE_WON: State.LEADER,
+        Trigger.VOTE_LOST: State.FOLLOWER,
+        Trigger.LEADER_HEARD: State.FOLLOWER,
+        Trigger.HIGHER_TERM: State.FOLLOWER,
+    },
+    State.LEADER: {
+        Trigger.QUORUM_LOST: State.FOLLOWER,
+        Trigger.HIGHER_TERM: State.FOLLOWER,
+        Trigger.RESIGNED: State.FOLLOWER,
+        Trigger.RIVAL_SEEN: State.FOLLOWER,
+    },
+}
+
+
+class InvariantBroken(AssertionError):
+    """The program is wrong; going on could harm others."""
+
+
+def invariant(holds: bool, what: str) -> None:
+    """An assertion that `python -O` cannot remove."""
+    if not holds:
+        raise InvariantBroken(what)
+
+
+def next_state(state: State, trigger: Trigger) -> State:
+    following = TRANSITIONS[state].get(trigger)
+    if following is None:
+        raise InvariantBroken(f"{trigger.value!r} cannot happen to a {state.value}")
+    return following

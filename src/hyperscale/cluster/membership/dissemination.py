@@ -1,0 +1,113 @@
+"""News waiting to ride on other messages.
+
+One piece of news per member: a newer one replaces the older. Each is sent a limited number of
+times, mult x log(n+1), which reaches everybody with high probability. What was sent least goes
+first, so failure news cannot starve under churn; newcomers may fill at most half of a datagram
+while anything else waits (B trap 10). The queue is bounded; overflow drops what was told most
+often, is counted and reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Raw
+
+from hyperscale.cluster.identity import NodeId
+
+_SCAN_MAX: Final = 48  # candidates looked at per datagram; more cannot fit anyway
+
+
+@dataclass(slots=True)
+class _News:
+    subject: NodeId
+    raw: Raw
+    size: int
+    join: bool
+    told: int = 0
+
+
+class Dissemination:
+    __slots__ = ("_by_subject", "_limit", "_tiers", "maximum", "overflowed")
+
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.overflowed = 0
+        self._by_subject: dict[NodeId, _News] = {}
+        # _tiers[t] holds what has been told t times, oldest first.
+        self._tiers: list[dict[NodeId, _News]] = [{}]
+
+    def __len__(self) -> int:
+        return len(self._by_subject)
+
+    def __contains__(self, subject: NodeId) -> bool:
+        return subject in self._by_subject
+
+    def add(self, subject: NodeId, raw: Raw, *, join: bool = False) -> None:
+        """Queue news; whatever was queued about the same subject is obsolete."""
+        self.forget(subject)
+        if len(self._by_subject) >= self.maximum:
+            self._drop_most_told()
+        news = _News(subject, raw, len(raw), join)
+        self._by_subject[subject] = news
+        self._tiers[0][subject] = news
+
+    def forget(self, subject: NodeId) -> None:
+        news = self._by_subject.pop(subject, None)
+        if news is not None:
+            del self._tiers[news.told][subject]
+
+    def take(self, room: int, limit: int, copies: int = 1) -> list[Raw]:
+        """Updates that fit into `room` bytes, counted as told `copies` times; news told `limit`
+        times is finished."""
+        if not self._by_subject:
+            return []
+        chosen = self._choose(room)
+        for news in chosen:
+            self._told(news, limit, copies)
+        return [news.raw for news in chosen]
+
+    def _choose(self, room: int) -> list[_News]:
+        chosen: list[_News] = []
+        later: list[_News] = []
+        joins_room = room // 2
+        scanned = 0
+        for tier in self._tiers:
+            for news in tier.values():
+                scanned += 1
+                if scanned > _SCAN_MAX:
+                    break
+                if news.size > room:
+                    continue
+                if news.join and news.size > joins_room:
+                    later.append(news)
+                    continue
+                chosen.append(news)
+                room -= news.size
+                if news.join:
+                    joins_room -= news.size
+            if scanned > _SCAN_MAX:
+                break
+        for news in later:
+            if news.size <= room:
+                chosen.append(news)
+                room -= news.size
+        return chosen
+
+    def _told(self, news: _News, limit: int, copies: int) -> None:
+        del self._tiers[news.told][news.subject]
+        news.told += copies
+        if news.told >= limit:
+            del self._by_subject[news.subject]
+            return
+        while len(self._tiers) <= news.told:
+            self._tiers.append({})
+        self._tiers[news.told][news.subject] = news
+
+    def _drop_most_told(self) -> None:
+        for tier in reversed(self._tiers):
+            if tier:
+                self.forget(next(iter(tier)))
+                self.overflowed += 1
+                return

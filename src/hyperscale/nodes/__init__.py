@@ -1,0 +1,1 @@
+"""Shells that join the pure cores of `cluster` to a host."""

@@ -1,0 +1,87 @@
+"""A simulated process: what runs together, stops together and shares one clock.
+
+The loop asks the process of every event whether it may run now. A paused process keeps its
+events for later, a dead one forgets them. Its monotonic clock has its own origin, so that no two
+hosts can compare readings by accident, and its own rate, because real oscillators drift.
+"""
+
+from __future__ import annotations
+
+import math
+from contextvars import Context, ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hyperscale.sim.loop import Event, SimLoop
+
+CURRENT: ContextVar[Process] = ContextVar("hyperscale_sim_process")
+
+
+class Process:
+    """`context` marks everything started in it as belonging here."""
+
+    __slots__ = (
+        "_base_local",
+        "_base_true",
+        "_held",
+        "_loop",
+        "context",
+        "dead",
+        "held_count",
+        "name",
+        "rate",
+        "running",
+    )
+
+    def __init__(self, loop: SimLoop, name: str, origin: float = 0.0, rate: float = 1.0) -> None:
+        assert rate > 0
+        self._loop = loop
+        self._base_true = loop.now
+        self._base_local = origin
+        self._held: list[Event] = []
+        self.name = name
+        self.rate = rate
+        self.running = True
+        self.dead = False
+        self.held_count = 0
+        self.context = Context()
+        self.context.run(CURRENT.set, self)
+
+    def local_time(self, true_time: float) -> float:
+        return self._base_local + (true_time - self._base_true) * self.rate
+
+    def true_time(self, local_time: float) -> float:
+        """The first true time at which this clock shows at least `local_time`: a timer that fired
+        a rounding error early would find nothing due and be set again for ever."""
+        true_time = self._base_true + (local_time - self._base_local) / self.rate
+        while self.local_time(true_time) < local_time:
+            true_time += math.ulp(local_time)
+        return true_time
+
+    def set_rate(self, rate: float) -> None:
+        """From now on; timers already set keep the true time they were given."""
+        assert rate > 0
+        self._base_local = self.local_time(self._loop.now)
+        self._base_true = self._loop.now
+        self.rate = rate
+
+    def hold(self, event: Event) -> None:
+        """The loop reached an event of a process that is not running."""
+        if not self.dead:
+            self._held.append(event)
+            self.held_count += 1
+
+    def pause(self) -> None:
+        if not self.dead:
+            self.running = False
+
+    def resume(self) -> None:
+        if not self.dead and not self.running:
+            self.running = True
+            self._loop.make_ready(self._held)
+            self._held = []
+
+    def kill(self) -> None:
+        self.running = False
+        self.dead = True
+        self._held = []

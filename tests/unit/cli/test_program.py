@@ -1,0 +1,74 @@
+"""The program around its commands: settings complete, nothing heavy at the door, errors shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+
+from hyperscale.cli import app as program
+from hyperscale.config import NAMES
+from hyperscale.errors import ExitCode
+
+HEAVY = {"asyncio", "numpy", "pydantic", "rich", "ssl", "uvloop"}
+
+
+def command(name: str) -> Any:
+    group: Any = typer.main.get_command(program.app)
+    return group.commands[name]
+
+
+def test_every_flag_of_run_is_a_setting_and_every_setting_a_flag() -> None:
+    flags = {param.name for param in command("run").params}
+    # `file` is the argument, `config` and `debug` are about the settings, not among them
+    assert flags - {"test", "config", "debug"} == set(NAMES) - {"file"}
+
+
+def test_flags_people_bring_along_are_understood() -> None:
+    spellings = {opt for param in command("run").params for opt in param.opts}
+    assert spellings >= {
+        "-u", "--users", "-d", "--run-time", "-i", "-s", "--stage", "--host", "--headless",
+        "--processes", "--summary-export", "--summary-trend-stats", "--no-color", "-e", "-o",
+        "-q", "-v", "-c", "--tag", "--threshold", "--no-thresholds", "--http-debug",
+        "--insecure-skip-tls-verify", "--once", "--seed", "--debug", "--rate", "-w",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["run", "--help"], ["run", "-u", "x"]]
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(words: list[str]) -> None:
+    code = (
+        "import sys; from hyperscale.cli.app import execute;"
+        f"execute({words!r}); print('loaded', *sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = set(ended.stdout.rsplit("loaded", 1)[1].split())
+    assert not loaded & HEAVY
+
+
+def test_an_optional_value_is_filled_in_before_the_end_of_options() -> None:
+    words = ["run", "t.py", "--http-debug", "--http-debug=full", "--", "--http-debug"]
+    assert program._expand(words) == [
+        "run", "t.py", "--http-debug=headers", "--http-debug=full", "--", "--http-debug",
+    ]  # fmt: skip
+
+
+def test_a_fault_of_our_own_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(program, "app", broken)
+    assert program.execute(["run"]) == ExitCode.FAILED
+    error = capsys.readouterr().err
+    assert error.startswith("error: hyperscale itself failed with ZeroDivisionError: oh\n")
+    assert "Traceback" not in error
+    assert program.execute(["run", "--debug"]) == ExitCode.FAILED
+    assert "Traceback" in capsys.readouterr().err
