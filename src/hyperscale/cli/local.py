@@ -20,7 +20,7 @@ from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.config import Settings
 from hyperscale.engine import FileSource, LocalRun, RunOptions
-from hyperscale.errors import ExitCode
+from hyperscale.errors import BadInput, ExitCode
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
@@ -43,13 +43,21 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     os.environ.update(env)
     _interrupt_on_sigterm()
     source = FileSource(path, names)
-    run = LocalRun(source, overrides_of(said, filled, source), _options(settings, env, command))
+    prints = streams.Aside() if mode == "full" else None
+    options = _options(settings, env, command, None if prints is None else prints.fileno())
+    run = LocalRun(source, overrides_of(said, filled, source), options)
     if not names:
-        require_measurement(run.plan)
+        try:
+            require_measurement(run.plan)
+        except BadInput:
+            run.abandon()
+            raise
     run.on_trace = _tracer(settings)
     if settings.verbose:
         _explain(run, files)
     results = carry_out(run, open_view(mode), _stop_notice(mode, settings))
+    if prints is not None:
+        prints.show()
 
     from hyperscale.ui.summary import print_summary
 
@@ -67,7 +75,9 @@ def _environment(said: Settings, filled: Settings) -> dict[str, str]:
     return given | (said.env or {})
 
 
-def _options(settings: Settings, env: dict[str, str], command: str) -> RunOptions:
+def _options(
+    settings: Settings, env: dict[str, str], command: str, output: int | None
+) -> RunOptions:
     return RunOptions(
         workers=None if settings.workers == -1 else settings.workers,
         timeout_s=parse_duration(settings.timeout, "--timeout") if settings.timeout else None,
@@ -76,6 +86,7 @@ def _options(settings: Settings, env: dict[str, str], command: str) -> RunOption
         http_debug=settings.http_debug or "",
         once=bool(settings.once),
         command=command,
+        output=output,
     )
 
 

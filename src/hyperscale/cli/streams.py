@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 
 from hyperscale.ui.output import Output
 
@@ -33,6 +34,26 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Print for the person at the terminal."""
     Output(sys.stderr).write(text + "\n")
+
+
+class Aside:
+    """Where a test prints while the view is drawn; shown when the terminal is free again."""
+
+    SHOWN_BYTES = 16_384  # of the end: a step that prints does so thousands of times
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def show(self) -> None:
+        size = os.fstat(self.fileno()).st_size
+        self._file.seek(max(0, size - self.SHOWN_BYTES))
+        text = self._file.read().decode("utf-8", "replace").rstrip()
+        if text:
+            left_out = size > self.SHOWN_BYTES
+            note(f"the test printed{' (the end of it)' if left_out else ''}:\n{text}")
 
 
 def close() -> None:

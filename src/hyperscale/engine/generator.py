@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import socket
 import sys
@@ -106,6 +107,10 @@ async def _main(descriptor: int) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     line = await Line.open(socket.socket(fileno=descriptor))
     await Generator(line).serve()
+    # The parent is done with us or gone: whatever user code still hangs does not matter any more.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def main() -> None:

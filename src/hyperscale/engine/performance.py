@@ -109,7 +109,8 @@ class Performance:
             sign = 1 if delta > 0 else -1
             for core, share in zip(self.cores, split_vus(abs(delta), len(self.cores)), strict=True):
                 core.send(Scale(sign * share))
-            self.aggregate.mark(f"{'added' if delta > 0 else 'removed'} {abs(delta)} VUs")
+            noun = "VU" if abs(delta) == 1 else "VUs"
+            self.aggregate.mark(f"{'added' if delta > 0 else 'removed'} {abs(delta)} {noun}")
 
     def stop(self, *, now: bool = False) -> None:
         self._stopping = True

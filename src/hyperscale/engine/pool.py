@@ -21,32 +21,20 @@ _START = "from hyperscale.engine.generator import main; main()"
 EXIT_GRACE_S = 2.0
 
 
-class Lost(Exception):
-    """A generator process is gone before its work was done."""
-
-
 class Core:
     """One generator process."""
 
-    def __init__(self, number: int, import_path: list[str]) -> None:
+    def __init__(self, number: int, output: int | None) -> None:
         self.number = number
         ours, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        if import_path:
-            environment["PYTHONPATH"] = os.pathsep.join(import_path)
-        # What the author's code prints is talk, not results: it goes where the progress goes.
-        try:
-            output: int = sys.stderr.fileno()
-        except (AttributeError, OSError, ValueError):
-            output = subprocess.DEVNULL
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=environment,
+            stdout=_stderr() if output is None else output,
+            stderr=_stderr() if output is None else output,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         theirs.close()
         self._socket = ours
@@ -103,6 +91,10 @@ class Core:
     def kill(self) -> None:
         self._process.kill()
 
+    def kill_and_wait(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
     async def ended(self) -> None:
         if await asyncio.to_thread(self._wait) is None:
             self._process.kill()
@@ -111,9 +103,19 @@ class Core:
             self._reading.cancel()
 
 
+def _stderr() -> int:
+    """What the author's code prints is talk, not results: it goes where the progress goes."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
+
+
 class Pool:
-    def __init__(self, size: int, import_path: list[str] | None = None) -> None:
-        self.cores = [Core(number, import_path or []) for number in range(size)]
+    """`output` is the file descriptor for what the processes print; stderr unless given."""
+
+    def __init__(self, size: int, output: int | None = None) -> None:
+        self.cores = [Core(number, output) for number in range(size)]
 
     async def open(self) -> None:
         for core in self.cores:
@@ -128,5 +130,4 @@ class Pool:
         """End all processes without an event loop: nothing was started on them."""
         for core in self.cores:
             core.hang_up()
-            core.kill()
-            core._wait()
+            core.kill_and_wait()

@@ -44,6 +44,7 @@ class RunOptions(msgspec.Struct, kw_only=True):
     http_debug: str = ""  # "", "headers" or "full"
     once: bool = False
     command: str = ""
+    output: int | None = None  # file descriptor for what the test prints; stderr unless given
 
 
 class LocalRun:
@@ -64,7 +65,7 @@ class LocalRun:
         if workers is not None and workers < 1:
             raise BadInput(f"workers is {workers} but must be at least 1")
         # The processes start first: their start-up overlaps with loading the test.
-        self._pool = Pool(workers or usable_cores())
+        self._pool = Pool(workers or usable_cores(), self._options.output)
         try:
             self.plan = plan_test(source.load(), overrides)
             self._source: FileSource | PickledSource = (
@@ -92,6 +93,10 @@ class LocalRun:
         self._elapsed_s: float | None = None
         self._started_at = ""
         self._environment = _environment(len(self._pool.cores), self._options.command)
+
+    def abandon(self) -> None:
+        """Give up a run that was never executed."""
+        self._pool.abandon()
 
     def _check_limits(self, plan: WorkflowPlan) -> None:
         if plan.is_test and plan.http.connections == "per_vu":
@@ -247,6 +252,7 @@ class LocalRun:
         """Everything known so far; `final` also judges and carries the histograms."""
         workflows = [a.freeze(buckets=final) for a in self._aggregates.values()]
         uses = [use for a in self._aggregates.values() for use in a.core_use()]
+        requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
         results = Results(
             name=self._options.name or ", ".join(self._plans),
             started_at=self._started_at,
@@ -258,7 +264,9 @@ class LocalRun:
             workflows=workflows,
             warnings=list(dict.fromkeys(self._warnings)),
             core_use=uses,
-            saturation=saturation(
+            saturation=""
+            if requests and requests == failed  # a generator busy with failing proves nothing
+            else saturation(
                 uses,
                 dropped=sum(w.dropped_iterations for w in workflows),
                 iterations=sum(w.iterations for w in workflows if w.open_model),

@@ -29,6 +29,7 @@ class FileImage:
         self.lost_tail = b""
         self.holes: list[tuple[int, int]] = []
         """Ranges that a failed sync left off the platter."""
+        self.busy_until = 0.0
 
     def append(self, data: bytes) -> None:
         self.data += data
@@ -38,6 +39,7 @@ class FileImage:
             self.lost_tail = bytes(self.data[size : self.stable]) + self.lost_tail
             self.stable = size
         self.data = self.data[:size].ljust(size, b"\0")
+        self.holes = [(start, min(end, size)) for start, end in self.holes if start < size]
 
     def sync(self, size: int) -> None:
         """Everything up to the size the file had when the sync was asked for is durable."""
@@ -67,6 +69,7 @@ class FileImage:
             unsynced = _torn(unsynced, torn)
         self.data = bytearray(kept + unsynced)
         self.stable, self.lost_tail, self.holes = len(self.data), b"", []
+        self.busy_until = 0.0
         return bool(unsynced)
 
 
@@ -196,7 +199,9 @@ class DiskImage:
         self.capacity, self.slow_factor = None, 1.0
         self.append_errors = self.sync_errors = 0.0
 
-    def _change(self, directory: DirectoryImage, names: tuple[tuple[str, Entry | None], ...]) -> None:
+    def _change(
+        self, directory: DirectoryImage, names: tuple[tuple[str, Entry | None], ...]
+    ) -> None:
         _apply(directory.entries, names)
         self._pending.append((directory, names))
 

@@ -53,7 +53,9 @@ class Cut:
         if sources is None:
             assert targets is not None
             return target in targets and source not in targets
-        return source in sources and (target not in sources if targets is None else target in targets)
+        return source in sources and (
+            target not in sources if targets is None else target in targets
+        )
 
 
 def partition(side: Iterable[str], other: Iterable[str] | None = None, kind: str = "") -> Cut:

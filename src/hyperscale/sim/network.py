@@ -60,9 +60,7 @@ class SimDatagrams:
 class Fabric:
     """Everything between the machines of a world."""
 
-    def __init__(
-        self, loop: SimLoop, random: Random, trace: Trace, coverage: Counter[str]
-    ) -> None:
+    def __init__(self, loop: SimLoop, random: Random, trace: Trace, coverage: Counter[str]) -> None:
         self.loop = loop
         self.random = random
         self.trace = trace
@@ -262,7 +260,10 @@ class Fabric:
             connection.abandoned_by(machine, silent=False)
 
     def _own_address(
-        self, machine: Machine, address: Address, taken: dict[Address, SimDatagrams] | dict[Address, SimListener]
+        self,
+        machine: Machine,
+        address: Address,
+        taken: dict[Address, SimDatagrams] | dict[Address, SimListener],
     ) -> Address:
         if address.host not in (*ANYWHERE, machine.ip, machine.name):
             raise OSError(errno.EADDRNOTAVAIL, f"{address} is not an address of {machine.name}")

@@ -241,7 +241,9 @@ class Connection:
         if not end.gone and not end.closed:
             self._fabric.coverage["stream-broken"] += 1
             self._fabric.trace.note(
-                self._fabric.loop.now, end.machine.name, f"stream to {end.other.machine.name}: {why}"
+                self._fabric.loop.now,
+                end.machine.name,
+                f"stream to {end.other.machine.name}: {why}",
             )
         if not end.gone:
             self._fabric.loop.post(end.process, end.break_off, why)

@@ -31,7 +31,9 @@ def encode_frame(payload: bytes, flags: int = 0) -> bytes:
 class FrameDecoder:
     """Bytes in through `feed`, (flags, payload) out by iterating; what is incomplete waits."""
 
-    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES, screen: Screen | None = None) -> None:
+    def __init__(
+        self, limit_bytes: int = DEFAULT_LIMIT_BYTES, screen: Screen | None = None
+    ) -> None:
         self.limit_bytes = limit_bytes
         self.screen = screen
         self._buffer: bytes | bytearray = b""

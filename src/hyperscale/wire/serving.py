@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 IN_FLIGHT_MAX = 1024
 # What a refused caller is told to wait when nobody knows better.
 RETRY_AFTER_S = 0.1
+# Updates one subscriber may be ahead in asking; far above any sensible window.
+CREDITS_MAX = 1_000_000
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -62,35 +66,40 @@ class Admission(Protocol):
     def leave(self, kind: Kind, peer: Identity) -> None: ...
 
 
-class Shape:
-    PLAIN, COROUTINE, UPDATES = range(3)
+class Shape(Enum):
+    PLAIN = "def"
+    COROUTINE = "async def"
+    UPDATES = "async generator"
 
 
-def shape_of(handler: Handler) -> int:
-    call = handler if inspect.isroutine(handler) else getattr(handler, "func", handler)
-    if not inspect.isroutine(call):
-        call = call.__call__
-    if inspect.isasyncgenfunction(call):
+def shape_of(handler: Handler) -> Shape:
+    called: Any = handler
+    while isinstance(called, functools.partial):
+        called = called.func
+    if not inspect.isroutine(called):
+        called = called.__call__
+    if inspect.isasyncgenfunction(called):
         return Shape.UPDATES
-    return Shape.COROUTINE if inspect.iscoroutinefunction(call) else Shape.PLAIN
+    return Shape.COROUTINE if inspect.iscoroutinefunction(called) else Shape.PLAIN
 
 
-class Handlers:
-    """Message struct to handler, looked at once."""
-
-    def __init__(self, handlers: Mapping[type[msgspec.Struct], Handler]) -> None:
-        self.of = {struct: (handler, shape_of(handler)) for struct, handler in handlers.items()}
+def shaped(
+    handlers: Mapping[type[msgspec.Struct], Handler],
+) -> dict[type[msgspec.Struct], tuple[Handler, Shape]]:
+    """Handlers with their shapes, looked at once and not per message."""
+    return {struct: (handler, shape_of(handler)) for struct, handler in handlers.items()}
 
 
 @dataclass(slots=True)
 class Work:
-    """Something running for the other side."""
+    """A task running for the other side, and the updates it may still push."""
 
+    verb: int
+    id: int
     kind: Kind
-    admitted: bool
     task: Task | None = None
     credits: int = 0
-    credit_event: asyncio.Event | None = None
+    credited: asyncio.Event | None = None
 
 
 class Serving:
@@ -99,36 +108,163 @@ class Serving:
         self._connection = connection
         self._tasks = endpoint.host.tasks
         self._registry = endpoint.registry
-        self._handlers = endpoint.handlers.of
+        self._handlers = endpoint.handlers
         self._admission = endpoint.admission
         self._in_flight_max = endpoint.limits.in_flight_max
         self._report = endpoint.report
         self._outbox = connection.outbox
         self._running: dict[int, Work] = {}
         self._deadlines = Deadlines(self.cancelled)
-        self._one_way = 0
+        self._one_way_key = 0
         self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._running)
 
     def requested(self, envelope: Envelope, flags: int) -> None:
-        id = envelope.id
-        kind: Kind | None = None
+        """A REQUEST, SEND or SUBSCRIBE."""
+        verb, id = envelope.verb, envelope.id
         try:
             kind = self._registry.named(envelope.name, envelope.version)
-            handler, shape = self._find(kind, envelope.verb)
-            if self._admission is not None or self._outbox.congested or shape:
-                self._admit(kind, id)
+            handler, shape = self._find(kind, verb)
+            if shape is not Shape.PLAIN or self._outbox.congested or self._admission:
+                self._admit(kind)
+        except Refused as refusal:
+            self.refuse(verb, id, refusal)
+            return
+        try:
             message = read_message(kind, flags, envelope.body)
             call = Call(self._connection, kind, envelope.number / 1000 or None)
-            if shape == Shape.PLAIN:
-                self._answer(id, kind, handler(call, message))
-            else:
-                self._start(id, handler, shape, call, message)
+            if shape is not Shape.PLAIN:
+                self._start(verb, id, handler, shape, call, message)
+                return
+            self._reply(verb, id, handler(call, message))
+        except Refused as refusal:
+            self.refuse(verb, id, refusal)
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
-            self._not_answered(id, kind, error, envelope.verb == Verb.SEND)
-            self._release(id)
-            return
-        if shape == Shape.PLAIN and self._running:
-            self._release(id)
+            self._fail(verb, id, kind, error)
+        self._leave(kind)
+
+    def cancelled(self, key: int) -> None:
+        work = self._running.get(key)
+        if work is not None and work.task is not None:
+            self._finished(key)
+            work.task.cancel()
+
+    def credited(self, id: int, count: int) -> None:
+        work = self._running.get(id)
+        if work is not None and work.credited is not None:
+            work.credits = min(work.credits + count, CREDITS_MAX)
+            work.credited.set()
+
+    def refuse(self, verb: int, id: int, refusal: Refused) -> None:
+        self.counts[refusal.code] += 1
+        if verb != Verb.SEND:
+            said = Refusal(refusal.kind, refusal.code, refusal.reason, refusal.retry_after_s)
+            self._outbox.put(pack_plain(Verb.REFUSED, id, body=_encode(said)))
+
+    def close(self) -> None:
+        for key in list(self._running):
+            self.cancelled(key)
+        self._deadlines.close()
+
+    def _find(self, kind: Kind, verb: int) -> tuple[Handler, Shape]:
+        found = self._handlers.get(kind.struct)
+        if found is None or (found[1] is Shape.UPDATES) != (verb == Verb.SUBSCRIBE):
+            raise Refused(kind.name, "this node does not answer it", code=Reason.NOT_ANSWERED)
+        return found
+
+    def _admit(self, kind: Kind) -> None:
+        if kind.priority is not Priority.CRITICAL:
+            full = len(self._running) >= self._in_flight_max
+            if full or self._outbox.congested:
+                why = "too many requests at once" if full else "answers are not read fast enough"
+                raise Refused(kind.name, why, RETRY_AFTER_S, Reason.OVERLOADED)
+        if self._admission is not None:
+            wait_s = self._admission.enter(kind, self._connection.peer)
+            if wait_s is not None:
+                raise Refused(kind.name, "this node is overloaded", wait_s, Reason.OVERLOADED)
+
+    def _leave(self, kind: Kind) -> None:
+        if self._admission is not None:
+            self._admission.leave(kind, self._connection.peer)
+
+    def _start(
+        self, verb: int, id: int, handler: Handler, shape: Shape, call: Call, message: Any
+    ) -> None:
+        key = id
+        if verb == Verb.SEND:
+            key = self._one_way_key = self._one_way_key - 1
+        if key in self._running:
+            raise Refused(call.kind.name, f"id {id} is in use", code=Reason.MALFORMED)
+        work = Work(verb, id, call.kind)
+        if shape is Shape.UPDATES:
+            work.credited = asyncio.Event()
+            job = self._push(key, work, handler, call, message)
+        else:
+            job = self._handle(key, work, handler, call, message)
+        work.task = self._tasks.spawn(f"{call.kind.name} for {call.peer.node_id}", job)
+        self._running[key] = work
+        if call.budget_s is not None:
+            self._deadlines.add(key, call.budget_s)
+
+    async def _handle(
+        self, key: int, work: Work, handler: Handler, call: Call, message: Any
+    ) -> None:
+        with self._answering(key, work):
+            result = await handler(call, message)
+            if self._outbox.congested:
+                await self._outbox.room()
+            self._reply(work.verb, work.id, result)
+
+    async def _push(self, key: int, work: Work, handler: Handler, call: Call, message: Any) -> None:
+        with self._answering(key, work):
+            async with contextlib.aclosing(handler(call, message)) as updates:
+                while True:
+                    await self._credit(work)
+                    try:
+                        update = await anext(updates)
+                    except StopAsyncIteration:
+                        break
+                    kind = self._registry.of(update)
+                    self._outbox.put(pack_message(Verb.UPDATE, work.id, 0, kind, update))
+            self._outbox.put(pack_plain(Verb.END, work.id))
+
+    async def _credit(self, work: Work) -> None:
+        assert work.credited is not None
+        while work.credits == 0:
+            work.credited.clear()
+            await work.credited.wait()
+        work.credits -= 1
+        if self._outbox.congested:
+            await self._outbox.room()
+
+    @contextlib.contextmanager
+    def _answering(self, key: int, work: Work) -> Iterator[None]:
+        """Whatever happens inside becomes an answer, and the slot is given back."""
+        try:
+            yield
+        except Refused as refusal:
+            self.refuse(work.verb, work.id, refusal)
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything
+            self._fail(work.verb, work.id, work.kind, error)
+        finally:
+            self._finished(key)
+
+    def _finished(self, key: int) -> None:
+        self._deadlines.forget(key)
+        work = self._running.pop(key, None)
+        if work is not None:
+            self._leave(work.kind)
+
+    def _reply(self, verb: int, id: int, result: Any) -> None:
+        if verb != Verb.SEND:
+            kind = self._registry.of(result)
+            self._outbox.put(pack_message(Verb.REPLY, id, 0, kind, result))
+
+    def _fail(self, verb: int, id: int, kind: Kind, error: Exception) -> None:
+        self.counts["failed"] += 1
+        self._report(f"{kind.name} for {self._connection.peer.node_id}", error)
+        if verb != Verb.SEND:
+            said = Failure(kind.name, type(error).__name__)
+            self._outbox.put(pack_plain(Verb.FAILED, id, body=_encode(said)))

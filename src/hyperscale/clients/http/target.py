@@ -44,8 +44,8 @@ class Target:
         self.path = quote(parts.path or "/", safe=_SAFE)
         self.query = quote(parts.query, safe=_SAFE)
         self.auth = ""
-        if parts.username is not None:
-            self.auth = basic_auth(unquote(parts.username), unquote(parts.password or ""))
+        if parts.username or parts.password:
+            self.auth = basic_auth(unquote(parts.username or ""), unquote(parts.password or ""))
         question = f"?{self.query}" if self.query else ""
         self.url = f"{self.scheme}://{self.host_header}{self.path}{question}"
 

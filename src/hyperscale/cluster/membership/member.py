@@ -57,12 +57,13 @@ class Member:
     present address; gossip about it is not enough (see confirmation.py)."""
 
     __slots__ = (
+        "bucket",
         "changed_at",
         "confirmed",
         "coordinate",
         "digest",
-        "heartbeat_version",
         "heartbeat_life",
+        "heartbeat_version",
         "incarnation",
         "node",
         "rtt_s",
@@ -81,6 +82,7 @@ class Member:
         self.rtt_s: float | None = None
         self.heartbeat_life = -1
         self.heartbeat_version = -1
+        self.bucket = 0
         self.digest = 0
 
     @property

@@ -39,7 +39,16 @@ TRANSITIONS: Final[dict[tuple[Phase, ProbeEvent], Phase]] = {
 
 
 class Probe:
-    __slots__ = ("helped", "incarnation", "nacks", "phase", "proxies", "sent_at", "sequence", "target")
+    __slots__ = (
+        "helped",
+        "incarnation",
+        "nacks",
+        "phase",
+        "proxies",
+        "sent_at",
+        "sequence",
+        "target",
+    )
 
     def __init__(self, now: float, sequence: int, target: NodeId, incarnation: int) -> None:
         self.sent_at = now

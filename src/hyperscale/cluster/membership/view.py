@@ -53,6 +53,7 @@ class View:
     def add(self, node: Node, now: float) -> Member:
         assert node.node_id not in self._rows
         member = Member(node, now)
+        member.bucket = bucket(node.node_id)
         self._rows[node.node_id] = member
         self._enlist(self._live, node.node_id)
         self._stamp(member)
@@ -91,7 +92,7 @@ class View:
 
     def bucket_rows(self, buckets: tuple[int, ...]) -> list[Member]:
         wanted = frozenset(buckets)
-        rows = [m for node_id, m in self._rows.items() if bucket(node_id) in wanted]
+        rows = [member for member in self._rows.values() if member.bucket in wanted]
         return sorted(rows, key=lambda member: member.node.node_id)
 
     def count(self, state: State) -> int:
@@ -132,11 +133,11 @@ class View:
     def _stamp(self, member: Member) -> None:
         if member.state in _LIVE:
             member.digest = digest(member.node.node_id, member.incarnation)
-            self._digests[bucket(member.node.node_id)] ^= member.digest
+            self._digests[member.bucket] ^= member.digest
 
     def _unstamp(self, member: Member) -> None:
         if member.digest:
-            self._digests[bucket(member.node.node_id)] ^= member.digest
+            self._digests[member.bucket] ^= member.digest
             member.digest = 0
 
 

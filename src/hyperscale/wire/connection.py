@@ -1,0 +1,205 @@
+"""A live connection between two nodes, the same from both ends.
+
+Either side may request, send and subscribe; any number of exchanges share the stream. `run` reads
+until the end, and whatever the end was, everything waiting hears of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from hyperscale.runtime.host import Stream
+from hyperscale.wire.calls import Calls
+from hyperscale.wire.endpoint import Endpoint
+from hyperscale.wire.envelope import (
+    OVERHEAD_BYTES,
+    Envelope,
+    Verb,
+    pack_plain,
+    unpack,
+    unpack_beginning,
+)
+from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed, Refused
+from hyperscale.wire.frames import FrameDecoder
+from hyperscale.wire.handshake import Session
+from hyperscale.wire.identity import Identity
+from hyperscale.wire.messages import too_large
+from hyperscale.wire.outbox import Outbox
+from hyperscale.wire.serving import Serving
+from hyperscale.wire.updates import Updates
+
+R = TypeVar("R")
+
+# One read is one batch of work between two turns of the loop: some hundred small requests.
+READ_BYTES = 64 * 1024
+
+_ASKING = (Verb.REQUEST, Verb.SEND, Verb.SUBSCRIBE)
+
+
+class Connection:
+    def __init__(
+        self, endpoint: Endpoint, stream: Stream, session: Session, decoder: FrameDecoder
+    ) -> None:
+        self.endpoint = endpoint
+        self.session = session
+        self._stream = stream
+        self._decoder = decoder
+        decoder.limit_bytes = endpoint.registry.largest_bytes + OVERHEAD_BYTES
+        decoder.screen = self._screen
+        self.outbox = Outbox(endpoint.host, stream, self.close)
+        self._calls = Calls(endpoint.registry, self.outbox)
+        self._serving = Serving(self)
+        self._reader: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._heard = True
+
+    @property
+    def peer(self) -> Identity:
+        return self.session.peer
+
+    @property
+    def closed(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was refused or failed here, and answers that came too late, by reason."""
+        return {**self._serving.counts, "late_answers": self._calls.late_answers}
+
+    def in_flight(self) -> tuple[int, int]:
+        """(our exchanges waiting for the other side, tasks running for it)."""
+        return len(self._calls), len(self._serving)
+
+    async def request(self, message: object, expect: type[R], timeout_s: float | None = None) -> R:
+        """Ask and wait for an answer of type `expect`. Raises the types of `errors`."""
+        if timeout_s is None:
+            timeout_s = self.endpoint.limits.request_timeout_s
+        return await self._calls.request(message, expect, timeout_s)
+
+    async def send(self, message: object) -> None:
+        """Send one way. Returns when there is room for it, not when it has arrived."""
+        await self._calls.send(message)
+
+    def subscribe(self, message: object, expect: type[R], window: int = 64) -> Updates[R]:
+        """Updates until either side ends them; at most `window` wait here unread."""
+        return self._calls.subscribe(message, expect, window)
+
+    async def ping(self, timeout_s: float | None = None) -> float:
+        """Seconds there and back through both event loops."""
+        started = self.endpoint.host.clock.now()
+        await self._calls.ping(timeout_s or self.endpoint.limits.keepalive_timeout_s)
+        return self.endpoint.host.clock.now() - started
+
+    async def wait_closed(self) -> None:
+        await self._ended.wait()
+
+    def close(self, sentence: str = "the connection was closed") -> None:
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        self._serving.close()
+        self._calls.close(sentence)
+        self.outbox.close()
+        self._stream.close()
+        if self._reader is not None and self._reader is not asyncio.current_task():
+            self._reader.cancel()
+
+    async def run(self) -> None:
+        """Read and act until the end; returns, or raises CancelledError when cancelled from
+        outside."""
+        self._reader = asyncio.current_task()
+        keepalive = self.endpoint.host.tasks.spawn(
+            f"keepalive {self.peer.node_id}", self._keep_alive()
+        )
+        sentence = f"{self.peer.role} {self.peer.node_id} closed the connection"
+        try:
+            await self._read()
+        except Malformed as error:
+            sentence = f"{self.peer.role} {self.peer.node_id} does not speak the protocol: {error}"
+        except ConnectionError as error:
+            sentence = str(error)
+        except asyncio.CancelledError:
+            if not self._ended.is_set():
+                raise
+            if self._reader is not None:
+                self._reader.uncancel()
+        finally:
+            keepalive.cancel()
+            self.close(sentence)
+
+    async def _read(self) -> None:
+        read, decoder, act = self._stream.read, self._decoder, self._act
+        while not self._ended.is_set():
+            for flags, payload in decoder:
+                act(flags, payload)
+            data = await read(READ_BYTES)
+            if not data:
+                return
+            self._heard = True
+            decoder.feed(data)
+            if len(data) == READ_BYTES:
+                await asyncio.sleep(0)  # a flood must not keep the loop for itself
+
+    def _act(self, flags: int, payload: bytes) -> None:
+        envelope = unpack(payload)
+        verb = envelope.verb
+        if verb == Verb.REQUEST or verb == Verb.SEND or verb == Verb.SUBSCRIBE:
+            self._serving.requested(envelope, flags)
+        elif verb == Verb.REPLY:
+            self._calls.answered(envelope, flags)
+        elif verb == Verb.UPDATE:
+            self._calls.updated(envelope, flags)
+        else:
+            self._control(envelope)
+
+    def _control(self, envelope: Envelope) -> None:
+        match envelope.verb:
+            case Verb.REFUSED:
+                self._calls.refused(envelope)
+            case Verb.FAILED:
+                self._calls.failed(envelope)
+            case Verb.CANCEL:
+                self._serving.cancelled(envelope.id)
+            case Verb.CREDIT:
+                self._serving.credited(envelope.id, envelope.number)
+            case Verb.END:
+                self._calls.ended(envelope)
+            case Verb.PING:
+                self.outbox.put(pack_plain(Verb.PONG, envelope.id))
+            case Verb.PONG:
+                self._calls.ponged(envelope)
+            case verb:
+                raise Malformed(f"verb {verb} in the middle of a conversation")
+
+    def _screen(self, flags: int, size: int, beginning: bytes) -> bool | None:
+        """Refuse by its first bytes what is larger than its kind allows."""
+        envelope = unpack_beginning(beginning)
+        if envelope is None:
+            return None
+        kind = self.endpoint.registry.by_wire_name.get(envelope.name)
+        if kind is not None and size <= kind.max_bytes + OVERHEAD_BYTES:
+            return False
+        if envelope.verb not in _ASKING:
+            return False
+        try:
+            kind = self.endpoint.registry.named(envelope.name, envelope.version)
+            raise too_large(kind, size)
+        except Refused as refusal:
+            self._serving.refuse(envelope.verb, envelope.id, refusal)
+        return True
+
+    async def _keep_alive(self) -> None:
+        limits = self.endpoint.limits
+        while True:
+            self._heard = False
+            await self.endpoint.host.clock.sleep(limits.keepalive_s)
+            if self._heard:
+                continue
+            try:
+                await self._calls.ping(limits.keepalive_timeout_s)
+            except DeadlineExceeded:
+                self.close(f"{self.peer.role} {self.peer.node_id} does not answer pings")
+                return
+            except Disconnected:
+                return

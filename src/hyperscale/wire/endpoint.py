@@ -1,0 +1,97 @@
+"""One node's end of every connection: who it is, what it knows, what it answers, its limits."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from hyperscale.runtime.host import Address, Host
+from hyperscale.runtime.tasks import Report, log_failure
+from hyperscale.wire.certificates import Credentials
+from hyperscale.wire.handshake import Introduction
+from hyperscale.wire.messages import Registry
+from hyperscale.wire.serving import IN_FLIGHT_MAX, Admission, Handler, shaped
+
+Plaintext = Literal["refused", "loopback", "anywhere"]
+"""Where unencrypted streams are allowed; "anywhere" is for the simulator, which nobody taps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """All in seconds or counts; every one a setting."""
+
+    connect_timeout_s: float = 5.0
+    handshake_timeout_s: float = 5.0
+    request_timeout_s: float = 5.0
+    # Silence after which the other side is asked whether it is there, and how long it may take:
+    # together well below the 30 s after which a silent member is certainly dead.
+    keepalive_s: float = 10.0
+    keepalive_timeout_s: float = 5.0
+    in_flight_max: int = IN_FLIGHT_MAX
+
+
+class Endpoint:
+    def __init__(
+        self,
+        host: Host,
+        introduction: Introduction,
+        registry: Registry,
+        handlers: Mapping[type[msgspec.Struct], Handler] | None = None,
+        *,
+        credentials: Credentials | None = None,
+        plaintext: Plaintext = "refused",
+        limits: Limits | None = None,
+        admission: Admission | None = None,
+        report: Report = log_failure,
+    ) -> None:
+        self.host = host
+        self.introduction = introduction
+        self.registry = registry
+        self.handlers = shaped(handlers or {})
+        self.limits = limits or Limits()
+        self.admission = admission
+        self.report = report
+        self._credentials = credentials
+        self._plaintext = plaintext
+        self._server_tls: ssl.SSLContext | None = None
+        self._client_tls: ssl.SSLContext | None = None
+        unknown = registry.missing(self.handlers)
+        if unknown:
+            raise ValueError(f"handlers for messages nobody registered: {', '.join(unknown)}")
+
+    def server_tls(self, address: Address) -> ssl.SSLContext | None:
+        if self._credentials is None:
+            self._check_plaintext(address)
+            return None
+        if self._server_tls is None:
+            self._server_tls = self._credentials.server_context()
+        return self._server_tls
+
+    def client_tls(self, address: Address) -> ssl.SSLContext | None:
+        if self._credentials is None:
+            self._check_plaintext(address)
+            return None
+        if self._client_tls is None:
+            self._client_tls = self._credentials.client_context()
+        return self._client_tls
+
+    def _check_plaintext(self, address: Address) -> None:
+        if self._plaintext == "anywhere":
+            return
+        if self._plaintext == "loopback" and _is_loopback(address.host):
+            return
+        raise ValueError(
+            f"{address} needs TLS: give credentials, or allow plaintext on loopback explicitly"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
