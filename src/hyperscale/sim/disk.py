@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Literal
 
@@ -93,6 +93,8 @@ class DiskImage:
         self.slow_factor = 1.0
         self.append_errors = 0.0
         self.sync_errors = 0.0
+        self.ambush: Callable[[], None] | None = None
+        """Called once, at the next write: the moment at which a power cut hurts."""
         self._pending: list[Change] = []
 
     # -- names --------------------------------------------------------------------------------
@@ -195,7 +197,13 @@ class DiskImage:
         file.data[index] ^= 1 << self.random.randrange(8)
         return path, index
 
+    def written(self) -> None:
+        if self.ambush is not None:
+            ambush, self.ambush = self.ambush, None
+            ambush()
+
     def heal(self) -> None:
+        self.ambush = None
         self.capacity, self.slow_factor = None, 1.0
         self.append_errors = self.sync_errors = 0.0
 
@@ -204,6 +212,7 @@ class DiskImage:
     ) -> None:
         _apply(directory.entries, names)
         self._pending.append((directory, names))
+        self.written()
 
     def _parent(self, path: str) -> tuple[DirectoryImage, str]:
         *parents, name = parts_of(path) or [""]

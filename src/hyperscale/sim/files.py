@@ -46,7 +46,7 @@ class SimDisk:
         return await self._on_names(lambda: len(self.image.file(path).data))
 
     async def list(self, directory: str) -> list[str]:
-        return await self._on_names(lambda: self._list(directory))
+        return await self._on_names(lambda: _names(self.image, directory))
 
     async def make_directory(self, path: str) -> None:
         await self._on_names(lambda: self.image.make_directory(path))
@@ -84,13 +84,6 @@ class SimDisk:
 
     def _on_names(self, work: Callable[[], R]) -> asyncio.Future[R]:
         return self.submit(self._names, CALL_S, work)
-
-    def _list(self, directory: str) -> list[str]:
-        try:
-            found = self.image.directory(directory)
-        except FileNotFoundError:
-            return []
-        return sorted(found.entries)
 
 
 class SimFile:
@@ -144,6 +137,7 @@ class SimFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         self._disk.fail_sometimes(image.append_errors, "append-error", self._path)
         self._image.append(data)
+        image.written()
 
     def _sync(self) -> None:
         self._usable()
@@ -175,3 +169,10 @@ def _finish(done: asyncio.Future[R], work: Callable[[], R]) -> None:
     else:
         if not done.done():
             done.set_result(result)
+
+
+def _names(image: DiskImage, directory: str) -> list[str]:
+    try:
+        return sorted(image.directory(directory).entries)
+    except FileNotFoundError:
+        return []

@@ -246,6 +246,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._push(true_time, event)
         return event
 
+    def after(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
+        self.at(self.now + seconds, callback, *args)
+
     def post(self, process: Process, callback: Callable[..., object], *args: Any) -> None:
         """Call back inside a process as soon as it runs; never when it is dead."""
         self._queue.append(Event(self, callback, args, process.context, process))

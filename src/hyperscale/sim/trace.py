@@ -24,7 +24,7 @@ class Trace:
     ) -> None:
         """`sink` takes each line; `describe` says in words what a datagram holds."""
         self._sink = sink
-        self._describe = describe or _printable
+        self._describe = describe or printable
         self._hash = hashlib.blake2b(digest_size=16)
         self._parts: list[bytes] = []
 
@@ -76,7 +76,7 @@ def canonical(value: object) -> str:
     return str(value)
 
 
-def _printable(data: bytes) -> str:
+def printable(data: bytes) -> str:
     """The beginning as text, other bytes as dots."""
     shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data[:40])
     return shown + ("…" if len(data) > 40 else "")

@@ -24,6 +24,8 @@ from hyperscale.sim.trace import Trace
 
 WALL_AT_START = 1_750_000_000.0
 CLOCK_ORIGIN_S_MAX = 10_000.0
+# A supervisor starts a process again that gave up by itself.
+SUPERVISOR_DELAY_S_MAX = 5.0
 
 
 class World:
@@ -45,14 +47,17 @@ class World:
         """Names that `resolve` knows beside those of the hosts: name to IP addresses."""
         self.core: list[str] = []
         """In the liveness phase: the hosts that are up and can reach each other."""
+        self.healed_at = 0.0
+        """When the liveness phase began; 0.0 before."""
         self.random = self.random_stream("scenario")
         self.network = Fabric(self.loop, self.random_stream("network"), self.trace, self.coverage)
-        self._checkers = list(checkers)
+        self.checkers = list(checkers)
         self._listening: dict[str, list[Callable[..., None]]] = {}
         self._forgives = forgives or (lambda _task, _error: False)
         self._graveyard: list[SimHost] = []
+        self._supervisor = self.random_stream("supervisor")
         self._over = False
-        for checker in self._checkers:
+        for checker in self.checkers:
             checker.attach(self)
 
     # -- time and chance ----------------------------------------------------------------------
@@ -174,7 +179,7 @@ class World:
         self.trace.observation(now, kind, facts)
         listening = self._listening.get(kind)
         if listening is None:
-            methods = (getattr(checker, f"on_{kind}", None) for checker in self._checkers)
+            methods = (getattr(checker, f"on_{kind}", None) for checker in self.checkers)
             listening = self._listening[kind] = [method for method in methods if method]
         for method in listening:
             method(now, **facts)
@@ -235,6 +240,8 @@ class World:
                 self.coverage["process-exit"] += 1
                 self._end(machine, silent=False)
                 self.observe("crashed", node=machine.name, disk="kept")
+                delay = self._supervisor.uniform(0.1, SUPERVISOR_DELAY_S_MAX)
+                self.loop.at(self.now + delay, self.restart, machine.name)
 
         return report
 

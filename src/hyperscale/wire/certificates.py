@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SCHEME = "hyperscale"
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 365
+AUTHORITY_NAME = "Hyperscale cluster "
 # Machines of one cluster disagree about the time; a certificate made now is good everywhere now.
 CLOCK_SKEW = datetime.timedelta(hours=1)
 
@@ -90,7 +91,7 @@ def make_authority(cluster_id: str, days: int = AUTHORITY_DAYS) -> Pem:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"Hyperscale cluster {cluster_id}")
+    name = _name(AUTHORITY_NAME + cluster_id)
     builder = (
         _builder(name, name, key, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -98,6 +99,17 @@ def make_authority(cluster_id: str, days: int = AUTHORITY_DAYS) -> Pem:
         .add_extension(_authority_identifier(key), critical=False)
     )
     return _pem(builder, key, key)
+
+
+def authority_cluster(authority: Pem) -> str:
+    """The cluster an authority signs for; raises ValueError when it is not one of ours."""
+    from cryptography import x509
+
+    subject = x509.load_pem_x509_certificate(authority.certificate).subject
+    names = [str(part.value) for part in subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    if len(names) != 1 or not names[0].startswith(AUTHORITY_NAME):
+        raise ValueError("the authority was not made by hyperscale certs")
+    return names[0].removeprefix(AUTHORITY_NAME)
 
 
 def make_node(
@@ -133,7 +145,7 @@ def make_node(
 
 
 def identity_of(der: bytes) -> CertificateIdentity:
-    """What a certificate says about its holder. Raises Refused when it does not say it all, once."""
+    """What a certificate says of its holder; Refused when it does not say it all, and once."""
     from cryptography import x509
 
     try:

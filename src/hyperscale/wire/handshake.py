@@ -208,7 +208,7 @@ def _judge(body: bytes, mine: Introduction, certificate: bytes | None) -> Sessio
             environment_id=greeting.environment_id,
             datacenter=greeting.datacenter,
         ),
-        protocol=min(tuple(greeting.protocol), mine.protocol),
+        protocol=min(greeting.protocol, mine.protocol),
         capabilities=_common(greeting.capabilities, mine.capabilities),
         node_version=greeting.node_version,
     )

@@ -27,7 +27,7 @@ from hyperscale.wire.messages import Kind, Priority
 
 if TYPE_CHECKING:
     from hyperscale.wire.connection import Connection
-    from hyperscale.wire.handshake import Identity
+    from hyperscale.wire.identity import Identity
 
 # Tasks one connection may have running for it; CRITICAL is not counted against it.
 IN_FLIGHT_MAX = 1024

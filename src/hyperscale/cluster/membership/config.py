@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hyperscale.cluster.coordinates import VivaldiConfig
 
@@ -66,7 +66,7 @@ class MembershipConfig:
     leave_s: float = 5.0  # longest time spent telling others that we leave
 
     buddy: bool = True  # tell a suspect that it is suspected in the very ping it must answer
-    coordinates: VivaldiConfig = VivaldiConfig()
+    coordinates: VivaldiConfig = field(default_factory=VivaldiConfig)
 
     def __post_init__(self) -> None:
         assert self.probe_timeout_s < self.probe_interval_s

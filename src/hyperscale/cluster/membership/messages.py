@@ -168,8 +168,8 @@ Exchanged = Summary | Difference
 # --- bytes ------------------------------------------------------------------------------------
 
 _encoder = msgspec.msgpack.Encoder()
-_datagrams = msgspec.msgpack.Decoder(Datagram)
-_exchanges = msgspec.msgpack.Decoder(Exchanged)
+_datagrams: msgspec.msgpack.Decoder[Datagram] = msgspec.msgpack.Decoder(Datagram)
+_exchanges: msgspec.msgpack.Decoder[Exchanged] = msgspec.msgpack.Decoder(Exchanged)
 _updates: msgspec.msgpack.Decoder[Update] = msgspec.msgpack.Decoder(Update)
 
 

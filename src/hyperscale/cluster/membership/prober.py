@@ -26,10 +26,10 @@ class Relay:
 
 
 class Prober:
-    __slots__ = ("_", "_relays", "_rumors", "_sequence", "probe")
+    __slots__ = ("_relays", "_rumors", "_sequence", "_station", "probe")
 
     def __init__(self, station: Station, rumors: Rumors) -> None:
-        self._ = station
+        self._station = station
         self._rumors = rumors
         self._sequence = 0
         self._relays: dict[int, Relay] = {}
@@ -38,7 +38,7 @@ class Prober:
     # --- our rounds ---------------------------------------------------------------------------
 
     def round(self) -> None:
-        station = self._
+        station = self._station
         self._conclude()
         station.awareness.decay(station.now)
         factor = station.awareness.factor
@@ -54,7 +54,7 @@ class Prober:
         station.deadlines.set((Timer.PROBE_TIMEOUT, ""), station.now + timeout_s)
 
     def ping(self, node_id: NodeId, address: Endpoint) -> int:
-        station = self._
+        station = self._station
         self._sequence += 1
         station.send(
             address, Ping(station.sender(), self._sequence, node_id, station.buddy(node_id))
@@ -63,7 +63,7 @@ class Prober:
         return self._sequence
 
     def timed_out(self) -> None:
-        station, probe = self._, self.probe
+        station, probe = self._station, self.probe
         if probe is None:
             return
         member = station.view.get(probe.target)
@@ -84,7 +84,7 @@ class Prober:
 
     def acked(self, message: Ack) -> None:
         """The target's own answer: also a measurement of distance."""
-        station, probe = self._, self.probe
+        station, probe = self._station, self.probe
         node_id = message.sender.node.node_id
         if probe is not None and probe.ack(message.sequence, node_id):
             rtt_s = station.now - probe.sent_at
@@ -111,19 +111,19 @@ class Prober:
     def abandon(self) -> None:
         """We slept through this round: it proves nothing about anybody."""
         self.probe = None
-        self._.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))
+        self._station.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))
 
     def _ready(self, node_id: NodeId) -> bool:
-        return self._.confirmation.may_probe(self._.now, node_id)
+        return self._station.confirmation.may_probe(self._station.now, node_id)
 
     def _answered(self, probe: Probe) -> None:
-        station = self._
+        station = self._station
         station.awareness.note(station.now, probe.verdict)
         station.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))
         self.probe = None
 
     def _conclude(self) -> None:
-        station, probe = self._, self.probe
+        station, probe = self._station, self.probe
         self.probe = None
         station.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))
         if probe is None or not probe.end():
@@ -144,24 +144,20 @@ class Prober:
     # --- rounds of others ---------------------------------------------------------------------
 
     def requested(self, message: PingRequest) -> None:
-        station = self._
+        station = self._station
         if len(self._relays) >= station.config.relays_max:
             station.counts["relays_refused"] += 1
             return
         sequence = self.ping(message.target, message.address)
-        self._relays[sequence] = Relay(
-            message.sender.node.udp, message.sequence, message.target
-        )
+        self._relays[sequence] = Relay(message.sender.node.udp, message.sequence, message.target)
         due = station.now + message.wait_s * station.config.nack_share
         station.deadlines.set((Timer.RELAY, str(sequence)), due)
 
     def relay_timed_out(self, sequence: int) -> None:
         relay = self._relays.pop(sequence, None)
         if relay is not None:
-            station = self._
-            station.send(
-                relay.requester, Nack(station.sender(), relay.sequence, relay.target, [])
-            )
+            station = self._station
+            station.send(relay.requester, Nack(station.sender(), relay.sequence, relay.target, []))
             station.counts["nacks"] += 1
 
     def _relay_answered(self, message: Ack) -> None:
@@ -169,7 +165,7 @@ class Prober:
         if relay.target != message.sender.node.node_id:
             return
         del self._relays[message.sequence]
-        station = self._
+        station = self._station
         station.deadlines.cancel((Timer.RELAY, str(message.sequence)))
         station.send(
             relay.requester,

@@ -25,16 +25,16 @@ from hyperscale.cluster.membership.suspicion import Suspicion
 
 
 class Rumors:
-    __slots__ = ("_",)
+    __slots__ = ("_station",)
 
     def __init__(self, station: Station) -> None:
-        self._ = station
+        self._station = station
 
     # --- entrances ----------------------------------------------------------------------------
 
     def hear(self, update: Update) -> None:
         """News that came by gossip."""
-        if update.node_id == self._.me.node_id:
+        if update.node_id == self._station.me.node_id:
             node = update.node if isinstance(update, Alive) else None
             self.about_me(_STATE[type(update)], update.incarnation, node)
         elif isinstance(update, Alive):
@@ -50,13 +50,13 @@ class Rumors:
         """A row of somebody's whole view. A death told this way may be old, so it only makes a
         suspect, and the node concerned gets its chance to refute."""
         node, state = entry.node, State(entry.state)
-        if node.node_id == self._.me.node_id:
+        if node.node_id == self._station.me.node_id:
             self.about_me(state, entry.incarnation, node if state is State.ALIVE else None)
             return
         if state is State.LEFT:
             self.left(node.node_id, entry.incarnation, Via.EXCHANGE)
             return
-        known = self._.view.get(node.node_id)
+        known = self._station.view.get(node.node_id)
         if state is State.DEAD and (known is None or not known.live):
             self.dead(node.node_id, entry.incarnation, Via.EXCHANGE)
             return
@@ -68,7 +68,7 @@ class Rumors:
     def greet(self, sender: Sender) -> Member | None:
         """Somebody spoke to us first-hand. None when its row stays gone (a tombstone stands)."""
         node = sender.node
-        member = self._.view.get(node.node_id)
+        member = self._station.view.get(node.node_id)
         if member is None or member.incarnation < node.incarnation:
             member = self.alive(node, Via.OWNER)
             if member is None:
@@ -85,7 +85,7 @@ class Rumors:
 
     def about_me(self, state: State, incarnation: int, node: Node | None) -> None:
         """Only we may speak for ourselves: anything that contradicts us is outlived."""
-        station = self._
+        station = self._station
         mine = station.me.incarnation
         if incarnation < mine or incarnation < station.wanted_incarnation:
             return
@@ -107,7 +107,7 @@ class Rumors:
     # --- alive --------------------------------------------------------------------------------
 
     def alive(self, node: Node, via: Via) -> Member | None:
-        member = self._.view.get(node.node_id)
+        member = self._station.view.get(node.node_id)
         if member is None:
             return self._discover(node, via)
         if supersedes(State.ALIVE, node.incarnation, member.state, member.incarnation):
@@ -115,7 +115,7 @@ class Rumors:
         return member
 
     def _discover(self, node: Node, via: Via) -> Member | None:
-        station = self._
+        station = self._station
         ended = station.tombstones.incarnation(node.node_id, station.now)
         if ended is not None and node.incarnation <= ended:
             station.counts["refused_by_tombstone"] += 1
@@ -132,7 +132,7 @@ class Rumors:
         return member
 
     def _renew(self, member: Member, node: Node, via: Via) -> None:
-        station = self._
+        station = self._station
         before, moved = member.state, member.node.udp != node.udp or member.node.tcp != node.tcp
         if member.suspicion is not None and member.suspicion.charged:
             station.awareness.note(station.now, HealthEvent.SUSPICION_REFUTED)
@@ -157,7 +157,7 @@ class Rumors:
     def suspect(
         self, node_id: NodeId, incarnation: int, accusers: tuple[NodeId, ...], via: Via
     ) -> None:
-        station = self._
+        station = self._station
         member = station.view.get(node_id)
         if member is None or not accusers or (via is Via.PROBE and not member.confirmed):
             return
@@ -176,7 +176,7 @@ class Rumors:
         station.tell(Suspect(node_id, incarnation, tuple(sorted(accusers))))
 
     def _start_suspicion(self, member: Member, accusers: tuple[NodeId, ...]) -> None:
-        station, config = self._, self._.config
+        station, config = self._station, self._station.config
         min_s, max_s = suspicions.bounds(
             station.population,
             config.probe_interval_s,
@@ -197,15 +197,13 @@ class Rumors:
             return
         fresh = [accuser for accuser in accusers if member.suspicion.confirm(accuser)]
         if fresh:
-            station = self._
+            station = self._station
             due = member.suspicion.deadline
             station.deadlines.set_earlier((Timer.SUSPICION, member.node_id), due)
-            station.tell(
-                Suspect(member.node_id, member.incarnation, station.accusers(member))
-            )
+            station.tell(Suspect(member.node_id, member.incarnation, station.accusers(member)))
 
     def suspicion_ran_out(self, node_id: NodeId) -> None:
-        member = self._.view.get(node_id)
+        member = self._station.view.get(node_id)
         if member is None or member.suspicion is None:
             return
         assert member.state is State.SUSPECT
@@ -215,26 +213,26 @@ class Rumors:
 
     def postpone_suspicions(self, seconds: float) -> None:
         """We slept; the time does not count against anybody."""
-        for node_id in list(self._.view.suspects):
-            member = self._.view.get(node_id)
+        for node_id in list(self._station.view.suspects):
+            member = self._station.view.get(node_id)
             if member is not None and member.suspicion is not None:
                 member.suspicion.postpone(seconds)
-                self._.deadlines.set((Timer.SUSPICION, node_id), member.suspicion.deadline)
+                self._station.deadlines.set((Timer.SUSPICION, node_id), member.suspicion.deadline)
 
     # --- gone ---------------------------------------------------------------------------------
 
     def dead(self, node_id: NodeId, incarnation: int, via: Via) -> None:
         if self._end(node_id, State.DEAD, incarnation, via):
-            self._.tell(Dead(node_id, incarnation, self._.me.node_id))
+            self._station.tell(Dead(node_id, incarnation, self._station.me.node_id))
             if via is Via.GOSSIP:
-                self._.counts["gossip_informed_deaths"] += 1
+                self._station.counts["gossip_informed_deaths"] += 1
 
     def left(self, node_id: NodeId, incarnation: int, via: Via) -> None:
         if self._end(node_id, State.LEFT, incarnation, via):
-            self._.tell(Left(node_id, incarnation))
+            self._station.tell(Left(node_id, incarnation))
 
     def _end(self, node_id: NodeId, state: State, incarnation: int, via: Via) -> bool:
-        station, config = self._, self._.config
+        station, config = self._station, self._station.config
         member = station.view.get(node_id)
         if member is None:
             until = station.now + config.tombstone_s
@@ -254,13 +252,13 @@ class Rumors:
         return True
 
     def reap(self, node_id: NodeId) -> None:
-        member = self._.view.get(node_id)
+        member = self._station.view.get(node_id)
         if member is not None:
             assert not member.live
-            self.forget(member, self._.config.tombstone_s, Change.REAPED)
+            self.forget(member, self._station.config.tombstone_s, Change.REAPED)
 
     def forget(self, member: Member, tombstone_s: float, change: Change) -> None:
-        station, node_id = self._, member.node_id
+        station, node_id = self._station, member.node_id
         station.tombstones.put(node_id, member.incarnation, station.now + tombstone_s)
         self._drop_suspicion(member)
         station.view.remove(member)
@@ -274,18 +272,18 @@ class Rumors:
     # --- first-hand ---------------------------------------------------------------------------
 
     def _await_confirmation(self, member: Member) -> None:
-        station = self._
+        station = self._station
         due = station.confirmation.discovered(station.now, member.node_id, member.node.role)
         station.deadlines.set((Timer.UNCONFIRMED, member.node_id), due)
 
     def confirm(self, node_id: NodeId) -> None:
         """Proof of life by another channel, such as a registration or a relayed answer."""
-        member = self._.view.get(node_id)
+        member = self._station.view.get(node_id)
         if member is not None and member.live and not member.confirmed:
             self._confirm(member)
 
     def _confirm(self, member: Member) -> None:
-        station = self._
+        station = self._station
         member.confirmed = True
         station.confirmation.confirmed(member.node_id)
         station.deadlines.cancel((Timer.UNCONFIRMED, member.node_id))
@@ -298,14 +296,14 @@ class Rumors:
         offered = (sender.node.incarnation, sender.heartbeat_version)
         if offered > newest:
             member.heartbeat_life, member.heartbeat_version = offered
-            self._.out.append(
+            self._station.out.append(
                 Heartbeat(sender.node, sender.heartbeat_version, sender.heartbeat)
             )
 
     def _drop_suspicion(self, member: Member) -> None:
         if member.suspicion is not None:
             member.suspicion = None
-            self._.deadlines.cancel((Timer.SUSPICION, member.node_id))
+            self._station.deadlines.cancel((Timer.SUSPICION, member.node_id))
 
 
 _STATE: dict[type[Update], State] = {

@@ -21,8 +21,8 @@ from hyperscale.cluster.membership.effects import Change, Changed, Effect, Persi
 from hyperscale.cluster.membership.member import Member, State
 from hyperscale.cluster.membership.messages import (
     Alive,
-    Dead,
     Datagram,
+    Dead,
     Left,
     Sender,
     Suspect,
@@ -117,9 +117,7 @@ class Station:
     def changed(self, change: Change, member: Member, via: Via) -> None:
         self.counts[change.value] += 1
         self.out.append(
-            Changed(
-                change, member.node, member.state, member.incarnation, via, member.confirmed
-            )
+            Changed(change, member.node, member.state, member.incarnation, via, member.confirmed)
         )
 
     def sender(self) -> Sender:
