@@ -22,6 +22,7 @@ def row(draw: st.DrawFn) -> Row:
     read = draw(st.floats(0, 60))
     return (
         started,
+        started,
         started + wait,
         started + wait + read,
         draw(st.one_of(st.just(0.0), st.floats(0, 10))),
@@ -44,7 +45,7 @@ def test_folds_add_up_to_what_was_recorded(
     for rows, failures in folds:
         for one in rows:
             extend(one)
-            recorder.iterations.append(one[2] - one[0])
+            recorder.iterations.append(one[3] - one[0])
         for outcome, detail, answered in failures:
             recorder.steps["login"].failure(outcome, detail, "why", answered)
         delta = recorder.fold()
@@ -57,17 +58,17 @@ def test_folds_add_up_to_what_was_recorded(
     failures = [one for _, part in folds for one in part]
     assert step.count == len(rows) + sum(not answered for _, _, answered in failures)
     assert step.failed == len(failures)
-    assert step.bytes_in == sum(one[5] for one in rows)
-    assert step.bytes_out == sum(one[6] for one in rows)
-    assert step.statuses == {str(k): v for k, v in Counter(one[4] for one in rows).items() if k}
+    assert step.bytes_in == sum(one[6] for one in rows)
+    assert step.bytes_out == sum(one[7] for one in rows)
+    assert step.statuses == {str(k): v for k, v in Counter(one[5] for one in rows).items() if k}
     assert {(e.outcome, e.detail): e.count for e in step.errors} == Counter(
         (outcome, detail) for outcome, detail, _ in failures
     )
     assert step.service.count == step.response.count == len(rows)
     assert result.iterations == len(rows)
     if rows:
-        assert step.service.max_ms == max(one[2] - one[0] for one in rows) * 1000
-        assert step.response.max_ms == max(one[2] - one[0] + one[3] for one in rows) * 1000
-        total_ms = sum(one[2] - one[0] for one in rows) * 1000
+        assert step.service.max_ms == max(one[3] - one[0] for one in rows) * 1000
+        assert step.response.max_ms == max(one[3] - one[0] + one[4] for one in rows) * 1000
+        total_ms = sum(one[3] - one[0] for one in rows) * 1000
         assert math.isclose(step.service.mean_ms * len(rows), total_ms, abs_tol=1e-6)
         assert step.phases["wait"].count == step.phases["read"].count == len(rows)

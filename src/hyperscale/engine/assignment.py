@@ -14,7 +14,6 @@ import itertools
 import os
 import pickle
 import random
-import resource
 import time
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -24,6 +23,7 @@ import cloudpickle
 
 from hyperscale.clients import ClientPool
 from hyperscale.engine.clock import LoadClock
+from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.messages import Done, Prepare, Progress, Report, Stamped, Trace, Values
 from hyperscale.engine.models import make_pace
 from hyperscale.engine.observe import CompiledStep
@@ -39,7 +39,6 @@ from hyperscale.workload.workflow import Workflow
 
 BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
 FOLD_BEATS = 2  # a delta every 100 ms
-CPU_BEATS = 20
 SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the collector's sight
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 _NO_ROW = object()
@@ -141,6 +140,7 @@ class Assignment:
             context={} if self._soloist is None else self._written(self._soloist.context),
             provided={} if error else await self._run_provides(),
             measured_s=measured_s,
+            peak_vus=self._population.peak,
             error=error,
             warnings=[f"{name}: {message}" for name, message in self._errors.items()],
         )
@@ -150,7 +150,8 @@ class Assignment:
             await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
 
     async def close(self) -> None:
-        await self._pool.close()
+        if hasattr(self, "_pool"):
+            await self._pool.close()
 
     def pause(self) -> None:
         self._pace.pause()
@@ -181,14 +182,13 @@ class Assignment:
             beats += 1
             self._pool.sweep(now)
             recorder.lag(max(0.0, now - expected))
-            if beats % CPU_BEATS == 0:
-                used = time.process_time()
-                recorder.cpu = (used - cpu_used) / (now - cpu_at)
-                recorder.rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-                cpu_used, cpu_at = used, now
             if beats == SETTLE_BEATS:
                 gc.freeze()
             if beats % FOLD_BEATS == 0:
+                used = time.process_time()
+                recorder.cpu = (used - cpu_used) / (now - cpu_at)
+                recorder.rss_mb = peak_memory_mb()
+                cpu_used, cpu_at = used, now
                 self._report_progress()
 
     def _report_progress(self) -> None:

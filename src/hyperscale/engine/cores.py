@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from pathlib import Path
 
 from hyperscale.errors import BadInput
@@ -57,6 +58,16 @@ def raise_open_files() -> int:
         except (OSError, ValueError):
             return soft
     return hard
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process ever held."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def require_open_files(workflow: str, vus: int) -> None:

@@ -101,6 +101,7 @@ class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
     context: Values
     provided: Values
     measured_s: float
+    peak_vus: int
     error: str = ""
     warnings: list[str] = []
 

@@ -67,19 +67,16 @@ class CompiledStep:
         started = perf_counter()
         try:
             result = await self.call(workflow, **self.arguments(context))
+            if self.hook is HookType.METRIC:
+                number = result.value if isinstance(result, Metric) else result
+                self._recorder.metric(self.name, float(number))
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            self.raised(error)
-            return True
-        if self.measured:
-            if self.settle(result, lateness, started):
-                context[self.name] = result
+            self.raised(error, lateness, started)
             return True
         if self.hook is HookType.CHECK:
             self._checked(result)
-        elif self.hook is HookType.METRIC:
-            value = result.value if isinstance(result, Metric) else result
-            self._recorder.metric(self.name, float(value))
-        context[self.name] = result
+        if not self.measured or self.settle(result, lateness, started):
+            context[self.name] = result
         return True
 
     def settle(self, result: Any, lateness: float, started: float) -> bool:
@@ -94,6 +91,7 @@ class CompiledStep:
             return False
         if not result.ended:  # a CustomResult that leaves the timing to us
             result.started, result.ended = started, perf_counter()
+            result.sent = started
             result.first_byte = result.ended
         outcome = result.outcome
         answered = outcome not in WITHOUT_LATENCY
@@ -101,6 +99,7 @@ class CompiledStep:
             self.note(
                 (
                     result.started,
+                    result.sent,
                     result.first_byte,
                     result.ended,
                     lateness,
@@ -121,12 +120,16 @@ class CompiledStep:
     def connected(self, connect: Connect) -> None:
         self._step.connected(connect.dns_s, connect.connect_s, connect.tls_s)
 
-    def raised(self, error: Exception) -> None:
+    def raised(self, error: Exception, lateness: float, started: float) -> None:
         message = f"{type(error).__name__}: {error}"
         if self.hook is HookType.CHECK:
             self._recorder.check(self.name, message)
         elif self.measured and isinstance(error, CallFailed):
-            self._step.failure(error.outcome, "", str(error), False)
+            # Reading the body told the author; what happened is what the call says.
+            if error.result is None:
+                self._step.failure(error.outcome, "", str(error), False)
+            else:
+                self.settle(error.result, lateness, started)
         elif self.measured:
             self._step.failure(Outcome.EXCEPTION, type(error).__name__, message, False)
         else:

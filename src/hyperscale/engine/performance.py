@@ -215,6 +215,7 @@ class Performance:
             if answer.error and not self.aggregate.facts.error:
                 self.aggregate.facts.error = f"{self.plan.name}: {answer.error}"
         if done:
+            self.aggregate.facts.vus_max = sum(answer.peak_vus for answer in done)
             self.aggregate.advance(max(answer.measured_s for answer in done))
 
 

@@ -19,6 +19,7 @@ class Population:
         self._recorder = recorder
         self._users: dict[asyncio.Task[None], VirtualUser] = {}
         self._born = 0
+        self.peak = 0
         self.pace: Pace[Any]
         self.crash: BaseException | None = None
         self._empty = asyncio.Event()
@@ -36,6 +37,7 @@ class Population:
             self._users[task] = user
             task.add_done_callback(self._left)
         self._recorder.vus = len(self._users)
+        self.peak = max(self.peak, len(self._users))
         if self._users:
             self._empty.clear()
 

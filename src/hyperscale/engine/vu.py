@@ -96,13 +96,14 @@ class VirtualUser:
                     try:
                         result = await step.call(workflow, **arguments)
                     except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-                        step.raised(error)
+                        step.raised(error, lateness, started)
                         must_yield = True
                         continue
                     if isinstance(result, CallResult) and result.outcome is ok and result.ended:
                         step.note(
                             (
                                 result.started,
+                                result.sent,
                                 result.first_byte,
                                 result.ended,
                                 lateness,

@@ -295,8 +295,12 @@ def _sentence(scope: Compared, change: Change) -> str:
     unit = "/s" if change.unit == "/s" else " ms"
     return (
         f"{scope.name} {change.metric} {change.change:+.1%} "
-        f"({change.before:.4g}{unit} → {change.after:.4g}{unit})"
+        f"({_number(change.before)}{unit} → {_number(change.after)}{unit})"
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _step_names(results: Results) -> list[str]:

@@ -18,8 +18,8 @@ from hyperscale.metrics.delta import CheckDelta, Delta, MetricDelta, StepDelta
 from hyperscale.metrics.failures import MESSAGE_MAX, SAMPLES_MAX, FailureKinds
 from hyperscale.metrics.histogram import LATENCY, VALUES, Floats, Scale, Sparse, summarise
 
-# started, first_byte, ended (seconds of one clock), lateness_s, status, bytes_in, bytes_out
-COLUMNS = 7
+# started, sent, first_byte, ended (seconds of one clock), lateness_s, status, bytes_in, bytes_out
+COLUMNS = 8
 
 
 class StepRecorder:
@@ -83,23 +83,28 @@ class StepRecorder:
     def _fold_samples(self, delta: StepDelta) -> None:
         samples = self.samples
         started = _column(samples[0::COLUMNS])
-        ended = _column(samples[2::COLUMNS])
+        ended = _column(samples[3::COLUMNS])
         service = ended - started
         delta.service = summarise(service)
-        lateness = samples[3::COLUMNS]
+        lateness = samples[4::COLUMNS]
         if any(lateness):
             delta.response = summarise(service + _column(lateness))
         if self.phases:
-            first_byte = _column(samples[1::COLUMNS])
+            sent = _column(samples[1::COLUMNS])
+            first_byte = _column(samples[2::COLUMNS])
             # A request that timed out before the first byte waited to its end.
-            first_byte = np.where(first_byte < started, ended, first_byte)
-            for phase, durations in (("wait", first_byte - started), ("read", ended - first_byte)):
+            first_byte = np.where(first_byte < sent, ended, first_byte)
+            for phase, durations in (
+                ("write", sent - started),
+                ("wait", first_byte - sent),
+                ("read", ended - first_byte),
+            ):
                 folded = summarise(durations)
                 if folded is not None:
                     delta.phases[phase] = folded
-        delta.statuses = _count_statuses(samples[4::COLUMNS])
-        delta.bytes_in = int(sum(samples[5::COLUMNS]))
-        delta.bytes_out = int(sum(samples[6::COLUMNS]))
+        delta.statuses = _count_statuses(samples[5::COLUMNS])
+        delta.bytes_in = int(sum(samples[6::COLUMNS]))
+        delta.bytes_out = int(sum(samples[7::COLUMNS]))
         samples.clear()
 
 

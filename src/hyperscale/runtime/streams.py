@@ -19,6 +19,8 @@ from hyperscale.runtime.host import Address
 PAUSE_READING_BYTES = 512 * 1024
 # Unsent bytes at which `drain` waits: a few times what a socket buffer takes at once.
 PAUSE_WRITING_BYTES = 256 * 1024
+# How long a closed stream may keep its unsent bytes for a peer that does not read them.
+LINGER_S = 10.0
 
 
 def address_of(socket_name: object) -> Address:
@@ -43,6 +45,7 @@ class RealStream(asyncio.Protocol):
         self._reader: asyncio.Future[None] | None = None
         self._writing_paused = False
         self._drainers: list[asyncio.Future[None]] = []
+        self._linger: asyncio.TimerHandle | None = None
 
     @property
     def peer(self) -> Address:
@@ -94,8 +97,9 @@ class RealStream(asyncio.Protocol):
             raise ConnectionError(f"the stream to {self._peer} broke: {self._error}")
 
     def close(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
+            self._linger = asyncio.get_running_loop().call_later(LINGER_S, self.abort)
 
     def abort(self) -> None:
         """Close without waiting for unsent bytes."""
@@ -126,6 +130,8 @@ class RealStream(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = True
         self._error = exc
+        if self._linger is not None:
+            self._linger.cancel()
         self._wake_reader()
         self.resume_writing()
 

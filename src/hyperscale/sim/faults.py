@@ -234,7 +234,7 @@ def _crashes(disk: CrashDisk) -> Injector:
             if swarm.healing or not world.machines[name].up:
                 return
             world.crash(name, disk)
-            world.loop.at(world.now + down_s, world.restart, name)
+            world.restart_after(name, down_s)
 
         async def act() -> None:
             up = swarm.victims_up()

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import heapq
 import math
 import sys
 from asyncio import events as asyncio_events
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context, copy_context
+from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from hyperscale.sim.process import CURRENT, Process
@@ -23,10 +23,10 @@ from hyperscale.sim.process import CURRENT, Process
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
-EVENTS_MAX = 100_000_000  # of one run: minutes of real time, so a history that never ends does end
+EVENTS_MAX = 50_000_000  # of one run: minutes of real time, so a history that never ends does end
 EVENTS_PER_INSTANT_MAX = 500_000  # far above 1,000 nodes acting at once: virtual time stands still
 STALE_TIMERS_MIN = 1_024  # cancelled timers are swept out when there are more, and most are stale
-COLLECT_EVERY_EVENTS = 2_000_000  # garbage is collected at fixed points, not when Python likes
+CHECK_EVERY_EVENTS = 1_000_000  # limits, and garbage: collected here, not when Python likes
 
 
 class SimulationStuck(Exception):
@@ -260,12 +260,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self._stale_timers += 1
         if self._stale_timers > STALE_TIMERS_MIN and self._stale_timers * 2 > len(self._timers):
             self._timers[:] = [entry for entry in self._timers if not entry[2].dropped]
-            heapq.heapify(self._timers)
+            heapify(self._timers)
             self._stale_timers = 0
 
     def _push(self, due: float, event: Event) -> None:
-        self._timer_serial += 1
-        heapq.heappush(self._timers, (max(due, self.now), self._timer_serial, event))
+        self._timer_serial = serial = self._timer_serial + 1
+        heappush(self._timers, (due if due > self.now else self.now, serial, event))
 
     # -- running ----------------------------------------------------------------------------
 
@@ -312,12 +312,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run(self) -> None:
         ready, timers = self._queue, self._timers
-        instant_began = self.event_count
+        instant_ends = self.event_count + self._events_per_instant_max
         while not self._stop_asked:
             if ready:
                 event = ready.popleft()
             elif timers:
-                due, _, event = heapq.heappop(timers)
+                due, _, event = heappop(timers)
                 if event.dropped:
                     self._stale_timers -= 1
                     continue
@@ -325,30 +325,32 @@ class SimLoop(asyncio.BaseEventLoop):
                     if due == math.inf:
                         self._stuck("only timers at the end of time are left")
                     self.now = due
-                    instant_began = self.event_count
+                    instant_ends = self.event_count + self._events_per_instant_max
                 event.due_local = -math.inf
             else:
                 self._stuck("nothing is left that could ever happen")
-            call = event.call
+            call, process = event.call, event.process
             if call is None:
                 continue
-            process = event.process
             if process is not None and not process.running:
                 process.hold(event)
                 continue
-            self.event_count += 1
-            if self.event_count - instant_began > self._events_per_instant_max:
-                self._stuck(f"{self._events_per_instant_max:,} events and no time has passed")
-            if not self.event_count % COLLECT_EVERY_EVENTS:
-                gc.collect()
+            self.event_count = count = self.event_count + 1
+            if count > instant_ends or not count % CHECK_EVERY_EVENTS:
+                self._check_limits(count, instant_ends)
             try:
                 event.context.run(call, *event.arguments)
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:  # noqa: BLE001 - as asyncio: to the handler, go on
                 self._report(error, call)
-            if self.event_count >= self._events_max:
-                self._stuck(f"the run is longer than {self._events_max:,} events")
+
+    def _check_limits(self, count: int, instant_ends: int) -> None:
+        if count > instant_ends:
+            self._stuck(f"{self._events_per_instant_max:,} events and no time has passed")
+        if count > self._events_max:
+            self._stuck(f"the run is longer than {self._events_max:,} events")
+        gc.collect()
 
     def _report(self, error: BaseException, call: Callable[..., object]) -> None:
         name = getattr(call, "__qualname__", type(call).__name__)

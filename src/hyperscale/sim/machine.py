@@ -27,6 +27,8 @@ class Machine:
         self.generation = 0
         self.powered = True
         """A killed process leaves a kernel that refuses connections; a dead machine is silent."""
+        self.retired = False
+        """Down for good: only an explicit `restart` starts it again."""
         self.clock_rate = 1.0
         self.wall_offset_s = 0.0
         self.slow: Latency | None = None

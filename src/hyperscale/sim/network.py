@@ -199,8 +199,7 @@ class Fabric:
         self, seconds: float, port: SimDatagrams, target: Machine, to: Address, data: bytes
     ) -> None:
         now = self.loop.now
-        fate = f"takes {seconds * 1e3:.3f} ms"
-        self.trace.message(now, port.machine.name, target.name, data, fate)
+        self.trace.sent(now, port.machine.name, target.name, data, seconds)
         self.loop.at(now + seconds, self._deliver, port.address, to, data)
 
     def _deliver(self, source: Address, to: Address, data: bytes) -> None:

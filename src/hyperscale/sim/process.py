@@ -55,7 +55,7 @@ class Process:
         a rounding error early would find nothing due and be set again for ever."""
         true_time = self._base_true + (local_time - self._base_local) / self.rate
         while self.local_time(true_time) < local_time:
-            true_time += math.ulp(local_time)
+            true_time += max(math.ulp(local_time), math.ulp(true_time))
         return true_time
 
     def set_rate(self, rate: float) -> None:

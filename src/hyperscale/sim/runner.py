@@ -112,7 +112,7 @@ class _Story:
             checker.at_end()
 
     def _core(self) -> list[str]:
-        names = list(self._world.machines)
+        names = [machine.name for machine in self._world.machines.values() if not machine.retired]
         dice = self._world.random_stream("core")
         if self._scenario.core == "all" or dice.random() < 0.5:
             return names

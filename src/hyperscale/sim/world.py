@@ -104,9 +104,11 @@ class World:
         machine = self.machines.get(name)
         return [machine.ip] if machine else self.names.get(name, [])
 
-    def crash(self, name: str, disk: CrashDisk = "kept") -> None:
-        """`kept`: the process is killed. `lost-unsynced` and `torn`: the machine loses power."""
+    def crash(self, name: str, disk: CrashDisk = "kept", for_good: bool = False) -> None:
+        """`kept`: the process is killed. `lost-unsynced` and `torn`: the machine loses power.
+        With `for_good` neither a supervisor nor the end of the faults starts it again."""
         machine = self.machines[name]
+        machine.retired = machine.retired or for_good
         if machine.process is None:
             return
         machine.powered = disk == "kept"
@@ -118,18 +120,20 @@ class World:
         self.observe("crashed", node=name, disk=disk)
 
     async def stop(self, name: str) -> None:
-        """A graceful end: the host stops its tasks and closes its ports."""
+        """A graceful end, for good: the host stops its tasks and closes its ports."""
         host = self.host(name)
         self.observe("stopping", node=name)
         await host.stop()
         if host.tasks.names():
             self.fail("framework", f"{name} stopped and left {host.tasks.names()}")
+        self.machines[name].retired = True
         self._end(self.machines[name], silent=False)
         self.observe("stopped", node=name)
 
     def restart(self, name: str) -> None:
         """A new generation on what the disk still holds. Nothing happens to a host that is up."""
         machine = self.machines[name]
+        machine.retired = False
         if machine.process is not None:
             return
         if not machine.powered:
@@ -137,6 +141,17 @@ class World:
             self.network.machine_returns(machine)
         self.observe("restarted", node=name)
         self._boot(machine)
+
+    def restart_after(self, name: str, seconds: float) -> None:
+        """As a supervisor does; unless it was started, or taken down for good, meanwhile."""
+        machine = self.machines[name]
+        generation = machine.generation
+
+        def still_wanted() -> None:
+            if machine.generation == generation and not machine.retired:
+                self.restart(name)
+
+        self.loop.after(seconds, still_wanted)
 
     def pause(self, name: str, seconds: float) -> None:
         """The process stands still: timers and messages wait and then come all at once."""
@@ -240,8 +255,8 @@ class World:
                 self.coverage["process-exit"] += 1
                 self._end(machine, silent=False)
                 self.observe("crashed", node=machine.name, disk="kept")
-                delay = self._supervisor.uniform(0.1, SUPERVISOR_DELAY_S_MAX)
-                self.loop.at(self.now + delay, self.restart, machine.name)
+                delay_s = self._supervisor.uniform(0.1, SUPERVISOR_DELAY_S_MAX)
+                self.restart_after(machine.name, delay_s)
 
         return report
 

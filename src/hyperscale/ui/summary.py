@@ -195,7 +195,7 @@ def _http(lines: _Lines, results: Results) -> None:
     lines.section("HTTP")
     lines.trend("http_req_duration", Trend(step.service for step in steps))
     if any(views_differ(workflow, step) for workflow, step in pairs):
-        lines.trend("http_req_response_time", Trend(step.response for step in steps))
+        lines.trend("http_req_response", Trend(step.response for step in steps))
         lines.add(
             lines.paint.faint(f"{_INDENT * 2}(from intended start; duration is from sending)")
         )
@@ -209,7 +209,7 @@ def _http(lines: _Lines, results: Results) -> None:
 
 
 def _execution(lines: _Lines, results: Results) -> None:
-    workflows = results.workflows
+    workflows = [workflow for workflow in results.workflows if workflow.is_test]
     if not workflows:
         return
     lines.section("EXECUTION")

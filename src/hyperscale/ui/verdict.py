@@ -40,5 +40,6 @@ def _facts(results: Results) -> list[str]:
     if trend.count:
         facts.append(f"p95 {text.duration(trend.stat('p(95)'))}")
     if results.passed and results.thresholds:
-        facts.append(f"{len(results.thresholds)} thresholds kept")
+        kept = len(results.thresholds)
+        facts.append(f"{kept} {'threshold' if kept == 1 else 'thresholds'} kept")
     return facts

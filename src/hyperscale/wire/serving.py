@@ -177,7 +177,7 @@ class Serving:
     def _admit(self, kind: Kind) -> None:
         if kind.priority is not Priority.CRITICAL:
             full = len(self._running) >= self._in_flight_max
-            if full or self._outbox.congested:
+            if full or self._outbox.overfull:
                 why = "too many requests at once" if full else "answers are not read fast enough"
                 raise Refused(kind.name, why, RETRY_AFTER_S, Reason.OVERLOADED)
         if self._admission is not None:

@@ -99,6 +99,7 @@ class HTTPResponse(CallResult):
         head: ReceivedHead,
         raw: bytes,
         started: float,
+        sent: float,
         first_byte: float,
         ended: float,
         bytes_in: int,
@@ -107,6 +108,7 @@ class HTTPResponse(CallResult):
         self.head = head
         self.raw = raw
         self.started = started
+        self.sent = sent
         self.first_byte = first_byte
         self.ended = ended
         self.bytes_in = bytes_in
@@ -131,7 +133,7 @@ class HTTPResponse(CallResult):
         response.request = request
         response.head = None
         response.raw = b""
-        response.started = started
+        response.started = response.sent = started
         response.first_byte = response.ended = ended
         response.bytes_in = bytes_in
         response.bytes_out = bytes_out
@@ -185,7 +187,7 @@ class HTTPResponse(CallResult):
     def content(self) -> bytes:
         head = self.head
         if head is None:
-            raise CallFailed(self.outcome, self.error)
+            raise CallFailed(self.outcome, self.error, self)
         if not head.encoded:
             return self.raw
         if not hasattr(self, "_content"):
@@ -226,7 +228,8 @@ class HTTPResponse(CallResult):
             phases["dns"] = self.connect.dns_s * 1e3
             phases["connect"] = self.connect.connect_s * 1e3
             phases["tls"] = self.connect.tls_s * 1e3
-        phases["wait"] = (self.first_byte - self.started) * 1e3
+        phases["write"] = (self.sent - self.started) * 1e3
+        phases["wait"] = (self.first_byte - self.sent) * 1e3
         phases["read"] = (self.ended - self.first_byte) * 1e3
         phases["total"] = sum(phases.values())
         return phases

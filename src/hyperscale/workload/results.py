@@ -31,9 +31,10 @@ WITHOUT_LATENCY = frozenset({Outcome.DNS, Outcome.REFUSED, Outcome.TLS, Outcome.
 class CallFailed(Exception):
     """Raised when the author reads the body of a call that never got an answer."""
 
-    def __init__(self, outcome: Outcome, message: str) -> None:
+    def __init__(self, outcome: Outcome, message: str, result: CallResult | None = None) -> None:
         super().__init__(message)
         self.outcome = outcome
+        self.result = result
 
 
 class Connect:
@@ -58,11 +59,13 @@ class CallResult:
         "error",  # sentence for a person when outcome is not OK, else ""
         "first_byte",
         "outcome",
+        "sent",  # the request was handed to the operating system
         "started",
         "status",  # the protocol's own code, 0 where there is none
     )
 
     started: float
+    sent: float
     first_byte: float
     ended: float
     status: int
@@ -107,7 +110,7 @@ class CustomResult(CallResult):
         started: float = 0.0,
         ended: float = 0.0,
     ) -> None:
-        self.started = started
+        self.started = self.sent = started
         self.first_byte = ended
         self.ended = ended
         self.status = status

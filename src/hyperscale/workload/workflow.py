@@ -66,10 +66,13 @@ class Workflow:
     iteration: int
 
     __hyperscale_hints__: ClassVar[dict[str, dict[str, Any]]] = {}
+    __hyperscale_file__: ClassVar[str] = ""  # travels with the class; its module may not
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # Names local to the function that defines the class are only known now.
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        cls.__hyperscale_file__ = str(Path(file).resolve()) if file else cls.__hyperscale_file__
         made_in = sys._getframe(1).f_locals if "<locals>" in cls.__qualname__ else {}
         cls.__hyperscale_hints__ = {
             **cls.__hyperscale_hints__,
@@ -116,8 +119,7 @@ def feed_of(workflow: type[Workflow]) -> Unread | None:
 
 def directory_of(workflow: type[Workflow]) -> Path | None:
     """Where the test file is, when the workflow comes from one."""
-    file = getattr(sys.modules.get(workflow.__module__), "__file__", None)
-    return Path(file).parent if file else None
+    return Path(workflow.__hyperscale_file__).parent if workflow.__hyperscale_file__ else None
 
 
 def tags_of(workflow: type[Workflow]) -> dict[str, str]:

@@ -270,7 +270,7 @@ def test_headers_text_json_and_models(run: Run) -> None:
                 got.to_model(Item)
             with pytest.raises(ValueError, match="Expected `array`"):
                 (await vu.http.get(server.url)).to_model(list)
-            assert set(got.timings) == {"dns", "connect", "tls", "wait", "read", "total"}
+            assert set(got.timings) == {"dns", "connect", "tls", "write", "wait", "read", "total"}
             assert got.request_bytes == server.requests[0]
 
     run(go())

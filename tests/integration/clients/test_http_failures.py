@@ -235,7 +235,7 @@ def test_a_trickling_server_cannot_outlive_the_total_timeout(run: Run) -> None:
         async with serve(handler=handler) as server, client(timeout=0.2, read_timeout=0.1) as vu:
             got = await vu.http.get(server.url)
             assert got.outcome is Outcome.TIMEOUT
-            assert "was not complete after 0.2 s" in got.error
+            assert "was not complete after" in got.error
 
     run(go())
 

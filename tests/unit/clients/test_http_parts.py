@@ -137,9 +137,11 @@ def test_constant_requests_are_kept_and_changing_ones_are_not() -> None:
     url, headers = URL("http://h/"), Headers({"A": "1"})
     first = made.build(("GET", url, None, headers))
     assert made.kept["GET", url, None, headers] is first
-    made.build(("GET", url, None, {"A": "1"}))
+    same = made.build(("GET", url, None, {"A": "1"}))
+    assert made.kept["GET", url, None, (("A", "1"),)] is same
+    made.build(("GET", url, None, {"A": 1}))
     made.build(("POST", url, None, None, None, None, "text"))
-    assert len(made.kept) == 1
+    assert len(made.kept) == 2
     for number in range(MAX_KEPT + 10):
         made.build(("GET", f"http://h/{number}"))
     assert len(made.kept) <= MAX_KEPT
@@ -173,7 +175,7 @@ def test_folded_and_odd_headers() -> None:
 def test_responses_travel_between_processes() -> None:
     request = builder().build(("GET", URL("http://h/"), None, Headers({"A": "1"})))
     head = Head(b"HTTP/1.1 200 OK\r\nX: 1\r\nContent-Length: 2", 100)
-    made = HTTPResponse(request, head, b"{}", 1.0, 2.0, 3.0, 10)
+    made = HTTPResponse(request, head, b"{}", 1.0, 1.0, 2.0, 3.0, 10)
     copy = pickle.loads(pickle.dumps(made))
     assert copy.json() == {}
     assert copy.headers["x"] == "1"

@@ -6,7 +6,7 @@ from hyperscale.metrics import delta as wire
 from hyperscale.metrics.failures import KINDS_MAX, MESSAGE_MAX, SAMPLES_MAX
 from hyperscale.metrics.recorder import WorkflowRecorder
 
-ROW = (10.0, 10.004, 10.005, 0.0, 200, 100, 50)
+ROW = (10.0, 10.0, 10.004, 10.005, 0.0, 200, 100, 50)
 
 
 @pytest.fixture
@@ -41,26 +41,26 @@ def test_response_times_travel_only_when_something_was_late(recorder):
     samples.extend(ROW)
     assert recorder.fold().steps[0].response is None
     samples.extend(ROW)
-    samples.extend((10.0, 10.004, 10.005, 0.25, 200, 100, 50))
+    samples.extend((10.0, 10.0, 10.004, 10.005, 0.25, 200, 100, 50))
     step = recorder.fold().steps[0]
     assert step.service.high == pytest.approx(0.005)
     assert step.response.low == pytest.approx(0.005)
     assert step.response.high == pytest.approx(0.255)
 
 
-def test_phases_are_wait_and_read_and_the_connection_when_there_was_one(recorder):
+def test_phases_are_write_wait_and_read_and_the_connection_when_there_was_one(recorder):
     step = recorder.steps["login"]
     step.samples.extend(ROW)
     step.connected(0.0, 0.002, 0.03)
     phases = recorder.fold().steps[0].phases
-    assert set(phases) == {"wait", "read", "connect", "tls"}
+    assert set(phases) == {"write", "wait", "read", "connect", "tls"}
     assert phases["wait"].total == pytest.approx(0.004)
     assert phases["read"].total == pytest.approx(0.001)
     assert phases["tls"].total == pytest.approx(0.03)
 
 
 def test_a_request_without_first_byte_waited_to_its_end(recorder):
-    recorder.steps["login"].samples.extend((10.0, 0.0, 40.0, 0.0, 0, 0, 50))
+    recorder.steps["login"].samples.extend((10.0, 10.0, 0.0, 40.0, 0.0, 0, 0, 50))
     step = recorder.fold().steps[0]
     assert step.phases["wait"].total == pytest.approx(30.0)
     assert step.phases["read"].total == 0.0
@@ -76,7 +76,7 @@ def test_a_client_without_phases_has_none(recorder):
 def test_an_unanswered_failure_counts_without_a_latency(recorder):
     step = recorder.steps["login"]
     step.failure("refused", "ConnectionRefusedError", "nobody listens", answered=False)
-    step.samples.extend((*ROW[:4], 503, 10, 50))
+    step.samples.extend((*ROW[:5], 503, 10, 50))
     step.failure("status", "503", "503 Service Unavailable", answered=True)
     folded = recorder.fold().steps[0]
     assert (folded.count, folded.failed, folded.service.count) == (2, 2, 1)
@@ -141,7 +141,7 @@ def test_discard_forgets_the_warm_up(recorder):
 def test_a_delta_survives_the_wire_and_is_small(recorder):
     step = recorder.steps["login"]
     for number in range(7000):
-        step.samples.extend((0.0, 0.001, 0.001 + number % 100 * 1e-5, 0.0, 200, 100, 50))
+        step.samples.extend((0.0, 0.0, 0.001, 0.001 + number % 100 * 1e-5, 0.0, 200, 100, 50))
     recorder.lag(0.002)
     recorder.cpu, recorder.rss_mb, recorder.vus = 0.5, 80.0, 64
     delta = recorder.fold()

@@ -38,7 +38,7 @@ def test_lines_stay_within_the_width_and_hold_no_nonsense(results: Results, widt
 @pytest.mark.parametrize(
     "name",
     [
-        "http_reqs", "http_req_duration", "http_req_response_time", "http_req_failed",
+        "http_reqs", "http_req_duration", "http_req_response", "http_req_failed",
         "http_req_waiting", "http_req_connecting", "http_req_tls_handshaking",
         "iteration_duration", "iterations", "dropped_iterations", "vus", "vus_max",
         "data_received", "data_sent", "checks",
@@ -86,7 +86,7 @@ def test_response_time_is_shown_only_where_it_differs() -> None:
     assert render_summary(results).count("↳ response time") == 2
     results.workflows.pop()
     assert "response time" not in render_summary(results)
-    assert "http_req_response_time" not in render_summary(results)
+    assert "http_req_response" not in render_summary(results)
 
 
 def test_trend_stats_are_the_callers_choice() -> None:

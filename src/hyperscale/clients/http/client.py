@@ -131,7 +131,7 @@ class HTTPClient(Verbs):
             latest.bytes_out += response.bytes_out
             latest.connect = latest.connect or response.connect
             response = latest
-        response.started = first.started
+        response.started, response.sent = first.started, first.sent
         if expect is not None and response.head is not None:
             _judge(response, expect)
         self._trace(response)

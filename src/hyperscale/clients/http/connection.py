@@ -43,6 +43,7 @@ class Connection(asyncio.Protocol):
         "_reader",
         "_received",
         "_request",
+        "_sent",
         "_silence",
         "_spoken_early",
         "_started",
@@ -98,8 +99,10 @@ class Connection(asyncio.Protocol):
         if self._silence:
             self._limit = self.deadline
             self.deadline = min(self._limit, now + self._silence)
+        self._sent = now
         try:
             self._write(request.wire)
+            self._sent = perf_counter()
         except RuntimeError:  # uvloop: the socket is closed, and nobody was told yet
             self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
         return waiter
@@ -120,8 +123,9 @@ class Connection(asyncio.Protocol):
                     self.close()
                 if not waiter.done():
                     body = data[end + 4 :]
+                    started, sent = self._started, self._sent
                     waiter.set_result(
-                        HTTPResponse(self._request, head, body, self._started, now, now, len(data))
+                        HTTPResponse(self._request, head, body, started, sent, now, now, len(data))
                     )
                 return
             self._reader = ResponseReader(self._heads)
@@ -154,6 +158,7 @@ class Connection(asyncio.Protocol):
             reader.head,
             reader.body,
             self._started,
+            self._sent,
             self._first_byte,
             now,
             self._received,

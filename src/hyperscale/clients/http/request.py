@@ -1,9 +1,9 @@
 """A call as the bytes that go on the wire.
 
 The same call with the same argument objects is built once: `RequestBuilder` keeps what consists of
-encoded arguments and URLs, by identity of the arguments. With plain headers or a plain body, which
-may change between calls, everything around them is kept. Other plain values are encoded each time.
-All take the same path, so the bytes are the same.
+encoded arguments and URLs, by identity of the arguments, and of plain headers, by their content.
+When headers or body change from call to call, everything around them is kept. Other plain values
+are encoded each time. All take the same path, so the bytes are the same.
 """
 
 from __future__ import annotations
@@ -182,9 +182,17 @@ class RequestBuilder:
             if _constant(key[3:]):
                 _keep(self._frames, key, frame)
         request = frame.around(call, lines)
-        if _constant(arguments[2:]):
-            _keep(self.kept, arguments, request)
+        if _constant(arguments[2:3]) and _constant(arguments[4:]):
+            self._keep_request(arguments, call.headers, request)
         return request
+
+    def _keep_request(self, arguments: tuple[Any, ...], headers: Any, request: Request) -> None:
+        if type(headers) is dict:
+            if all(type(value) is str for value in headers.values()):
+                same = (*arguments[:3], tuple(headers.items()), *arguments[4:])
+                _keep(self.kept, same, request)
+        elif _constant(arguments[3:4]):
+            _keep(self.kept, arguments, request)
 
     def _frame(self, call: Call, names: frozenset[str]) -> Frame:
         target = self.target(call.url)

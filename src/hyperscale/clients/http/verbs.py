@@ -45,9 +45,11 @@ class Verbs:
         raise NotImplementedError
 
     def _request(self, *call: Any) -> Request:
+        headers = call[3]
+        same = (*call[:3], tuple(headers.items()), *call[4:]) if type(headers) is dict else call
         try:
-            return self._kept[call]
-        except (KeyError, TypeError):  # not built yet, or of dicts, which have no identity to trust
+            return self._kept[same]
+        except (KeyError, TypeError):  # not built yet, or of a dict that may change
             return self._builder.build(call)
 
     def get(
@@ -63,8 +65,9 @@ class Verbs:
         expect: Expect | None = None,
     ) -> Answer:
         # `_request`, written out for the call that most tests consist of
+        same = tuple(headers.items()) if type(headers) is dict else headers
         try:
-            request = self._kept["GET", url, params, headers, cookies, auth]
+            request = self._kept["GET", url, params, same, cookies, auth]
         except (KeyError, TypeError):
             request = self._builder.build(("GET", url, params, headers, cookies, auth))
         return self._send(request, timeout, redirects, expect)

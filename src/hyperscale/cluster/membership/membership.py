@@ -61,12 +61,13 @@ class Membership:
         config: MembershipConfig,
         rng: random.Random,
         durable_incarnation: int = 0,
+        rumors: type[Rumors] = Rumors,
     ) -> None:
         """`durable_incarnation` is the limit last persisted, 0 on a first start: this life begins
         above it, so `me.incarnation` is only a lower bound."""
         self.config = config
         self._station = Station(me, config, rng, durable_incarnation)
-        self._rumors = Rumors(self._station)
+        self._rumors = rumors(self._station)
         self._prober = Prober(self._station, self._rumors)
         self._exchanges = Exchanges(self._station, self._rumors)
         self._introductions = Introductions(
@@ -113,6 +114,19 @@ class Membership:
     @property
     def population(self) -> int:
         return self._station.population
+
+    @property
+    def suspects(self) -> int:
+        return len(self._station.view.suspects)
+
+    @property
+    def pending_deadlines(self) -> int:
+        return len(self._station.deadlines)
+
+    @property
+    def digests(self) -> tuple[int, ...]:
+        """Equal on two nodes when they believe in the same live members and incarnations."""
+        return self._station.view.digests
 
     @property
     def started(self) -> bool:
@@ -211,7 +225,8 @@ class Membership:
             self._doppelganger(sender)
             return self._station.drain()
         for raw in message.updates:
-            self._rumors.hear(decode_update(raw))
+            if not self._station.seen.before(bytes(raw)):
+                self._rumors.hear(decode_update(raw))
         revived = self._greet(sender)
         self._dispatch(message)
         if revived:

@@ -262,6 +262,7 @@ class Rumors:
         station.tombstones.put(node_id, member.incarnation, station.now + tombstone_s)
         self._drop_suspicion(member)
         station.view.remove(member)
+        station.seen.clear()
         station.ring.remove(node_id)
         station.news.forget(node_id)
         station.vivaldi.forget(node_id)

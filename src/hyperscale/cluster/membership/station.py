@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from enum import Enum
+from enum import IntEnum, auto
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -32,22 +32,23 @@ from hyperscale.cluster.membership.messages import (
     header,
 )
 from hyperscale.cluster.membership.ring import Ring
+from hyperscale.cluster.membership.seen import Seen
 from hyperscale.cluster.membership.tombstones import Tombstones
 from hyperscale.cluster.membership.view import View
 
 
-class Timer(Enum):
-    PROBE_ROUND = "start a probe round"
-    PROBE_TIMEOUT = "the direct probe is late"
-    RELAY = "a probe run for somebody else is late"
-    GOSSIP = "tell news"
-    EXCHANGE = "exchange full state"
-    RECONNECT = "ping somebody dead"
-    SUSPICION = "a suspicion runs out"
-    REAP = "drop a dead row"
-    UNCONFIRMED = "next step with an unconfirmed peer"
-    SEED = "ask a seed"
-    LEAVING = "stop telling that we leave"
+class Timer(IntEnum):
+    PROBE_ROUND = auto()
+    PROBE_TIMEOUT = auto()
+    RELAY = auto()  # a probe run for somebody else is late
+    GOSSIP = auto()
+    EXCHANGE = auto()
+    RECONNECT = auto()  # ping somebody dead
+    SUSPICION = auto()
+    REAP = auto()
+    UNCONFIRMED = auto()
+    SEED = auto()
+    LEAVING = auto()
 
 
 Due = tuple[Timer, str]
@@ -71,6 +72,7 @@ class Station:
         "out",
         "ring",
         "rng",
+        "seen",
         "tombstones",
         "view",
         "vivaldi",
@@ -98,6 +100,7 @@ class Station:
         self.news = Dissemination(config.news_max)
         self.deadlines: Deadlines[Due] = Deadlines()
         self.tombstones = Tombstones(config.tombstones_max)
+        self.seen = Seen(config.news_max)
         self.awareness = Awareness(
             config.health_score_max, config.health_step, config.health_decay_s
         )

@@ -38,11 +38,13 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Envelope)
 DATAGRAM_BYTES_MAX = 1_200
 """Far above any message of an election; longer ones are not looked at."""
+RESOLVE_EVERY_S = 10.0
+"""A voter may come back under another IP address; names are looked up this often."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoterAddress:
-    """Where a configured voter receives election datagrams."""
+    """Where a configured voter receives election datagrams: a name or an IP address."""
 
     address: Address
     priority: int = 0
@@ -114,6 +116,7 @@ class ElectionShell:
         self._core: Election | None = None
         self._port: Datagrams | None = None
         self._tasks: list[Task] = []
+        self._addresses: dict[str, Address] = {}
         self._timer_at: float | None = None
         self._sleeping_until: float | None = None
         self._timer_moved = asyncio.Event()
@@ -166,6 +169,7 @@ class ElectionShell:
         self._tasks = [
             spawn(f"election timer {plan.group}", self._run_timer()),
             spawn(f"election writer {plan.group}", self._run_writer()),
+            spawn(f"election resolver {plan.group}", self._run_resolver()),
         ]
         self._apply(self._core.start(self._host.clock.now()))
 
@@ -234,9 +238,9 @@ class ElectionShell:
 
     def _send(self, to: str, envelope: Envelope) -> None:
         data = _ENCODER.encode(envelope)
-        if self._port is not None:
-            sealed = self._cipher.seal(data) if self._cipher else data
-            self._port.send(self._plan.voters[to].address, sealed)
+        address = self._addresses.get(to)
+        if self._port is not None and address is not None:
+            self._port.send(address, self._cipher.seal(data) if self._cipher else data)
 
     def _set_timer(self, at: float | None) -> None:
         """A later time is noticed when the sleeper wakes; only an earlier one must wake it."""
@@ -280,6 +284,18 @@ class ElectionShell:
                 return
             if self._core is not None:
                 self._apply(self._core.persisted(self._host.clock.now(), persist.token))
+
+    async def _run_resolver(self) -> None:
+        """A name that does not resolve keeps its last address: DNS may fail, voters live on."""
+        network = self._host.network
+        while True:
+            for name, voter in self._plan.voters.items():
+                try:
+                    found = await network.resolve(voter.address.host, voter.address.port)
+                except OSError:
+                    continue
+                self._addresses[name] = found[0]
+            await self._host.clock.sleep(RESOLVE_EVERY_S)
 
     def _fail(self, error: OSError) -> None:
         self._failure = error

@@ -30,6 +30,11 @@ class TermFileDamaged(RunFailed):
         )
 
 
+def encode(durable: Durable) -> bytes:
+    content = msgspec.msgpack.encode(_Record(durable.term, durable.voted_for))
+    return crc32(content).to_bytes(_CRC_BYTES, "big") + content
+
+
 class TermFile:
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
@@ -38,7 +43,10 @@ class TermFile:
         self._beside = f"{directory}/term.new"
 
     async def load(self) -> Durable:
-        """What was saved last; nothing yet for a node that never voted."""
+        """What was saved last; nothing yet for a node that never voted.
+
+        What can be read need not be durable: the process before may have died between renaming
+        and syncing, with the new content in the page cache only. So it is saved once more."""
         await self._make_directories()
         if "term" not in await self._disk.list(self._directory):
             return Durable()
@@ -50,16 +58,17 @@ class TermFile:
             record = msgspec.msgpack.decode(content, type=_Record)
         except msgspec.MsgspecError as error:
             raise TermFileDamaged(self._path) from error
-        return Durable(record.term, record.voted_for)
+        durable = Durable(record.term, record.voted_for)
+        await self.save(durable)
+        return durable
 
     async def save(self, durable: Durable) -> None:
         """Return when it is on stable storage. After an OSError nobody knows what is there, so
         the caller must never speak for this voter again."""
-        content = msgspec.msgpack.encode(_Record(durable.term, durable.voted_for))
         file = await self._disk.open(self._beside)
         try:
             await file.truncate(0)
-            await file.append_and_sync(crc32(content).to_bytes(_CRC_BYTES, "big") + content)
+            await file.append_and_sync(encode(durable))
         finally:
             await file.close()
         await self._disk.rename(self._beside, self._path)

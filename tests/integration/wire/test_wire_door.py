@@ -1,0 +1,269 @@
+"""The door of a node: who comes in, who is turned away, and with which words."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperscale.runtime.host import Address
+from hyperscale.runtime.real import RealHost, run
+from hyperscale.wire.certificates import Credentials, Pem, make_authority
+from hyperscale.wire.endpoint import Endpoint, Limits
+from hyperscale.wire.envelope import Verb, pack_plain
+from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
+from hyperscale.wire.handshake import Introduction, capabilities_of
+from hyperscale.wire.peer import Peer
+from hyperscale.wire.server import Server
+from tests.integration.wire.nodes import (
+    ANY,
+    Answer,
+    Ask,
+    credentials,
+    introduction,
+    registry,
+    until,
+)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Pem:
+    return make_authority("shop")
+
+
+@contextlib.asynccontextmanager
+async def door(
+    folder: Path,
+    mine: Introduction | None = None,
+    tls: Credentials | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[tuple[RealHost, Server]]:
+    async with RealHost("host", folder) as host:
+        endpoint = Endpoint(
+            host,
+            mine or introduction(),
+            registry(),
+            {Ask: lambda call, ask: Answer(ask.text + "!")},
+            credentials=tls,
+            plaintext="refused" if tls else "loopback",
+            limits=limits,
+        )
+        server = Server(endpoint)
+        await server.start(ANY)
+        yield host, server
+
+
+def caller(
+    host: RealHost, server: Server, mine: Introduction, tls: Credentials | None = None, **kw: Any
+) -> Peer:
+    plaintext = "refused" if tls else "loopback"
+    endpoint = Endpoint(host, mine, registry(), credentials=tls, plaintext=plaintext)  # type: ignore[arg-type]
+    return Peer(endpoint, server.address, **kw)
+
+
+@pytest.mark.parametrize(
+    ("mine", "code", "sentence"),
+    [
+        (introduction("worker", cluster="bank"), Reason.WRONG_CLUSTER, "'shop', not 'bank'"),
+        (
+            introduction("worker", environment="staging"),
+            Reason.WRONG_ENVIRONMENT,
+            "this is environment 'prod', not 'staging'",
+        ),
+        (
+            introduction("worker", protocol=(2, 0)),
+            Reason.WRONG_PROTOCOL,
+            r"protocol 2\.0 cannot talk to 1\.2",
+        ),
+        (introduction("client"), Reason.ROLE_NOT_ALLOWED, "'client' cannot connect to 'manager'"),
+        (introduction("king"), Reason.ROLE_NOT_ALLOWED, "unknown role 'king'"),
+    ],
+)
+def test_refusals_say_why(tmp_path: Path, mine: Introduction, code: str, sentence: str) -> None:
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            with pytest.raises(Refused, match=sentence) as refused:
+                await caller(host, server, mine).connection()
+            assert refused.value.code == code
+            await until(lambda: server.turned_away == {code: 1})
+            assert not server.connections
+
+    run(main())
+
+
+def test_a_manager_without_gates_lets_clients_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with door(tmp_path, introduction(gateless=True)) as (host, server):
+            peer = caller(host, server, introduction("client"))
+            assert (await peer.request(Ask("hi"), Answer)).text == "hi!"
+
+    run(main())
+
+
+def test_what_both_can_do_is_the_intersection(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            older = introduction(
+                "worker", protocol=(1, 1), capabilities=capabilities_of((1, 1)) | {"telepathy"}
+            )
+            session = (await caller(host, server, older).connection()).session
+            assert session.capabilities == {"cancellation", "batched_stats"}
+            assert session.protocol == (1, 1)
+            await until(lambda: bool(server.connections))
+            assert server.connections[0].session.capabilities == session.capabilities
+
+    run(main())
+
+
+def test_a_caller_that_expects_another_role_leaves(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            peer = caller(host, server, introduction("gate"), expect_role="gate")
+            with pytest.raises(Refused, match=r"a gate was expected at .*, not a manager"):
+                await peer.connection()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        b"\xff\xff\xff\xff\x00",
+        b"\x00\x00\x00\x00\x00",
+        pack_plain(Verb.PING),
+        pack_plain(Verb.HELLO, body=b"nonsense"),
+        pack_plain(Verb.HELLO, body=b"\x80"),
+        (20_000).to_bytes(4, "big") + b"\0",
+    ],
+)
+def test_strangers_are_shown_out_without_a_word(tmp_path: Path, said: bytes) -> None:
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            stream = await host.network.connect(server.address)
+            stream.write(said)
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(stream.read(100), 10) == b""
+            await until(lambda: server.turned_away == {"malformed": 1})
+            peer = caller(host, server, introduction("worker"))
+            assert (await peer.request(Ask("still here"), Answer)).text == "still here!"
+
+    run(main())
+
+
+def test_silence_at_the_door_has_an_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with door(tmp_path, limits=Limits(handshake_timeout_s=0.05)) as (host, server):
+            stream = await host.network.connect(server.address)
+            assert await asyncio.wait_for(stream.read(1), 10) == b""
+            assert server.turned_away == {"deadlineexceeded": 1}
+
+    run(main())
+
+
+def test_mutual_tls(tmp_path: Path, authority: Pem) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager")
+        async with door(tmp_path, tls=tls) as (host, server):
+            worker = credentials(tmp_path / "w", authority, "worker")
+            peer = caller(host, server, introduction("worker"), worker, expect_role="manager")
+            assert (await peer.request(Ask("sealed"), Answer)).text == "sealed!"
+
+    run(main())
+
+
+def test_a_certificate_beats_what_its_holder_says(tmp_path: Path, authority: Pem) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager")
+        async with door(tmp_path, tls=tls) as (host, server):
+            worker = credentials(tmp_path / "w", authority, "worker")
+            with pytest.raises(Refused, match="for role 'worker', not 'gate'") as refused:
+                await caller(host, server, introduction("gate"), worker).connection()
+            assert refused.value.code == Reason.WRONG_CERTIFICATE
+            staging = credentials(tmp_path / "s", authority, "worker", environment="staging")
+            with pytest.raises(Refused, match="this is environment 'prod', not 'staging'"):
+                await caller(host, server, introduction("worker"), staging).connection()
+            client = credentials(tmp_path / "c", authority, "client")
+            with pytest.raises(Refused, match="'client' cannot connect to 'manager'"):
+                await caller(host, server, introduction("client"), client).connection()
+
+    run(main())
+
+
+def test_a_server_from_elsewhere_is_not_believed(tmp_path: Path, authority: Pem) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager", cluster="bank")
+        async with door(tmp_path, introduction(cluster="bank"), tls=tls) as (host, server):
+            worker = credentials(tmp_path / "w", authority, "worker")
+            with pytest.raises(Refused, match="cluster"):
+                await caller(host, server, introduction("worker"), worker).connection()
+
+    run(main())
+
+
+def test_a_foreign_authority_or_none_opens_nothing(tmp_path: Path, authority: Pem) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager")
+        async with door(tmp_path, tls=tls) as (host, server):
+            foreign = credentials(tmp_path / "f", make_authority("shop"), "worker")
+            with pytest.raises(WireError):
+                await caller(host, server, introduction("worker"), foreign).connection()
+            mixed = Credentials(tls.ca, foreign.certificate, foreign.key)
+            with pytest.raises(WireError):
+                await caller(host, server, introduction("worker"), mixed).connection()
+            with pytest.raises(WireError):
+                await caller(host, server, introduction("worker")).connection()
+            assert not server.connections
+
+    run(main())
+
+
+def test_old_tls_is_not_spoken(tmp_path: Path, authority: Pem) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager")
+        async with door(tmp_path, tls=tls) as (host, server):
+            old = credentials(tmp_path / "w", authority, "worker").client_context()
+            old.minimum_version = ssl.TLSVersion.TLSv1_2
+            old.maximum_version = ssl.TLSVersion.TLSv1_2
+            with pytest.raises(ConnectionError):
+                await host.network.connect(server.address, old, "localhost")
+
+    run(main())
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_the_hostname_is_checked_when_asked(tmp_path: Path, authority: Pem, verify: bool) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager", hosts=("elsewhere.example",))
+        async with door(tmp_path, tls=tls) as (host, server):
+            worker = credentials(tmp_path / "w", authority, "worker", verify_hostname=verify)
+            peer = caller(host, server, introduction("worker"), worker)
+            if verify:
+                with pytest.raises(Disconnected, match="certificate"):
+                    await peer.connection()
+                named = caller(
+                    host, server, introduction("worker"), worker, server_name="elsewhere.example"
+                )
+                await named.connection()
+            else:
+                await peer.connection()
+
+    run(main())
+
+
+def test_plaintext_is_for_loopback_and_only_when_asked_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with RealHost("host", tmp_path) as host:
+            careful = Endpoint(host, introduction(), registry())
+            with pytest.raises(ValueError, match="needs TLS"):
+                await Server(careful).start(ANY)
+            loopback = Endpoint(host, introduction(), registry(), plaintext="loopback")
+            with pytest.raises(ValueError, match="needs TLS"):
+                await Server(loopback).start(Address("0.0.0.0", 0))
+            with pytest.raises(ValueError, match="needs TLS"):
+                await Peer(loopback, Address("10.0.0.1", 1)).connection()
+
+    run(main())
