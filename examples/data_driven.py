@@ -1,4 +1,4 @@
-"""Test data from a file: no two users hold the same row at a time; after the last row it starts over.
+"""Test data from a file: every iteration takes the next row; after the last one it starts over.
 
 The row is the argument `row` of a step (and `self.row`); the path is looked up beside this file.
 

@@ -32,9 +32,9 @@ def run(
     """Run workflows and return their results: `hyperscale.run(Checkout, vus=50, duration="10s")`.
 
     Other keywords are those of `Overrides` (vus, duration, rate, stages, iterations, max_vus,
-    thresholds, no_thresholds, tags, insecure, base_url) and win over the class. Raises `HyperscaleError` only
-    when nothing could be started; a run that went badly is in the results (`results.passed`,
-    `results.exit_code`, `results.cut_reason`).
+    thresholds, no_thresholds, tags, insecure, base_url) and win over the class. Raises
+    `HyperscaleError` only when nothing could be started; a run that went badly is in the results
+    (`results.passed`, `results.exit_code`, `results.cut_reason`).
     """
     options = RunOptions(
         name=name,

@@ -42,7 +42,7 @@ class Aside:
     SHOWN_BYTES = 16_384  # of the end: a step that prints does so thousands of times
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives to the end
 
     def fileno(self) -> int:
         return self._file.fileno()

@@ -101,6 +101,7 @@ class SimNetwork:
 
     def close(self) -> None:
         """Close every port and listener; streams are reset."""
+        self._fabric.abort_streams(self._machine, self._process)
         self._fabric.close_process(self._machine, self._process, silent=False)
 
     def _accepted(self, stream: SimStream, listener: SimListener) -> None:

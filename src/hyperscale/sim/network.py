@@ -79,6 +79,7 @@ class Fabric:
         self._listeners: dict[Address, SimListener] = {}
         self._next_port = EPHEMERAL_PORT_FIRST
         self._busy_until: dict[tuple[str, str], float] = {}
+        self._last_arrival: dict[tuple[str, str], float] = {}
 
     # -- conditions ---------------------------------------------------------------------------
 
@@ -200,6 +201,10 @@ class Fabric:
     ) -> None:
         now = self.loop.now
         self.trace.sent(now, port.machine.name, target.name, data, seconds)
+        pair = (port.machine.name, target.name)
+        if now + seconds < self._last_arrival.get(pair, 0.0):
+            self.coverage["reorder"] += 1
+        self._last_arrival[pair] = now + seconds
         self.loop.at(now + seconds, self._deliver, port.address, to, data)
 
     def _deliver(self, source: Address, to: Address, data: bytes) -> None:
@@ -252,6 +257,10 @@ class Fabric:
             self.remove_listener(listener)
         for connection in self.connections_of(machine):
             connection.abandoned_by(machine, silent)
+
+    def abort_streams(self, machine: Machine, process: Process) -> None:
+        for connection in self.connections_of(machine):
+            connection.abort(process)
 
     def machine_returns(self, machine: Machine) -> None:
         """A rebooted kernel knows none of the old streams and says so."""

@@ -29,6 +29,7 @@ class Process:
         "dead",
         "held_count",
         "name",
+        "paused_until",
         "rate",
         "running",
     )
@@ -44,6 +45,7 @@ class Process:
         self.running = True
         self.dead = False
         self.held_count = 0
+        self.paused_until = 0.0
         self.context = Context()
         self.context.run(CURRENT.set, self)
 
@@ -71,15 +73,19 @@ class Process:
             self._held.append(event)
             self.held_count += 1
 
-    def pause(self) -> None:
+    def pause(self, until: float) -> None:
+        """Stand still, at least until this true time."""
         if not self.dead:
             self.running = False
+            self.paused_until = max(self.paused_until, until)
 
     def resume(self) -> None:
         if not self.dead and not self.running:
             self.running = True
             self._loop.make_ready(self._held)
             self._held = []
+            self.held_count = 0
+            self.paused_until = 0.0
 
     def kill(self) -> None:
         self.running = False

@@ -57,14 +57,13 @@ def run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None = None
     try:
         world.loop.run_until_complete(story.tell())
     except (SimulationStuck, TookTooLong) as error:
-        world.failures.append(f"framework: {error}")
+        world.fail("framework", str(error))
     except Exception as error:  # noqa: BLE001 - a broken scenario is one failed seed, not the end
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-        world.failures.append(f"scenario: {error!r} in {place}")
+        world.fail("scenario", f"{error!r} in {place}")
     finally:
         real_s = time.perf_counter() - began
-        world.collect_loop_errors()
         figures = {} if world.failures else scenario.figures(world)
         world.close()
     return Report(
@@ -107,7 +106,6 @@ class _Story:
         world.observe("phase", name="liveness")
         await swarm.heal(self._core())
         await self._reach_goal()
-        world.collect_loop_errors()
         for checker in world.checkers:
             checker.at_end()
 

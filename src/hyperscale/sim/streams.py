@@ -162,6 +162,12 @@ class Connection:
     def touches(self, machine: Machine) -> bool:
         return self.caller.machine is machine or self.called.machine is machine
 
+    def abort(self, process: Process) -> None:
+        """A process that goes on closes what it held."""
+        for end in (self.caller, self.called):
+            if end.process is process:
+                end.abort()
+
     def transmit(self, end: SimStream, chunk: bytes | None) -> None:
         fabric, target = self._fabric, end.other
         cut = fabric.cut_between(end.machine.name, target.machine.name)
@@ -182,7 +188,7 @@ class Connection:
 
     def _arrive(self, end: SimStream, chunk: bytes | None) -> None:
         if end.gone:
-            if end.machine.powered and chunk is not None:
+            if end.machine.powered:
                 self._reset(end.other, "the other side does not know it")
             return
         if end.closed and chunk is not None:
@@ -204,7 +210,11 @@ class Connection:
             )
         self._is_cut = is_cut
         for end in (self.caller, self.called):
-            if end.waiting and fabric.reachable(end.machine.name, end.other.machine.name):
+            if end.gone:
+                end.waiting = []
+                if end.machine.powered and not is_cut:
+                    self._reset(end.other, "the other side does not know it")
+            elif end.waiting and fabric.reachable(end.machine.name, end.other.machine.name):
                 waiting, end.waiting = end.waiting, []
                 for chunk in waiting:
                     self.transmit(end, chunk)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.disk import CrashDisk, DiskImage
@@ -21,6 +21,8 @@ from hyperscale.sim.machine import Machine, Main
 from hyperscale.sim.network import Fabric
 from hyperscale.sim.process import Process
 from hyperscale.sim.trace import Trace
+
+T = TypeVar("T")
 
 WALL_AT_START = 1_750_000_000.0
 CLOCK_ORIGIN_S_MAX = 10_000.0
@@ -57,6 +59,7 @@ class World:
         self._graveyard: list[SimHost] = []
         self._supervisor = self.random_stream("supervisor")
         self._over = False
+        self.loop.set_exception_handler(self._callback_failed)
         for checker in self.checkers:
             checker.attach(self)
 
@@ -156,11 +159,11 @@ class World:
     def pause(self, name: str, seconds: float) -> None:
         """The process stands still: timers and messages wait and then come all at once."""
         process = self.machines[name].process
-        if process is None or not process.running:
+        if process is None:
             return
         self.observe("paused", node=name, seconds=seconds)
-        process.pause()
-        self.loop.at(self.loop.now + seconds, self._resume, name, process)
+        process.pause(self.now + seconds)
+        self.loop.after(seconds, self._resume, name, process)
 
     def set_clock_rate(self, name: str, rate: float) -> None:
         """The monotonic clock of a host runs at its own rate from now on, over restarts."""
@@ -208,24 +211,25 @@ class World:
         self.failures.append(failure)
         self.loop.stop()
 
-    def collect_loop_errors(self) -> None:
-        for message, error in self.loop.errors:
-            if error is None or not self._forgives(message, error):
-                self.failures.append(f"framework: {message}: {error!r}")
-        self.loop.errors.clear()
-
     def close(self) -> None:
         """End every coroutine that is left; what they still say is not heard."""
         self._over = True
         for machine in self.machines.values():
             if machine.process is not None:
                 self._end(machine, silent=True)
-        self.loop.errors.clear()
         for task in sorted(asyncio.all_tasks(self.loop), key=hash):
             _discard(task)
         self.loop.close()
 
+    def run(self, story: Coroutine[Any, Any, T]) -> T:
+        """Run a story to its end, outside every host; for tests that need no scenario."""
+        result: T = self.loop.run_until_complete(story)
+        return result
+
     # -- inside -------------------------------------------------------------------------------
+
+    def _callback_failed(self, _loop: asyncio.AbstractEventLoop, facts: dict[str, Any]) -> None:
+        self.fail("framework", f"{facts.get('message')}: {facts.get('exception')!r}")
 
     def _boot(self, machine: Machine) -> None:
         machine.generation += 1
@@ -271,7 +275,7 @@ class World:
         self.network.close_process(machine, process, silent)
 
     def _resume(self, name: str, process: Process) -> None:
-        if process.dead:
+        if process.dead or process.running or self.now < process.paused_until:
             return
         if process.held_count:
             self.coverage["pause"] += 1

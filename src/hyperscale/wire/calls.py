@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, TypeVar
 
 from hyperscale.wire.deadlines import Deadlines
-from hyperscale.wire.envelope import NUMBER_MAX, Envelope, Verb, pack_message, pack_plain
+from hyperscale.wire.envelope import NUMBER_MAX, REQUEST, Envelope, Verb, pack_message, pack_plain
 from hyperscale.wire.envelope import read_message as read
 from hyperscale.wire.errors import (
     DeadlineExceeded,
@@ -47,7 +47,7 @@ class Calls:
             timeout_s = await self._room(kind, timeout_s)
         id = self._new_id()
         budget_ms = int(timeout_s * 1000) or 1
-        frame = pack_message(Verb.REQUEST, id, min(budget_ms, NUMBER_MAX), kind, message)
+        frame = pack_message(REQUEST, id, min(budget_ms, NUMBER_MAX), kind, message)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[id] = (future, kind)
         self._deadlines.add(id, timeout_s)

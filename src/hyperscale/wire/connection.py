@@ -7,13 +7,17 @@ until the end, and whatever the end was, everything waiting hears of it.
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from hyperscale.runtime.host import Stream
 from hyperscale.wire.calls import Calls
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.envelope import (
+    ASKING,
     OVERHEAD_BYTES,
+    REPLY,
+    UPDATE,
     Envelope,
     Verb,
     pack_plain,
@@ -34,8 +38,6 @@ R = TypeVar("R")
 # One read is one batch of work between two turns of the loop: some hundred small requests.
 READ_BYTES = 64 * 1024
 
-_ASKING = (Verb.REQUEST, Verb.SEND, Verb.SUBSCRIBE)
-
 
 class Connection:
     def __init__(
@@ -52,15 +54,12 @@ class Connection:
         self._serving = Serving(self)
         self._reader: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self.closed = False
         self._heard = True
 
     @property
     def peer(self) -> Identity:
         return self.session.peer
-
-    @property
-    def closed(self) -> bool:
-        return self._ended.is_set()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -71,11 +70,13 @@ class Connection:
         """(our exchanges waiting for the other side, tasks running for it)."""
         return len(self._calls), len(self._serving)
 
-    async def request(self, message: object, expect: type[R], timeout_s: float | None = None) -> R:
+    def request(
+        self, message: object, expect: type[R], timeout_s: float | None = None
+    ) -> Coroutine[Any, Any, R]:
         """Ask and wait for an answer of type `expect`. Raises the types of `errors`."""
         if timeout_s is None:
             timeout_s = self.endpoint.limits.request_timeout_s
-        return await self._calls.request(message, expect, timeout_s)
+        return self._calls.request(message, expect, timeout_s)
 
     async def send(self, message: object) -> None:
         """Send one way. Returns when there is room for it, not when it has arrived."""
@@ -95,8 +96,9 @@ class Connection:
         await self._ended.wait()
 
     def close(self, sentence: str = "the connection was closed") -> None:
-        if self._ended.is_set():
+        if self.closed:
             return
+        self.closed = True
         self._ended.set()
         self._serving.close()
         self._calls.close(sentence)
@@ -120,7 +122,7 @@ class Connection:
         except ConnectionError as error:
             sentence = str(error)
         except asyncio.CancelledError:
-            if not self._ended.is_set():
+            if not self.closed:
                 raise
             if self._reader is not None:
                 self._reader.uncancel()
@@ -130,7 +132,7 @@ class Connection:
 
     async def _read(self) -> None:
         read, decoder, act = self._stream.read, self._decoder, self._act
-        while not self._ended.is_set():
+        while not self.closed:
             for flags, payload in decoder:
                 act(flags, payload)
             data = await read(READ_BYTES)
@@ -144,11 +146,11 @@ class Connection:
     def _act(self, flags: int, payload: bytes) -> None:
         envelope = unpack(payload)
         verb = envelope.verb
-        if verb == Verb.REQUEST or verb == Verb.SEND or verb == Verb.SUBSCRIBE:
+        if verb in ASKING:
             self._serving.requested(envelope, flags)
-        elif verb == Verb.REPLY:
+        elif verb == REPLY:
             self._calls.answered(envelope, flags)
-        elif verb == Verb.UPDATE:
+        elif verb == UPDATE:
             self._calls.updated(envelope, flags)
         else:
             self._control(envelope)
@@ -180,7 +182,7 @@ class Connection:
         kind = self.endpoint.registry.by_wire_name.get(envelope.name)
         if kind is not None and size <= kind.max_bytes + OVERHEAD_BYTES:
             return False
-        if envelope.verb not in _ASKING:
+        if envelope.verb not in ASKING:
             return False
         try:
             kind = self.endpoint.registry.named(envelope.name, envelope.version)

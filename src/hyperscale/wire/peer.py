@@ -6,7 +6,8 @@ A peer does not retry: whether a lost request may be repeated is known to its ca
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from hyperscale.runtime.host import Address, Task
 from hyperscale.wire import handshake
@@ -50,11 +51,18 @@ class Peer:
                 self._connection = await self._connect()
             return self._connection
 
-    async def request(self, message: object, expect: type[R], timeout_s: float | None = None) -> R:
+    def request(
+        self, message: object, expect: type[R], timeout_s: float | None = None
+    ) -> Coroutine[Any, Any, R]:
         """As `Connection.request`; the time to connect counts."""
         connection = self._connection
         if connection is not None and not connection.closed:
-            return await connection.request(message, expect, timeout_s)
+            return connection.request(message, expect, timeout_s)
+        return self._connect_and_request(message, expect, timeout_s)
+
+    async def _connect_and_request(
+        self, message: object, expect: type[R], timeout_s: float | None
+    ) -> R:
         if timeout_s is None:
             timeout_s = self._endpoint.limits.request_timeout_s
         clock = self._endpoint.host.clock

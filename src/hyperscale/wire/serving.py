@@ -12,16 +12,25 @@ import contextlib
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from hyperscale.runtime.host import Task
 from hyperscale.wire.deadlines import Deadlines
-from hyperscale.wire.envelope import Envelope, Verb, pack_message, pack_plain, read_message
+from hyperscale.wire.envelope import (
+    REPLY,
+    SEND,
+    SUBSCRIBE,
+    Envelope,
+    Verb,
+    pack_message,
+    pack_plain,
+    read_message,
+)
 from hyperscale.wire.errors import Failure, Reason, Refusal, Refused
 from hyperscale.wire.messages import Kind, Priority
 
@@ -39,17 +48,13 @@ CREDITS_MAX = 1_000_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Who asks, and how long the answer is of use to them."""
+class Call(NamedTuple):
+    """Who asks, and for how many seconds the answer is of use to them (None: no limit)."""
 
     connection: Connection
+    peer: Identity
     kind: Kind
     budget_s: float | None
-
-    @property
-    def peer(self) -> Identity:
-        return self.connection.peer
 
 
 Handler = Callable[[Call, Any], Any]
@@ -106,6 +111,7 @@ class Serving:
     def __init__(self, connection: Connection) -> None:
         endpoint = connection.endpoint
         self._connection = connection
+        self._peer = connection.peer
         self._tasks = endpoint.host.tasks
         self._registry = endpoint.registry
         self._handlers = endpoint.handlers
@@ -116,6 +122,7 @@ class Serving:
         self._running: dict[int, Work] = {}
         self._deadlines = Deadlines(self.cancelled)
         self._one_way_key = 0
+        self._task_names: dict[Kind, str] = {}
         self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -134,16 +141,15 @@ class Serving:
             return
         try:
             message = read_message(kind, flags, envelope.body)
-            call = Call(self._connection, kind, envelope.number / 1000 or None)
+            call = Call(self._connection, self._peer, kind, envelope.number / 1000 or None)
             if shape is not Shape.PLAIN:
                 self._start(verb, id, handler, shape, call, message)
                 return
             self._reply(verb, id, handler(call, message))
-        except Refused as refusal:
-            self.refuse(verb, id, refusal)
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
-            self._fail(verb, id, kind, error)
-        self._leave(kind)
+            self._not_done(verb, id, kind, error)
+        if self._admission is not None:
+            self._leave(kind)
 
     def cancelled(self, key: int) -> None:
         work = self._running.get(key)
@@ -159,7 +165,7 @@ class Serving:
 
     def refuse(self, verb: int, id: int, refusal: Refused) -> None:
         self.counts[refusal.code] += 1
-        if verb != Verb.SEND:
+        if verb != SEND:
             said = Refusal(refusal.kind, refusal.code, refusal.reason, refusal.retry_after_s)
             self._outbox.put(pack_plain(Verb.REFUSED, id, body=_encode(said)))
 
@@ -170,7 +176,7 @@ class Serving:
 
     def _find(self, kind: Kind, verb: int) -> tuple[Handler, Shape]:
         found = self._handlers.get(kind.struct)
-        if found is None or (found[1] is Shape.UPDATES) != (verb == Verb.SUBSCRIBE):
+        if found is None or (found[1] is Shape.UPDATES) != (verb == SUBSCRIBE):
             raise Refused(kind.name, "this node does not answer it", code=Reason.NOT_ANSWERED)
         return found
 
@@ -181,19 +187,19 @@ class Serving:
                 why = "too many requests at once" if full else "answers are not read fast enough"
                 raise Refused(kind.name, why, RETRY_AFTER_S, Reason.OVERLOADED)
         if self._admission is not None:
-            wait_s = self._admission.enter(kind, self._connection.peer)
+            wait_s = self._admission.enter(kind, self._peer)
             if wait_s is not None:
                 raise Refused(kind.name, "this node is overloaded", wait_s, Reason.OVERLOADED)
 
     def _leave(self, kind: Kind) -> None:
         if self._admission is not None:
-            self._admission.leave(kind, self._connection.peer)
+            self._admission.leave(kind, self._peer)
 
     def _start(
         self, verb: int, id: int, handler: Handler, shape: Shape, call: Call, message: Any
     ) -> None:
         key = id
-        if verb == Verb.SEND:
+        if verb == SEND:
             key = self._one_way_key = self._one_way_key - 1
         if key in self._running:
             raise Refused(call.kind.name, f"id {id} is in use", code=Reason.MALFORMED)
@@ -203,7 +209,7 @@ class Serving:
             job = self._push(key, work, handler, call, message)
         else:
             job = self._handle(key, work, handler, call, message)
-        work.task = self._tasks.spawn(f"{call.kind.name} for {call.peer.node_id}", job)
+        work.task = self._tasks.spawn(self._task_name(call.kind), job)
         self._running[key] = work
         if call.budget_s is not None:
             self._deadlines.add(key, call.budget_s)
@@ -211,14 +217,18 @@ class Serving:
     async def _handle(
         self, key: int, work: Work, handler: Handler, call: Call, message: Any
     ) -> None:
-        with self._answering(key, work):
+        try:
             result = await handler(call, message)
             if self._outbox.congested:
                 await self._outbox.room()
             self._reply(work.verb, work.id, result)
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything
+            self._not_done(work.verb, work.id, work.kind, error)
+        finally:
+            self._finished(key)
 
     async def _push(self, key: int, work: Work, handler: Handler, call: Call, message: Any) -> None:
-        with self._answering(key, work):
+        try:
             async with contextlib.aclosing(handler(call, message)) as updates:
                 while True:
                     await self._credit(work)
@@ -229,6 +239,10 @@ class Serving:
                     kind = self._registry.of(update)
                     self._outbox.put(pack_message(Verb.UPDATE, work.id, 0, kind, update))
             self._outbox.put(pack_plain(Verb.END, work.id))
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything
+            self._not_done(work.verb, work.id, work.kind, error)
+        finally:
+            self._finished(key)
 
     async def _credit(self, work: Work) -> None:
         assert work.credited is not None
@@ -239,17 +253,11 @@ class Serving:
         if self._outbox.congested:
             await self._outbox.room()
 
-    @contextlib.contextmanager
-    def _answering(self, key: int, work: Work) -> Iterator[None]:
-        """Whatever happens inside becomes an answer, and the slot is given back."""
-        try:
-            yield
-        except Refused as refusal:
-            self.refuse(work.verb, work.id, refusal)
-        except Exception as error:  # noqa: BLE001 - a handler may raise anything
-            self._fail(work.verb, work.id, work.kind, error)
-        finally:
-            self._finished(key)
+    def _task_name(self, kind: Kind) -> str:
+        name = self._task_names.get(kind)
+        if name is None:
+            name = self._task_names[kind] = f"{kind.name} for {self._peer.node_id}"
+        return name
 
     def _finished(self, key: int) -> None:
         self._deadlines.forget(key)
@@ -258,13 +266,16 @@ class Serving:
             self._leave(work.kind)
 
     def _reply(self, verb: int, id: int, result: Any) -> None:
-        if verb != Verb.SEND:
+        if verb != SEND:
             kind = self._registry.of(result)
-            self._outbox.put(pack_message(Verb.REPLY, id, 0, kind, result))
+            self._outbox.put(pack_message(REPLY, id, 0, kind, result))
 
-    def _fail(self, verb: int, id: int, kind: Kind, error: Exception) -> None:
+    def _not_done(self, verb: int, id: int, kind: Kind, error: Exception) -> None:
+        if isinstance(error, Refused):
+            self.refuse(verb, id, error)
+            return
         self.counts["failed"] += 1
-        self._report(f"{kind.name} for {self._connection.peer.node_id}", error)
-        if verb != Verb.SEND:
+        self._report(self._task_name(kind), error)
+        if verb != SEND:
             said = Failure(kind.name, type(error).__name__)
             self._outbox.put(pack_plain(Verb.FAILED, id, body=_encode(said)))

@@ -124,8 +124,8 @@ def test_depends_is_not_inherited() -> None:
 class Shop(Workflow):
     http = HTTPOptions(base_url="http://shop")
     timeout = "2s"
-    tags = {"team": "a", "tier": "1"}  # noqa: RUF012
-    thresholds = {"login": ["p(95)<500"], "logins": "count>5"}  # noqa: RUF012
+    tags = {"team": "a", "tier": "1"}
+    thresholds = {"login": ["p(95)<500"], "logins": "count>5"}
 
     @step(tags={"kind": "auth"}, group="entry")
     async def login(

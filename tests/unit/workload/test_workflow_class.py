@@ -121,7 +121,7 @@ def test_subclasses_inherit_steps_in_order_and_may_replace_or_drop_them() -> Non
 
     class Derived(Base):
         duration = None
-        stages = [("1s", 5)]  # noqa: RUF012
+        stages = [("1s", 5)]
 
         @step()
         async def three(self) -> HTTPResponse: ...

@@ -6,6 +6,7 @@ One route per (scheme, host, port) and pool; a connection belongs to the route t
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from time import perf_counter
 
@@ -33,6 +34,8 @@ class Resolver:
         known = self._known.get(host)
         if known is not None:
             return known
+        if _is_literal(host):
+            return (host,)
         lookup = self._running.get(host)
         if lookup is None:
             lookup = asyncio.ensure_future(self._look_up(host))
@@ -53,6 +56,15 @@ class Resolver:
         del self._running[host]
         if not task.cancelled() and task.exception() is None:
             self._known[host] = task.result()
+
+
+def _is_literal(host: str) -> bool:
+    """An address needs no lookup, which would take a thread."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Route:

@@ -152,7 +152,7 @@ class _Queue(Generic[T]):
         return self.primary == 0 and not self.ring
 
     def lines(self) -> Iterator[deque[Waiting[T]]]:
-        """In the order of sending; telemetry in the ring is younger than that before it."""
+        """In the order of sending."""
         yield from self.classes.values()
         yield self.ring
 
@@ -186,15 +186,17 @@ class Outbound(Generic[T]):
         queue = self._queue(destination)
         if queue is None:
             self.counts.refused += 1
-            return Enqueued(Outcome.TOO_MANY_DESTINATIONS, Fullness.SATURATED, 0.5)
+            full = Fullness.SATURATED
+            return Enqueued(Outcome.TOO_MANY_DESTINATIONS, full, DELAY_S[full])
         expires_at = now + self._settings.lifetime(priority) if deadline is None else deadline
         waiting = Waiting(destination, message, priority, size_bytes, now, expires_at)
-        outcome = self._make_room(queue, waiting)
+        to_ring = priority is Priority.LOW and self._fullness(queue) >= Fullness.OVERFLOW
+        outcome = self._make_room(queue, size_bytes, to_ring)
         if outcome is Outcome.QUEUED:
-            self._add(queue, waiting)
-            self._count(queue, "enqueued")
+            self._add(queue, waiting, to_ring)
         else:
-            self._count(queue, "refused")
+            queue.counts.refused += 1
+            self.counts.refused += 1
             self._note_idle(destination, queue)
         fullness = self._fullness(queue)
         return Enqueued(outcome, fullness, DELAY_S[fullness])
@@ -204,34 +206,32 @@ class Outbound(Generic[T]):
         queue = self._queues.get(destination)
         if queue is None or queue.sending is not None:
             return Taken(None, expired)
-        for line in queue.lines():
-            while line:
-                waiting = line.popleft()
-                if waiting.expires_at > now:
-                    if line is queue.ring:
-                        queue.primary += 1
-                    queue.sending = waiting
-                    return Taken(waiting, expired)
-                self._remove(queue, waiting, in_ring=line is queue.ring)
-                self._count(queue, "expired")
-                expired.append(waiting)
+        while (line := next((line for line in queue.classes.values() if line), None)) is not None:
+            waiting = line.popleft()
+            if waiting.expires_at > now:
+                queue.sending = waiting
+                return Taken(waiting, expired)
+            expired.append(waiting)
+            self._expired(queue, waiting, in_ring=False)
+            self._refill(queue)
         self._note_idle(destination, queue)
         return Taken(None, expired)
 
     def sent(self, destination: str) -> None:
         """What was taken is gone for good: sent, or failed beyond retry."""
-        queue = self._queues[destination]
-        self._finish(queue)
-        self._count(queue, "sent")
+        queue, waiting = self._being_sent(destination)
+        queue.sending = None
+        self._remove(queue, waiting, in_ring=False)
+        queue.counts.sent += 1
+        self.counts.sent += 1
+        self._refill(queue)
         self._note_idle(destination, queue)
 
     def give_back(self, destination: str) -> None:
         """What was taken could not be sent; it is the next of its class again."""
-        queue = self._queues[destination]
-        if queue.sending is None:
-            raise RuntimeError(f"nothing was being sent to {destination}")
-        queue.classes[queue.sending.priority].appendleft(queue.sending)
+        queue, waiting = self._being_sent(destination)
         queue.sending = None
+        queue.classes[waiting.priority].appendleft(waiting)
 
     def expire(self, now: float) -> list[Waiting[T]]:
         """Hand back everything whose time is over, also where nothing moves."""
@@ -239,15 +239,16 @@ class Outbound(Generic[T]):
         for destination in sorted(self._queues):
             queue = self._queues[destination]
             for line in queue.lines():
-                kept = [waiting for waiting in line if waiting.expires_at > now]
-                if len(kept) == len(line):
+                late = [waiting for waiting in line if waiting.expires_at <= now]
+                if not late:
                     continue
-                for waiting in [waiting for waiting in line if waiting.expires_at <= now]:
-                    self._remove(queue, waiting, in_ring=line is queue.ring)
-                    self._count(queue, "expired")
-                    expired.append(waiting)
+                kept = [waiting for waiting in line if waiting.expires_at > now]
+                for waiting in late:
+                    self._expired(queue, waiting, in_ring=line is queue.ring)
+                expired += late
                 line.clear()
                 line.extend(kept)
+            self._refill(queue)
             self._note_idle(destination, queue)
         return expired
 
@@ -287,32 +288,23 @@ class Outbound(Generic[T]):
         self._idle.pop(destination, None)
         return queue
 
-    def _make_room(self, queue: _Queue[T], waiting: Waiting[T]) -> Outcome:
+    def _make_room(self, queue: _Queue[T], size_bytes: int, to_ring: bool) -> Outcome:
         """Give up telemetry of this destination, oldest first, but only if it helps."""
-        telemetry = sum(each.size_bytes for each in self._telemetry(queue))
-        if not self._fits_bytes(queue, waiting.size_bytes - telemetry):
-            return Outcome.NO_MEMORY
-        to_ring = self._goes_to_ring(queue, waiting)
+        telemetry = queue.classes[Priority.LOW]
+        if not self._fits_bytes(queue, size_bytes):
+            spare = sum(each.size_bytes for line in (telemetry, queue.ring) for each in line)
+            if not self._fits_bytes(queue, size_bytes - spare):
+                return Outcome.NO_MEMORY
         if to_ring:
-            while len(queue.ring) >= self._settings.ring_max:
+            if len(queue.ring) >= self._settings.ring_max:
                 self._drop_oldest(queue, queue.ring)
         elif queue.primary >= self._settings.primary_max:
-            if not queue.classes[Priority.LOW]:
+            if not telemetry:
                 return Outcome.QUEUE_FULL
-            self._drop_oldest(queue, queue.classes[Priority.LOW])
-        while not self._fits_bytes(queue, waiting.size_bytes):
-            self._drop_oldest(queue, queue.classes[Priority.LOW] or queue.ring)
+            self._drop_oldest(queue, telemetry)
+        while not self._fits_bytes(queue, size_bytes):
+            self._drop_oldest(queue, telemetry or queue.ring)
         return Outcome.QUEUED
-
-    def _telemetry(self, queue: _Queue[T]) -> Iterator[Waiting[T]]:
-        yield from queue.classes[Priority.LOW]
-        yield from queue.ring
-
-    def _goes_to_ring(self, queue: _Queue[T], waiting: Waiting[T]) -> bool:
-        """Also while the ring holds older telemetry, which would else be overtaken."""
-        if waiting.priority is not Priority.LOW:
-            return False
-        return bool(queue.ring) or self._fullness(queue) >= Fullness.OVERFLOW
 
     def _fits_bytes(self, queue: _Queue[T], more: int) -> bool:
         mine = queue.size_bytes + more
@@ -321,14 +313,16 @@ class Outbound(Generic[T]):
         within_all = self._size_bytes + more <= self._settings.bytes_max
         return within_all or mine <= self._settings.bytes_granted
 
-    def _add(self, queue: _Queue[T], waiting: Waiting[T]) -> None:
-        if self._goes_to_ring(queue, waiting):
+    def _add(self, queue: _Queue[T], waiting: Waiting[T], to_ring: bool) -> None:
+        if to_ring:
             queue.ring.append(waiting)
         else:
             queue.classes[waiting.priority].append(waiting)
             queue.primary += 1
         queue.size_bytes += waiting.size_bytes
         self._size_bytes += waiting.size_bytes
+        queue.counts.enqueued += 1
+        self.counts.enqueued += 1
 
     def _remove(self, queue: _Queue[T], waiting: Waiting[T], in_ring: bool) -> None:
         if not in_ring:
@@ -336,15 +330,27 @@ class Outbound(Generic[T]):
         queue.size_bytes -= waiting.size_bytes
         self._size_bytes -= waiting.size_bytes
 
+    def _refill(self, queue: _Queue[T]) -> None:
+        """Telemetry waits in the ring only while the primary has no room for it."""
+        while queue.ring and self._fullness(queue) < Fullness.OVERFLOW:
+            queue.classes[Priority.LOW].append(queue.ring.popleft())
+            queue.primary += 1
+
     def _drop_oldest(self, queue: _Queue[T], line: deque[Waiting[T]]) -> None:
         self._remove(queue, line.popleft(), in_ring=line is queue.ring)
-        self._count(queue, "dropped")
+        queue.counts.dropped += 1
+        self.counts.dropped += 1
 
-    def _finish(self, queue: _Queue[T]) -> None:
-        if queue.sending is None:
-            raise RuntimeError("nothing was being sent")
-        self._remove(queue, queue.sending, in_ring=False)
-        queue.sending = None
+    def _expired(self, queue: _Queue[T], waiting: Waiting[T], in_ring: bool) -> None:
+        self._remove(queue, waiting, in_ring)
+        queue.counts.expired += 1
+        self.counts.expired += 1
+
+    def _being_sent(self, destination: str) -> tuple[_Queue[T], Waiting[T]]:
+        queue = self._queues.get(destination)
+        if queue is None or queue.sending is None:
+            raise RuntimeError(f"nothing was being sent to {destination}")
+        return queue, queue.sending
 
     def _note_idle(self, destination: str, queue: _Queue[T]) -> None:
         if queue.empty:
@@ -361,7 +367,3 @@ class Outbound(Generic[T]):
         if share >= settings.batching_share:
             return Fullness.BATCHING
         return Fullness.THROTTLED if share >= settings.throttled_share else Fullness.HEALTHY
-
-    def _count(self, queue: _Queue[T], what: str) -> None:
-        for counts in (queue.counts, self.counts):
-            setattr(counts, what, getattr(counts, what) + 1)

@@ -10,8 +10,8 @@ node was healthy and the fast window still is. Windows never overlap, so a step 
 what was before it for as long as it lasts. One exception: a level that has lasted for
 `relearn_after_s` while every other signal is healthy is no overload but what work costs now.
 
-*Outliers.* Fast window and blocks are trimmed means, resources medians of three: a lone reading
-changes nothing.
+*Outliers.* Fast window and blocks are trimmed means, resources medians of three: one reading
+unlike the others changes nothing.
 
 *Hysteresis.* Worse is believed at once, better one step at a time after `calm_s` of uninterrupted
 improvement, and a limit once crossed is left only below `leave_share` of it.
@@ -47,9 +47,8 @@ class OverloadSettings:
     baseline_alpha: float = 0.1
     """Weight of a block of `fast_samples` in the baseline: a memory of about 100 samples."""
 
-    relevant_latency_s: float = 0.005
-    """Below this, latency is not compared with its baseline: twice 1 ms is noise, and nobody
-    waits for it."""
+    baseline_floor_s: float = 0.005
+    """A lower baseline counts as this much: twice 1 ms is noise, and nobody waits for it."""
 
     excess_limits: Limits = (0.2, 0.5, 1.0)
     """(latency - baseline) / baseline."""
@@ -182,10 +181,9 @@ class OverloadDetector:
         return trimmed_mean([value for _, value in self._fast], self._settings.trimmed_share)
 
     def _excess(self, current_s: float) -> float:
-        if self._baseline_s is None or current_s < self._settings.relevant_latency_s:
+        if self._baseline_s is None:
             return 0.0
-        floor_s = max(self._baseline_s, self._settings.relevant_latency_s / 2)
-        return current_s / floor_s - 1.0
+        return current_s / max(self._baseline_s, self._settings.baseline_floor_s) - 1.0
 
     def _excess_level(self, now: float, current_s: float | None) -> Load:
         if current_s is None:
@@ -200,10 +198,13 @@ class OverloadDetector:
         return found
 
     def _rising(self) -> bool:
-        trend = self._trend
-        if len(trend) < 3 or trend[-1][0] - trend[0][0] < self._settings.trend_span_s:
+        """In both halves of the time looked back on: a step rises in one of them only."""
+        points = list(self._trend)
+        if len(points) < 6 or points[-1][0] - points[0][0] < self._settings.trend_span_s:
             return False
-        return slope(trend) > self._settings.trend_limit_per_s
+        half = len(points) // 2
+        limit = self._settings.trend_limit_per_s
+        return slope(points[:half]) > limit and slope(points[half:]) > limit
 
     def _learn(self) -> None:
         block, self._block = self._block, []
@@ -245,8 +246,7 @@ class OverloadDetector:
             return Load.HEALTHY
         recent = self._readings.setdefault(name, deque(maxlen=3))
         recent.append(reading)
-        usual = median(recent) if len(recent) != 2 else min(recent)
-        return self._level(usual, limits)
+        return self._level(median(recent) if len(recent) == 3 else min(recent), limits)
 
     def _level(self, value: float, limits: Limits) -> Load:
         return level(value, limits, self._load, self._settings.leave_share)

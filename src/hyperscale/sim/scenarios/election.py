@@ -38,7 +38,7 @@ from hyperscale.sim.world import World
 
 PORT = 7_000
 SETTLED_S = 6.0
-STORIES = ("swarm", "swarm", "swarm", "swarm", "swarm", "swarm", "rejoin", "mesh")
+STORIES = ("swarm",) * 6 + ("rejoin", "mesh", "amnesia", "late answers")
 
 
 class ElectionScenario(Scenario):
@@ -66,7 +66,7 @@ class ElectionScenario(Scenario):
         self.nodes = self.nodes or world.random.choice((3, 5))
         self.story = world.random.choice(STORIES)
         if self.story != "swarm":
-            self.faults: Sequence[str] = ()
+            self.faults: Sequence[str] = ("clock-drift",) if world.random.random() < 0.7 else ()
         for name in self.node_names():
             world.add(name, partial(self._node, world))
 
@@ -135,6 +135,10 @@ class ElectionScenario(Scenario):
             await self._rejoin(world, dice)
         elif self.story == "mesh":
             await self._mesh(world, dice)
+        elif self.story == "amnesia":
+            await self._amnesia(world, dice)
+        elif self.story == "late answers":
+            await self._late_answers(world, dice)
         elif dice.random() < 0.7:
             await self._hunt_leaders(world, dice)
 
@@ -177,6 +181,36 @@ class ElectionScenario(Scenario):
             await self._cut_for(world, dice.uniform(40.0, 50.0), *cuts)
         finally:
             world.observe("mesh_ends")
+
+    async def _amnesia(self, world: World, dice: Random) -> None:
+        """The leader lives on few followers; those lose their memory the moment it is cut off,
+        while the others have been asking for votes for long."""
+        while True:
+            leader = await self._first_leader(world)
+            others = dice.sample(sorted(set(world.machines) - {leader}), self.nodes - 1)
+            loyal, estranged = others[: self.nodes // 2], others[self.nodes // 2 :]
+            cut = world.network.cut(partition([leader], estranged))
+            await asyncio.sleep(dice.uniform(7.0, 10.0))
+            for name in loyal:
+                world.crash(name, "lost-unsynced")
+            isolated = world.network.cut(partition([leader]))
+            await asyncio.sleep(dice.uniform(0.0, 0.3))
+            for name in loyal:
+                world.restart(name)
+            await asyncio.sleep(dice.uniform(4.0, 8.0))
+            world.network.heal(cut)
+            world.network.heal(isolated)
+
+    async def _late_answers(self, world: World, dice: Random) -> None:
+        """Answers reach the leader late and all at once, and then nothing does."""
+        while True:
+            leader = await self._first_leader(world)
+            others = frozenset(world.machines) - {leader}
+            held = Cut("held answers", others, frozenset([leader]), both=False, holds=True)
+            if dice.random() < 0.5:
+                await self._cut_for(world, dice.uniform(1.0, 2.5), held)
+                await asyncio.sleep(dice.uniform(0.001, 0.02))
+            await self._cut_for(world, dice.uniform(4.0, 8.0), partition([leader]))
 
     async def _cut_for(self, world: World, seconds: float, *cuts: Cut) -> None:
         for cut in cuts:

@@ -78,7 +78,7 @@ class _LeaseFromAnswer(LeaderLease):
         self._covered_until[voter] = self.now + promise_s
 
 
-class LeaseWithoutMargin(WatchedElection):
+class LeaseFromAnswer(WatchedElection):
     def _take_office(self, ballot: Ballot) -> None:
         super()._take_office(ballot)
         lease = _LeaseFromAnswer(self.quorum, self.settings)
@@ -90,6 +90,23 @@ class LeaseWithoutMargin(WatchedElection):
         if isinstance(self._lease, _LeaseFromAnswer):
             self._lease.now = now
         super()._catch_up(now)
+
+
+class _LeaseWithoutDrift(LeaderLease):
+    """Trusts that all clocks run alike."""
+
+    def cover(self, voter: str, asked_at: float, promise_s: float) -> None:
+        before = self._covered_until.get(voter, -math.inf)
+        self._covered_until[voter] = max(asked_at + promise_s, before)
+
+
+class NoDriftMargin(WatchedElection):
+    def _take_office(self, ballot: Ballot) -> None:
+        super()._take_office(ballot)
+        lease = _LeaseWithoutDrift(self.quorum, self.settings)
+        lease._covered_until = self._lease._covered_until
+        self._lease = lease
+        self._send_heartbeats()
 
 
 class NoAbstention(WatchedElection):
@@ -168,7 +185,8 @@ class BlindGuard(FenceGuard[None]):
 CORES: dict[str, type[WatchedElection]] = {
     "minority-quorum": MinorityQuorum,
     "votes-twice": VotesTwice,
-    "no-margin": LeaseWithoutMargin,
+    "lease-from-answer": LeaseFromAnswer,
+    "no-drift-margin": NoDriftMargin,
     "no-abstention": NoAbstention,
     "no-stickiness": NoStickiness,
     "no-pre-vote": NoPreVote,
@@ -181,7 +199,8 @@ FILES: dict[str, type[TermFile]] = {"not-saved": NothingSaved, "not-synced": Not
 CANARIES: dict[str, str] = {
     "minority-quorum": "OneLeaderPerTerm",
     "votes-twice": "OneVotePerTerm",
-    "no-margin": "OneLease",
+    "lease-from-answer": "OneLease",
+    "no-drift-margin": "OneLease",
     "no-abstention": "OneLease",
     "no-stickiness": "OneLease",
     "no-pre-vote": "HealthyLeaderKept",

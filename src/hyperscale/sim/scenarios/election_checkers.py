@@ -118,29 +118,28 @@ class LeaderDespitePartialMesh(Checker):
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._took_office: list[float] = []
-        self._holder: str | None = None
+        self._holder = ""
+        self._until = 0.0
+        self._last_change = 0.0
 
     def on_mesh_begins(self, at: float, shape: str) -> None:
         self._since = at
 
     def on_lease(self, at: float, node: str, term: int, until: float | None) -> None:
         if until is not None and until > at:
-            if node != self._holder and self._since is not None:
-                self._took_office.append(at)
-            self._holder = node
+            if node != self._holder:
+                self._last_change = at
+            self._holder, self._until = node, until
         elif node == self._holder:
-            self._holder = None
+            self._holder = ""
 
     def on_mesh_ends(self, at: float) -> None:
         if self._since is not None and at - self._since > self.PATIENCE_S:
-            late = [t for t in self._took_office if t - self._since > self.PATIENCE_S]
-            if self._holder is None:
+            if not self._holder or self._until <= at:
                 self.fail(f"no leader {at - self._since:.1f} s into a partial mesh")
-            elif late:
-                self.fail(f"leadership changed {late[0] - self._since:.1f} s into a partial mesh")
+            elif self._last_change - self._since > self.PATIENCE_S:
+                self.fail(f"leadership still changes after {self.PATIENCE_S:g} s of partial mesh")
         self._since = None
-        self._took_office = []
 
 
 class FencesNeverGoBack(Checker):

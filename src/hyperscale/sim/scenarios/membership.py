@@ -11,21 +11,16 @@ from dataclasses import replace
 from enum import IntEnum, auto
 from typing import ClassVar
 
-from hyperscale.cluster.identity import Node, NodeId
+from hyperscale.cluster.identity import Node
 from hyperscale.cluster.membership import (
     Change,
     Changed,
-    Heartbeat,
-    Membership,
     MembershipConfig,
     Refused,
-    State,
-    Via,
 )
 from hyperscale.cluster.membership import suspicion as suspicions
 from hyperscale.cluster.membership.messages import decode_datagram, header
-from hyperscale.nodes.member.incarnation_file import IncarnationFile
-from hyperscale.nodes.member.membership_shell import MembershipShell, MemberSettings
+from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.host import SimHost
