@@ -1,7 +1,7 @@
 """A self-signed certificate for the target, made when TLS is asked for and good for a day.
 
-It is its own authority, so a client that trusts the file trusts the target. Only this module
-needs the `cryptography` package.
+It is its own authority, so a client that trusts the file trusts the target. `cryptography` is
+imported only here, when it is needed.
 """
 
 from __future__ import annotations
@@ -11,23 +11,15 @@ import ipaddress
 import ssl
 from pathlib import Path
 
-from hyperscale.errors import BadInput
-
 LIFETIME = datetime.timedelta(days=1)
 CLOCK_SKEW = datetime.timedelta(minutes=5)
 
 
 def write_certificate(folder: Path, host: str) -> tuple[Path, Path]:
     """Write certificate.pem and key.pem for `host` and the loopback names; return their paths."""
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-    except ImportError:
-        raise BadInput(
-            "A TLS target needs the cryptography package, which is not installed.",
-            "Install it with: pip install 'hyperscale[tls]'",
-        ) from None
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Hyperscale target")])

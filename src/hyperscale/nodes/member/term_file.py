@@ -48,17 +48,9 @@ class TermFile:
         What can be read need not be durable: the process before may have died between renaming
         and syncing, with the new content in the page cache only. So it is saved once more."""
         await self._make_directories()
-        if "term" not in await self._disk.list(self._directory):
+        durable = await self._read()
+        if durable is None:
             return Durable()
-        data = await self._disk.read(self._path)
-        checksum, content = data[:_CRC_BYTES], data[_CRC_BYTES:]
-        if len(data) <= _CRC_BYTES or int.from_bytes(checksum, "big") != crc32(content):
-            raise TermFileDamaged(self._path)
-        try:
-            record = msgspec.msgpack.decode(content, type=_Record)
-        except msgspec.MsgspecError as error:
-            raise TermFileDamaged(self._path) from error
-        durable = Durable(record.term, record.voted_for)
         await self.save(durable)
         return durable
 
@@ -73,6 +65,19 @@ class TermFile:
             await file.close()
         await self._disk.rename(self._beside, self._path)
         await self._disk.sync_directory(self._directory)
+
+    async def _read(self) -> Durable | None:
+        if "term" not in await self._disk.list(self._directory):
+            return None
+        data = await self._disk.read(self._path)
+        checksum, content = data[:_CRC_BYTES], data[_CRC_BYTES:]
+        if len(data) <= _CRC_BYTES or int.from_bytes(checksum, "big") != crc32(content):
+            raise TermFileDamaged(self._path)
+        try:
+            record = msgspec.msgpack.decode(content, type=_Record)
+        except msgspec.MsgspecError as error:
+            raise TermFileDamaged(self._path) from error
+        return Durable(record.term, record.voted_for)
 
     async def _make_directories(self) -> None:
         await self._disk.make_directory(self._directory)

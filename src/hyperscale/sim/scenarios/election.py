@@ -15,7 +15,7 @@ from random import Random
 
 import msgspec
 
-from hyperscale.cluster.election import Envelope, Standing, State
+from hyperscale.cluster.election import ElectionSettings, Envelope, Standing, State
 from hyperscale.cluster.fencing import FenceGuard, Ruling
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
 from hyperscale.nodes.member.term_file import TermFile
@@ -38,6 +38,10 @@ from hyperscale.sim.world import World
 
 PORT = 7_000
 SETTLED_S = 6.0
+HASTY = ElectionSettings(
+    election_delay_max_s=3.1, retry_delay_min_s=0.002, retry_delay_max_s=0.05, ballot_resend_s=0.05
+)
+"""Voters that strike the moment a promise ends: leases must hold without help from patience."""
 STORIES = ("swarm",) * 6 + ("rejoin", "mesh", "amnesia", "late answers")
 
 
@@ -75,6 +79,7 @@ class ElectionScenario(Scenario):
             group="managers",
             node_id=host.name,
             bind=Address("0.0.0.0", PORT),
+            settings=HASTY if self.story == "late answers" else ElectionSettings(),
             voters={name: VoterAddress(Address(name, PORT)) for name in self.node_names()},
         )
         file = FILES.get(self.canary, TermFile)(host.disk, plan.directory)

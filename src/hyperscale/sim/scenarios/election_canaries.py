@@ -175,6 +175,14 @@ class NothingSynced(TermFile):
         await self._disk.rename(self._beside, self._path)
 
 
+class BelievesWhatItReads(TermFile):
+    """Takes what the page cache shows for what the disk holds."""
+
+    async def load(self) -> Durable:
+        await self._make_directories()
+        return await self._read() or Durable()
+
+
 class BlindGuard(FenceGuard[None]):
     """Obeys everybody."""
 
@@ -194,7 +202,11 @@ CORES: dict[str, type[WatchedElection]] = {
     "gives-up": GivesUp,
 }
 
-FILES: dict[str, type[TermFile]] = {"not-saved": NothingSaved, "not-synced": NothingSynced}
+FILES: dict[str, type[TermFile]] = {
+    "not-saved": NothingSaved,
+    "not-synced": NothingSynced,
+    "read-is-not-durable": BelievesWhatItReads,
+}
 
 CANARIES: dict[str, str] = {
     "minority-quorum": "OneLeaderPerTerm",
@@ -208,5 +220,6 @@ CANARIES: dict[str, str] = {
     "gives-up": "liveness",
     "not-saved": "TermsKept",
     "not-synced": "TermsKept",
+    "read-is-not-durable": "TermsKept",
     "blind-guard": "FencesNeverGoBack",
 }
