@@ -194,21 +194,21 @@ def storm(world: ElectionWorld, steps: int) -> None:
     for _ in range(steps):
         roll = dice.random()
         name = dice.choice(names)
-        if roll < 0.45:
+        if roll < 0.60:
             world.deliver(dice.randrange(1 << 30), keep=dice.random() < 0.05)
-        elif roll < 0.6:
+        elif roll < 0.80:
             world.finish_write(name)
-        elif roll < 0.82:
-            world.advance(dice.choice((0.01, 0.1, 0.5)))
-        elif roll < 0.9:
-            world.drop(dice.randrange(1 << 30))
-        elif roll < 0.92:
-            world.stall(dice.uniform(0, 4))
         elif roll < 0.94:
+            world.advance(dice.choice((0.01, 0.01, 0.05, 0.2)))
+        elif roll < 0.96:
+            world.drop(dice.randrange(1 << 30))
+        elif roll < 0.965:
+            world.stall(dice.uniform(0, 4))
+        elif roll < 0.972:
             world.crash(name)
-        elif roll < 0.98:
+        elif roll < 0.99:
             world.start(name)
-        else:
+        elif roll < 0.993:
             world.hand_over(name)
         while len(world.bag) > 60:
             world.drop(dice.randrange(1 << 30))

@@ -62,7 +62,8 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     from hyperscale.ui.summary import print_summary
 
     unwritten = outputs.write(files, results)
-    print_summary(results, trend_stats=trend_stats, quiet=bool(settings.quiet))
+    if run.failure is None or results.requests:
+        print_summary(results, trend_stats=trend_stats, quiet=bool(settings.quiet))
     for error in (run.failure or nothing_succeeded(results), *unwritten):
         if error is not None:
             print_error(error)

@@ -59,8 +59,10 @@ class OverloadSettings:
     queue_limits: Limits = (0.70, 0.85, 0.95)
     """Share of the queue's capacity; the steps of the outbound queues."""
 
-    trend_points: int = 20
-    trend_step_s: float = 0.5
+    trend_points: int = 12
+    trend_step_s: float = 0.4
+    """Points are no closer than this: one per assessment, however often samples come."""
+
     trend_span_s: float = 5.0
     """A slope over less time than this is no trend."""
 

@@ -12,16 +12,29 @@ from hyperscale.sim.scenario import Scenario
 def scenarios() -> dict[str, type[Scenario]]:
     """All scenarios by name, in order of the names."""
     found: dict[str, type[Scenario]] = {}
-    for module in sorted(entry.name for entry in pkgutil.iter_modules(__path__)):
-        members = vars(importlib.import_module(f"{__name__}.{module}"))
-        for member in members.values():
-            if isinstance(member, type) and issubclass(member, Scenario) and "name" in vars(member):
-                found[member.name] = member
+    for module in _modules():
+        found.update(_defined_in(module))
     return dict(sorted(found.items()))
 
 
 def find(name: str) -> type[Scenario]:
-    known = scenarios()
+    """By name; a scenario that is called like its module costs no other import."""
+    known = _defined_in(name) if name in _modules() else {}
+    if name not in known:
+        known = scenarios()
     if name not in known:
         raise BadInput(f"there is no scenario {name!r}", f"there are: {', '.join(known)}")
     return known[name]
+
+
+def _modules() -> list[str]:
+    return sorted(entry.name for entry in pkgutil.iter_modules(__path__))
+
+
+def _defined_in(module: str) -> dict[str, type[Scenario]]:
+    members = vars(importlib.import_module(f"{__name__}.{module}")).values()
+    return {
+        member.name: member
+        for member in members
+        if isinstance(member, type) and issubclass(member, Scenario) and "name" in vars(member)
+    }

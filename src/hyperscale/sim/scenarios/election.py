@@ -254,10 +254,13 @@ class ElectionScenario(Scenario):
         elif kind == 5:
             standing = Standing(dice.uniform(0, 8), dice.random() < 0.2, dice.random() < 0.2)
             world.loop.post(world.host(leader).process, shell.set_standing, standing)
-        else:
-            await world.stop(leader)
-            await asyncio.sleep(dice.uniform(0.0, 5.0))
-            world.restart(leader)
+        elif world.host(leader).process.running:
+            # A stop once begun is finished, also when the safety phase ends meanwhile.
+            await asyncio.shield(self._leave_for(world, dice.uniform(0.0, 5.0), leader))
+
+    async def _leave_for(self, world: World, seconds: float, name: str) -> None:
+        await world.stop(name)
+        world.loop.at(world.now + seconds, world.restart, name)
 
     # -- judging -----------------------------------------------------------------------------
 
