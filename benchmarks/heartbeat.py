@@ -1,9 +1,9 @@
-"""The largest heartbeat a node sends, in our bytes and in JSON, with the same work done.
+"""The largest heartbeat of a node and the fullest probe it travels in, in our bytes and in JSON.
 
-Ours is a probe of membership: sender, coordinate, the role's heartbeat, and gossip up to the size
-of a sealed datagram. The JSON contender carries the same facts under their names, with the
-standard library alone. Both go from structs to bytes and back to structs whose lengths and ranges
-were checked: a decoder that believes strangers is no contender. `bare` stops at text and dicts.
+A probe holds the sender, its coordinate, the heartbeat of its role, and gossip up to the size of a
+sealed datagram. JSON carries the same facts under their names, with the standard library alone,
+either from dicts to dicts, or from structs to structs whose lengths and ranges were checked, which
+is what our decoder does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import msgspec
 from hyperscale.cluster.coordinates import Coordinate
 from hyperscale.cluster.identity import INCARNATION_MAX, Node
 from hyperscale.cluster.membership.messages import (
-    HEADER_BYTES,
     UPDATES_MAX,
     Alive,
     Ping,
@@ -35,22 +34,35 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class ManagerHeartbeat(msgspec.Struct, array_like=True):
-    """What a manager tells with each probe; membership carries it as opaque bytes."""
+    """What a manager tells with each probe (B-88 with A-19 and B-25), the largest of all roles;
+    membership carries it as opaque bytes."""
 
-    term: int
+    node_id: str
+    datacenter: str
+    state: str
+    is_leader: bool
     leader: str
-    cores_total: int
-    cores_free: int
-    jobs: int
-    workers: int
+    term: int
+    version: int
+    active_jobs: int
+    active_workflows: int
+    worker_count: int
+    healthy_worker_count: int
+    total_cores: int
+    available_cores: int
+    queue_depth: int
+    cpu_percent: float
+    memory_percent: float
     dispatches_per_s: float
+    workflows_digest: int
 
 
-_read_state = msgspec.msgpack.Decoder(ManagerHeartbeat).decode
+read_state = msgspec.msgpack.Decoder(ManagerHeartbeat).decode
+_STATE_FIELDS = [(field.name, field.type) for field in msgspec.structs.fields(ManagerHeartbeat)]
 
 
-class Heartbeat(msgspec.Struct):
-    """All of it as a node holds it."""
+class Probe(msgspec.Struct):
+    """A heartbeat with all that travels around it, as a node holds it."""
 
     sender: Sender
     state: ManagerHeartbeat
@@ -59,17 +71,36 @@ class Heartbeat(msgspec.Struct):
     updates: list[Update]
 
 
-def largest(budget_bytes: int) -> Heartbeat:
-    state = ManagerHeartbeat(9_214, "manager-eu-1-003", 65_536, 1_024, 310, 1_000, 812.5)
+def largest(budget_bytes: int) -> Probe:
+    state = ManagerHeartbeat(
+        node_id="manager-eu-1-017",
+        datacenter="eu-central-1",
+        state="active",
+        is_leader=False,
+        leader="manager-eu-1-003",
+        term=9_214,
+        version=88_213,
+        active_jobs=310,
+        active_workflows=2_911,
+        worker_count=1_000,
+        healthy_worker_count=997,
+        total_cores=65_536,
+        available_cores=1_024,
+        queue_depth=12,
+        cpu_percent=71.25,
+        memory_percent=43.5,
+        dispatches_per_s=812.5,
+        workflows_digest=0x1F3A_55C1_9D02,
+    )
     place = Coordinate((0.0123, -0.0456, 0.0789, 0.0012), 0.0003, 0.17, 0.004, 8_192)
     sender = Sender(member("manager", 17), place, 88_213, encode(state))
-    heartbeat = Heartbeat(sender, state, 4_000_000, "manager-eu-1-018", [])
+    probe = Probe(sender, state, 4_000_000, "manager-eu-1-018", [])
     for number in range(UPDATES_MAX):
-        heartbeat.updates.append(gossip(number))
-        if len(to_bytes(heartbeat)) > budget_bytes:
-            heartbeat.updates.pop()
+        probe.updates.append(gossip(number))
+        if len(to_bytes(probe)) > budget_bytes:
+            probe.updates.pop()
             break
-    return heartbeat
+    return probe
 
 
 def member(role: str, number: int) -> Node:
@@ -84,39 +115,28 @@ def gossip(number: int) -> Update:
     return Alive(member("worker", number))
 
 
-def to_bytes(heartbeat: Heartbeat) -> bytes:
-    sender = msgspec.structs.replace(heartbeat.sender, heartbeat=encode(heartbeat.state))
-    updates = [encode_update(update) for update in heartbeat.updates]
-    data = HEAD + encode(Ping(sender, heartbeat.sequence, heartbeat.target, updates))
-    assert len(data) > HEADER_BYTES
-    return data
+def to_bytes(probe: Probe) -> bytes:
+    updates = [encode_update(update) for update in probe.updates]
+    return HEAD + encode(Ping(probe.sender, probe.sequence, probe.target, updates))
 
 
-def from_bytes(data: bytes) -> Heartbeat:
+def from_bytes(data: bytes) -> Probe:
     ping = decode_datagram(HEAD, data)
     assert isinstance(ping, Ping)
     updates = [decode_update(update) for update in ping.updates]
-    state = _read_state(ping.sender.heartbeat)
-    return Heartbeat(ping.sender, state, ping.sequence, ping.target, updates)
+    state = read_state(ping.sender.heartbeat)
+    return Probe(ping.sender, state, ping.sequence, ping.target, updates)
 
 
-def to_json(heartbeat: Heartbeat) -> str:
-    return json.dumps(to_dict(heartbeat))
+def to_json(probe: Probe) -> str:
+    return json.dumps(to_dict(probe))
 
 
-def from_json(text: str) -> Heartbeat:
+def from_json(text: str) -> Probe:
     got = json.loads(text)
     state = got["state"]
     place = got["coordinate"]
-    inner = ManagerHeartbeat(
-        _number(state["term"]),
-        _name(state["leader"]),
-        _number(state["cores_total"]),
-        _number(state["cores_free"]),
-        _number(state["jobs"]),
-        _number(state["workers"]),
-        _real(state["dispatches_per_s"]),
-    )
+    inner = ManagerHeartbeat(*(_checked(state[field], kind) for field, kind in _STATE_FIELDS))
     coordinate = Coordinate(
         tuple(_real(part) for part in place["position"]),
         _real(place["height"]),
@@ -127,14 +147,14 @@ def from_json(text: str) -> Heartbeat:
     version = _number(got["heartbeat_version"])
     sender = Sender(_node(got["node"]), coordinate, version, encode(inner))
     updates = [_update(update) for update in got["updates"]]
-    return Heartbeat(sender, inner, _number(got["sequence"]), _name(got["target"]), updates)
+    return Probe(sender, inner, _number(got["sequence"]), _name(got["target"]), updates)
 
 
-def to_dict(heartbeat: Heartbeat) -> dict[str, Any]:
-    state, place = heartbeat.state, heartbeat.sender.coordinate
+def to_dict(probe: Probe) -> dict[str, Any]:
+    state, place = probe.state, probe.sender.coordinate
     assert place is not None
     return {
-        "node": _node_dict(heartbeat.sender.node),
+        "node": _node_dict(probe.sender.node),
         "coordinate": {
             "position": place.position,
             "height": place.height,
@@ -142,20 +162,22 @@ def to_dict(heartbeat: Heartbeat) -> dict[str, Any]:
             "error_s": place.error_s,
             "samples": place.samples,
         },
-        "heartbeat_version": heartbeat.sender.heartbeat_version,
-        "state": {
-            "term": state.term,
-            "leader": state.leader,
-            "cores_total": state.cores_total,
-            "cores_free": state.cores_free,
-            "jobs": state.jobs,
-            "workers": state.workers,
-            "dispatches_per_s": state.dispatches_per_s,
-        },
-        "sequence": heartbeat.sequence,
-        "target": heartbeat.target,
-        "updates": [_update_dict(update) for update in heartbeat.updates],
+        "heartbeat_version": probe.sender.heartbeat_version,
+        "state": state_dict(state),
+        "sequence": probe.sequence,
+        "target": probe.target,
+        "updates": [_update_dict(update) for update in probe.updates],
     }
+
+
+def state_dict(state: ManagerHeartbeat) -> dict[str, Any]:
+    return {field: getattr(state, field) for field, _ in _STATE_FIELDS}
+
+
+def _checked(got: Any, kind: type) -> Any:
+    if type(got) is not kind:
+        raise ValueError(f"not a {kind.__name__}")
+    return got
 
 
 def _update_dict(update: Update) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from hyperscale.cluster.election import (
     Persist,
     Send,
     SetTimer,
-    State,
 )
 
 SETTINGS = ElectionSettings()
@@ -29,7 +28,7 @@ class Node:
     origin: float
     make: type[Election]
     core: Election | None = None
-    disk: Durable = Durable()
+    disk: Durable = field(default_factory=Durable)
     writing: list[Persist] = field(default_factory=list)
     timer_at: float | None = None
     life: int = 0
@@ -54,6 +53,7 @@ class ElectionWorld:
         self.leaders: dict[int, str] = {}
         self.terms: dict[str, int] = {}
         self.forgetful = forgetful
+        self.cut_off: set[str] = set()
         names = [f"m{i}" for i in range(voters)]
         drift = settings.clock_drift_max
         self.nodes = {
@@ -119,7 +119,7 @@ class ElectionWorld:
         index %= len(self.bag)
         sender, to, message = self.bag[index] if keep else self.bag.pop(index)
         node = self.nodes[to]
-        if node.core is not None:
+        if node.core is not None and (sender in self.cut_off) == (to in self.cut_off):
             self._apply(node, node.core.receive(node.clock(self.now), sender, message))
 
     def drop(self, index: int) -> None:
@@ -210,9 +210,8 @@ def storm(world: ElectionWorld, steps: int) -> None:
             world.start(name)
         elif roll < 0.993:
             world.hand_over(name)
+        elif roll < 0.995:
+            world.cut_off ^= {name}
         while len(world.bag) > 60:
             world.drop(dice.randrange(1 << 30))
-
-
-def states(world: ElectionWorld) -> dict[str, State | None]:
-    return {name: node.core.state if node.core else None for name, node in world.nodes.items()}
+    world.cut_off = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperscale.sim.loop import SimLoop
@@ -11,6 +11,7 @@ from hyperscale.sim.process import Process
 SECONDS = st.floats(0.0, 1e6)
 
 
+@settings(deadline=None)
 @given(SECONDS, SECONDS, st.floats(0.5, 2.0), st.floats(0.0, 1e4))
 def test_timers_are_never_early(now: float, origin: float, rate: float, delay: float) -> None:
     loop = SimLoop()
@@ -23,6 +24,7 @@ def test_timers_are_never_early(now: float, origin: float, rate: float, delay: f
     loop.close()
 
 
+@settings(deadline=None)
 @given(SECONDS, st.lists(st.tuples(st.floats(0.0, 100.0), st.floats(0.5, 2.0)), max_size=10))
 def test_a_clock_never_goes_back_when_its_rate_changes(
     origin: float, changes: list[tuple[float, float]]

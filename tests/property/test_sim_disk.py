@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperscale.sim.disk import DiskImage
@@ -25,7 +25,7 @@ def play(operations: list[tuple[str, object]]) -> tuple[DiskImage, bytes, bytes]
     file = disk.create("x")
     disk.sync_directory("")
     current = durable = b""
-    for verb, value in operations:
+    for _verb, value in operations:
         if isinstance(value, bytes):
             file.append(value)
             current += value
@@ -38,6 +38,7 @@ def play(operations: list[tuple[str, object]]) -> tuple[DiskImage, bytes, bytes]
     return disk, current, durable
 
 
+@settings(deadline=None)
 @given(OPERATIONS)
 def test_a_power_cut_leaves_exactly_what_was_synced(operations: list[tuple[str, object]]) -> None:
     disk, current, durable = play(operations)
@@ -48,6 +49,7 @@ def test_a_power_cut_leaves_exactly_what_was_synced(operations: list[tuple[str, 
     assert disk.durable("x") == durable
 
 
+@settings(deadline=None)
 @given(OPERATIONS)
 def test_a_kill_changes_nothing(operations: list[tuple[str, object]]) -> None:
     disk, current, durable = play(operations)
@@ -56,6 +58,7 @@ def test_a_kill_changes_nothing(operations: list[tuple[str, object]]) -> None:
     assert disk.durable("x") == durable
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.binary(max_size=2000), st.integers())
 def test_a_torn_tail_never_touches_what_was_synced(synced: bytes, tail: bytes, seed: int) -> None:
     disk = DiskImage(Random(seed))
@@ -70,6 +73,7 @@ def test_a_torn_tail_never_touches_what_was_synced(synced: bytes, tail: bytes, s
     assert len(left) <= len(synced) + len(tail)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["create", "rename", "remove", "sync"]), max_size=20), st.integers()
 )

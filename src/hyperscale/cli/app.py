@@ -18,6 +18,7 @@ from hyperscale.cli.new import new
 from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report
 from hyperscale.cli.run import run
+from hyperscale.cli.sim import sim
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.ui.errors import print_error
 
@@ -93,9 +94,14 @@ Example:
   hyperscale compare before.json after.json --tolerance 5%
 Exits with 0 when nothing got worse, with 99 when something did.
 """,
+    "sim": """
+Examples:
+  hyperscale sim election --seeds 1..500
+  hyperscale sim membership --nodes 100 --seeds 17 --trace
+""",
 }
 
-for _command in (run, new, ping, demo, report, compare):
+for _command in (run, new, ping, demo, report, compare, sim):
     app.command(
         cls=CompactCommand,
         epilog=_EXAMPLES[_command.__name__],

@@ -54,7 +54,7 @@ def sim(
         known = ", ".join(chosen.canaries) or "none"
         raise BadInput(f"{scenario} has no planted bug {canary!r}", f"there are: {known}")
     numbers = _seeds(seeds)
-    count = _number("--nodes", nodes, chosen.nodes_default)
+    count = _number("--nodes", nodes, 0)
     processes = _number("--jobs", jobs, os.cpu_count() or 1)
     if trace:
         return _tell(chosen, numbers, count, canary)

@@ -82,8 +82,7 @@ class Swarm:
         for machine in world.machines.values():
             machine.slow = None
             machine.disk.heal()
-            if machine.process is not None:
-                machine.process.resume()
+            world.resume(machine.name)
             if machine.name in core:
                 world.restart(machine.name)
         if len(core) < len(world.machines):

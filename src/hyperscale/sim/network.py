@@ -10,11 +10,10 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from random import Random
 
 from hyperscale.runtime.host import Address
-from hyperscale.sim.links import Cut, Latency, Link
+from hyperscale.sim.links import Cut, Link
 from hyperscale.sim.loop import SimLoop
 from hyperscale.sim.machine import Machine
 from hyperscale.sim.process import Process
@@ -69,8 +68,8 @@ class Fabric:
         self.route: Callable[[str, str], Link] | None = None
         """Names of two hosts to the link between them; None means `default` everywhere."""
         self.stream_breaks_after_s = STREAM_BREAKS_AFTER_S
-        self.datagrams_sent = 0
-        self.bytes_sent: Counter[str] = Counter()
+        self.datagrams_sent: Counter[str] = Counter()
+        self.datagram_bytes_sent: Counter[str] = Counter()
         self.by_ip: dict[str, Machine] = {}
         self.connections: dict[Connection, None] = {}
         self._cuts: list[Cut] = []
@@ -140,14 +139,6 @@ class Fabric:
             self.coverage["loss"] += 1
         return seconds
 
-    def degrade(
-        self, latency: Latency | None = None, loss: float = 0.0, duplicate: float = 0.0
-    ) -> None:
-        """Worsen the default link; the latency stays as it is unless given."""
-        self.default = replace(
-            self.default, latency=latency or self.default.latency, loss=loss, duplicate=duplicate
-        )
-
     def _conditions_improved(self) -> None:
         held, self._held = self._held, []
         for source, target, release in held:
@@ -162,8 +153,8 @@ class Fabric:
 
     def send(self, port: SimDatagrams, to: Address, data: bytes) -> None:
         now, source = self.loop.now, port.machine
-        self.datagrams_sent += 1
-        self.bytes_sent[source.name] += len(data)
+        self.datagrams_sent[source.name] += 1
+        self.datagram_bytes_sent[source.name] += len(data)
         target = self.by_ip.get(to.host)
         if target is None or len(data) > DATAGRAM_BYTES_MAX:
             self.trace.message(now, source.name, str(to), data, "undeliverable")

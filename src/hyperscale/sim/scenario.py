@@ -48,6 +48,7 @@ class Scenario:
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     nodes_default: ClassVar[int] = 5
+    """0: each seed draws its own number, in `setup`."""
     safety_s: float = 60.0
     liveness_s: float = 60.0
     steady_s: float = 0.0

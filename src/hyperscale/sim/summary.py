@@ -14,7 +14,8 @@ FAILURES_SHOWN = 20
 @dataclass(slots=True)
 class Summary:
     scenario: type[Scenario]
-    nodes: int
+    nodes: int = 0
+    """0: the scenario decides."""
     canary: str = ""
     seeds: int = 0
     virtual_s: float = 0.0
@@ -49,11 +50,9 @@ class Summary:
 
     def replay(self, seed: int) -> str:
         """The command that tells one history again, line by line."""
+        nodes = f" --nodes {self.nodes}" if self.nodes else ""
         canary = f" --canary {self.canary}" if self.canary else ""
-        return (
-            f"hyperscale sim {self.scenario.name} --seeds {seed} --nodes {self.nodes}"
-            f"{canary} --trace"
-        )
+        return f"hyperscale sim {self.scenario.name} --seeds {seed}{nodes}{canary} --trace"
 
     def as_data(self) -> dict[str, object]:
         return {
@@ -95,10 +94,12 @@ class Summary:
     def _verdict(self) -> list[str]:
         outcome = f"{len(self.failed):,} failed" if self.failed else "all passed"
         rate = self.seeds / self.elapsed_s if self.elapsed_s else 0.0
+        count = self.nodes or self.scenario.nodes_default
+        nodes = f"{count} {_plural('node', count)}" if count else "nodes drawn by the seed"
         bug = f" with the planted bug {self.canary}" if self.canary else ""
         return [
             f"{self.scenario.name}{bug}: {self.seeds:,} {_plural('seed', self.seeds)}, "
-            f"{self.nodes} {_plural('node', self.nodes)}, {outcome}",
+            f"{nodes}, {outcome}",
             f"  {self.elapsed_s:.1f} s, {rate:,.1f} seeds/s, {self.virtual_s:,.0f} s of cluster "
             f"life, {self.speed:,.0f} x real time on one core",
         ]

@@ -29,10 +29,6 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
         self._parts: list[bytes] = []
 
-    @property
-    def shown(self) -> bool:
-        return self._sink is not None
-
     def message(self, at: float, source: str, target: str, data: bytes, fate: str) -> None:
         """A datagram that goes nowhere, and why."""
         self._add(_TIME.pack(at) + f"{source}>{target} {fate} ".encode() + data)

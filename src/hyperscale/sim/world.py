@@ -163,7 +163,17 @@ class World:
             return
         self.observe("paused", node=name, seconds=seconds)
         process.pause(self.now + seconds)
-        self.loop.after(seconds, self._resume, name, process)
+        self.loop.after(seconds, self._resume_after_pause, name, process)
+
+    def resume(self, name: str) -> None:
+        """End a pause now; nothing happens to a host that runs or is down."""
+        process = self.machines[name].process
+        if process is None or process.running:
+            return
+        if process.held_count:
+            self.coverage["pause"] += 1
+        self.observe("resumed", node=name)
+        process.resume()
 
     def set_clock_rate(self, name: str, rate: float) -> None:
         """The monotonic clock of a host runs at its own rate from now on, over restarts."""
@@ -274,13 +284,9 @@ class World:
         self._graveyard.append(host)
         self.network.close_process(machine, process, silent)
 
-    def _resume(self, name: str, process: Process) -> None:
-        if process.dead or process.running or self.now < process.paused_until:
-            return
-        if process.held_count:
-            self.coverage["pause"] += 1
-        self.observe("resumed", node=name)
-        process.resume()
+    def _resume_after_pause(self, name: str, process: Process) -> None:
+        if self.machines[name].process is process and self.now >= process.paused_until:
+            self.resume(name)
 
 
 def _discard(task: asyncio.Task[Any]) -> None:

@@ -135,6 +135,8 @@ class Connection:
         while not self.closed:
             for flags, payload in decoder:
                 act(flags, payload)
+                if self.closed:  # by a handler: what came after is not read
+                    return
             data = await read(READ_BYTES)
             if not data:
                 return

@@ -33,6 +33,8 @@ class Limits:
     keepalive_s: float = 10.0
     keepalive_timeout_s: float = 5.0
     in_flight_max: int = IN_FLIGHT_MAX
+    # A cluster of 1,000 connecting twice over while old connections are still dying.
+    connections_max: int = 4096
 
 
 class Endpoint:

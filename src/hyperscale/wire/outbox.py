@@ -40,6 +40,8 @@ class Outbox:
         return self._since_drain > OVERFULL_BYTES and self.congested
 
     def put(self, frame: bytes) -> None:
+        if self._closed:
+            return
         self._frames.append(frame)
         self._gathered += len(frame)
         if not self._scheduled:

@@ -23,6 +23,7 @@ class Server:
         self._on_connected = on_connected
         self._listener: Listener | None = None
         self._connections: dict[Connection, None] = {}
+        self._greeting = 0
         self.turned_away: Counter[str] = Counter()
 
     @property
@@ -50,7 +51,11 @@ class Server:
 
     async def _serve(self, stream: Stream) -> None:
         endpoint = self._endpoint
+        if len(self._connections) + self._greeting >= endpoint.limits.connections_max:
+            self.turned_away["full"] += 1
+            return
         decoder = FrameDecoder(handshake.GREETING_BYTES_MAX)
+        self._greeting += 1
         try:
             session = await handshake.answer(
                 stream, decoder, endpoint.introduction, endpoint.limits.handshake_timeout_s
@@ -61,6 +66,8 @@ class Server:
         except (Malformed, Disconnected, DeadlineExceeded) as error:
             self.turned_away[type(error).__name__.lower()] += 1
             return
+        finally:
+            self._greeting -= 1
         connection = Connection(endpoint, stream, session, decoder)
         self._connections[connection] = None
         try:

@@ -2,19 +2,23 @@
 
 import asyncio
 import contextlib
+import random
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
+from hyperscale.wire import handshake
 from hyperscale.wire.certificates import Credentials, Pem, make_authority
 from hyperscale.wire.endpoint import Endpoint, Limits
-from hyperscale.wire.envelope import Verb, pack_plain
+from hyperscale.wire.envelope import HEADER, Verb, pack_plain
 from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
+from hyperscale.wire.frames import FrameDecoder, encode_frame
 from hyperscale.wire.handshake import Introduction, capabilities_of
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.server import Server
@@ -265,5 +269,72 @@ def test_plaintext_is_for_loopback_and_only_when_asked_for(tmp_path: Path) -> No
                 await Server(loopback).start(Address("0.0.0.0", 0))
             with pytest.raises(ValueError, match="needs TLS"):
                 await Peer(loopback, Address("10.0.0.1", 1)).connection()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("greeting", "code"),
+    [
+        (
+            {"cluster_id": "bank", "environment_id": "prod", "protocol": [1, 2], "role": 17},
+            "cluster",
+        ),
+        (
+            {"cluster_id": "shop", "environment_id": "prod", "protocol": [9, 0], "who": "?"},
+            "protocol",
+        ),
+    ],
+)
+def test_nothing_else_is_looked_at_before_cluster_and_protocol(
+    tmp_path: Path, greeting: dict[str, object], code: str
+) -> None:
+    """Fields that would be malformed do not matter to a stranger's refusal."""
+
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            stream = await host.network.connect(server.address)
+            body = msgspec.msgpack.encode({"environment_id": "prod", **greeting})
+            stream.write(pack_plain(Verb.HELLO, body=body))
+            answer = await asyncio.wait_for(stream.read(1000), 10)
+            assert f"wrong_{code}".encode() in answer
+            assert b"manager-1" not in answer
+            await until(lambda: server.turned_away == {f"wrong_{code}": 1})
+
+    run(main())
+
+
+def test_garbage_after_a_good_greeting_costs_only_its_own_connection(tmp_path: Path) -> None:
+    dice = random.Random(3)
+
+    async def main() -> None:
+        async with door(tmp_path) as (host, server):
+            friend = caller(host, server, introduction("worker"))
+            await friend.connection()
+            for _ in range(60):
+                stream = await host.network.connect(server.address)
+                decoder = FrameDecoder()
+                await handshake.call(stream, decoder, introduction("worker", "stranger"))
+                for _ in range(dice.randrange(1, 5)):
+                    body = dice.randbytes(dice.randrange(0, 60))
+                    verb = dice.randrange(0, 20)
+                    kind = dice.choice([b"", b"test.ask", b"test.watch", b"\xff\xfe"])
+                    head = HEADER.pack(verb, dice.randrange(3), dice.randrange(99), 1, len(kind))
+                    stream.write(encode_frame(head + kind + body, dice.choice([0, 0, 1, 2])))
+                stream.write(dice.randbytes(30))
+                assert (await friend.request(Ask("still"), Answer)).text == "still!"
+                stream.close()
+            await until(lambda: len(server.connections) == 1)
+
+    run(main())
+
+
+def test_a_full_house_takes_no_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with door(tmp_path, limits=Limits(connections_max=1)) as (host, server):
+            await caller(host, server, introduction("worker")).connection()
+            with pytest.raises(Disconnected):
+                await caller(host, server, introduction("worker", "second")).connection()
+            assert server.turned_away == {"full": 1}
 
     run(main())

@@ -147,12 +147,11 @@ def test_closing_the_disk_ends_its_threads(tmp_path: Path) -> None:
         await disk.list("")
         await disk.close()
 
-    before = threading.active_count()
     asyncio.run(main())
-    for thread in threading.enumerate():
-        if thread.name.startswith("disk "):
-            thread.join(timeout=10)
-    assert threading.active_count() == before
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("disk ")]
+    for thread in threads:
+        thread.join(timeout=10)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_files_are_private(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -227,7 +226,14 @@ def test_an_error_in_a_receiver_fails_the_run() -> None:
     assert "cannot read this" in world.failures[0]
 
 
-def test_default_link_can_be_worsened_in_part() -> None:
-    world = world_of("a")
-    world.network.degrade(loss=0.5)
-    assert world.network.default == replace(Link(), loss=0.5)
+def test_what_each_host_sends_is_counted() -> None:
+    world = world_of("a", "b")
+
+    async def story() -> None:
+        a, _ = await port(world, "a")
+        for size in (10, 20):
+            a.send(at(world, "b", 7), bytes(size))
+
+    finish(world, story())
+    assert world.network.datagrams_sent == {"a": 2}
+    assert world.network.datagram_bytes_sent == {"a": 30}

@@ -82,11 +82,15 @@ def test_a_pause_lets_everything_come_at_once() -> None:
         await asyncio.sleep(1.5)
         world.pause("a", 3.0)
         world.pause("a", 6.0)
-        await asyncio.sleep(7.0)
+        await asyncio.sleep(7.2)
+        world.pause("a", 100.0)
+        await asyncio.sleep(1.5)
+        world.resume("a")
+        await asyncio.sleep(0.05)
 
     finish(world, story())
-    assert ticks == pytest.approx([1.0, 7.5, 8.5])
-    assert world.coverage["pause"] == 1
+    assert ticks == pytest.approx([1.0, 7.5, 8.5, 10.2])
+    assert world.coverage["pause"] == 2
 
 
 def test_every_host_has_its_own_clock() -> None:

@@ -116,6 +116,11 @@ class Membership:
         return self._station.population
 
     @property
+    def rows(self) -> int:
+        """Members in the view in any state, not counting ourselves."""
+        return len(self._station.view)
+
+    @property
     def suspects(self) -> int:
         return len(self._station.view.suspects)
 

@@ -40,6 +40,7 @@ EXCHANGES_IN_MAX = 64
 PERSIST_RETRY_S = 0.5
 AUDIT_MAX = 1_000
 READ_BYTES = 64 * 1024
+LOOPBACK = Address("127.0.0.1", 0)
 
 
 class Seal(Protocol):
@@ -65,8 +66,8 @@ class MemberSettings:
     node_id: str
     role: str = "probe"
     datacenter: str = "dc1"
-    bind_udp: Address = Address("127.0.0.1", 0)
-    bind_tcp: Address = Address("127.0.0.1", 0)
+    bind_udp: Address = LOOPBACK
+    bind_tcp: Address = LOOPBACK
     advertise_host: str = ""  # what others are told; the bound host when empty
     seeds: tuple[Endpoint, ...] = ()  # stream addresses
 

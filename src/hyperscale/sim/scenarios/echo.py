@@ -68,6 +68,7 @@ class Echo(Scenario):
         "forget-directory": "DurableCounter",
         "trust-torn-tail": "DurableCounter",
         "sync-again": "DurableCounter",
+        "trust-page-cache": "DurableCounter",
         "wrong-answer": "HonestEchoes",
     }
 
@@ -129,17 +130,22 @@ class EchoNode:
         value = 0
         if "count" in await disk.list(DIRECTORY):
             value = self._last_value(await disk.read(PATH))
+        if value == 0 or self._bug != "trust-page-cache":
+            await self._write_anew(value)
+        if self._bug != "forget-directory":
+            await disk.sync_directory(DIRECTORY)
+            await disk.sync_directory("")
+        self._world.observe("recovered", node=self._host.name, value=value)
+        return value
+
+    async def _write_anew(self, value: int) -> None:
+        disk = self._host.disk
         if "count.new" in await disk.list(DIRECTORY):
             await disk.remove(NEW_PATH)
         file = await disk.open(NEW_PATH)
         await file.append_and_sync(RECORD.pack(value, _check(value)))
         await file.close()
         await disk.rename(NEW_PATH, PATH)
-        if self._bug != "forget-directory":
-            await disk.sync_directory(DIRECTORY)
-            await disk.sync_directory("")
-        self._world.observe("recovered", node=self._host.name, value=value)
-        return value
 
     def _last_value(self, data: bytes) -> int:
         value = 0

@@ -68,7 +68,7 @@ class ElectionScenario(Scenario):
 
     async def setup(self, world: World) -> None:
         self.nodes = self.nodes or world.random.choice((3, 5))
-        self.story = world.random.choice(STORIES)
+        self.story = world.random.choice(STORIES) if self.nodes >= 3 else "swarm"
         if self.story != "swarm":
             self.faults: Sequence[str] = ("clock-drift",) if world.random.random() < 0.7 else ()
         for name in self.node_names():
@@ -233,7 +233,7 @@ class ElectionScenario(Scenario):
                 await self._hit(world, dice, leader)
 
     async def _hit(self, world: World, dice: Random, leader: str) -> None:
-        other = dice.choice([name for name in world.machines if name != leader])
+        other = dice.choice([name for name in world.machines if name != leader] or [leader])
         shell = self.shells(world)[leader]
         kind = dice.randrange(7)
         if kind == 0:

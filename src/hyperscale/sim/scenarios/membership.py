@@ -88,7 +88,7 @@ class MembershipScenario(Scenario):
     def __init__(self, nodes: int | None = None, canary: str = "") -> None:
         super().__init__(nodes, canary)
         if self.nodes > 20:
-            self.safety_s = 30.0
+            self.safety_s = 20.0
         self.config = MembershipConfig()
         if canary == "fat-datagrams":
             self.config = replace(self.config, datagram_bytes_max=4_096, heartbeat_bytes_max=1_600)
@@ -286,8 +286,7 @@ class MembershipScenario(Scenario):
         for name in world.up():
             if self.lives.get(name):
                 core = self.lives[name][-1].core
-                rows = len(core.members())
-                self._bounded.poll(name, rows, core.queued_news, core.pending_deadlines)
+                self._bounded.poll(name, core.rows, core.queued_news, core.pending_deadlines)
 
     # --- for people ---------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 from hyperscale.cluster.identity import Node, NodeId
 from hyperscale.cluster.membership import Change, Membership, MembershipConfig, State, Via
@@ -103,7 +102,9 @@ def plant(canary: str) -> MakeCore:
     if canary not in RUMORS:
         return Membership
 
-    def make(*arguments: Any) -> Membership:
-        return Membership(*arguments, rumors=RUMORS[canary])
+    def make(
+        me: Node, config: MembershipConfig, rng: random.Random, durable: int
+    ) -> Membership:
+        return Membership(me, config, rng, durable, RUMORS[canary])
 
     return make

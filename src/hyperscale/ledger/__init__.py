@@ -1,0 +1,1 @@
+"""What must not be lost: write-ahead log, recovery, job events, idempotent submission."""
