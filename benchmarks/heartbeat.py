@@ -97,7 +97,7 @@ def largest(budget_bytes: int) -> Probe:
     probe = Probe(sender, state, 4_000_000, "manager-eu-1-018", [])
     for number in range(UPDATES_MAX):
         probe.updates.append(gossip(number))
-        if len(to_bytes(probe)) > budget_bytes:
+        if len(to_bytes(probe, encoded(probe.updates))) > budget_bytes:
             probe.updates.pop()
             break
     return probe
@@ -115,8 +115,12 @@ def gossip(number: int) -> Update:
     return Alive(member("worker", number))
 
 
-def to_bytes(probe: Probe) -> bytes:
-    updates = [encode_update(update) for update in probe.updates]
+def encoded(updates: Sequence[Update]) -> list[msgspec.Raw]:
+    """Gossip as a node keeps it: encoded once, sent many times."""
+    return [encode_update(update) for update in updates]
+
+
+def to_bytes(probe: Probe, updates: list[msgspec.Raw]) -> bytes:
     return HEAD + encode(Ping(probe.sender, probe.sequence, probe.target, updates))
 
 

@@ -62,7 +62,8 @@ def on_disk(*lives: Life | CrashDisk, life_s: float = 1.0) -> list[object]:
     results: list[object] = []
 
     async def main(host: SimHost) -> None:
-        life = lives[len(results)]
+        life = lives[2 * len(results)]
+        assert not isinstance(life, str)
         results.append(None)
         try:
             results[-1] = await life(TermFile(host.disk, "data/election"), host)

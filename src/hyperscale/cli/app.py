@@ -11,6 +11,7 @@ import typer
 
 from hyperscale import __version__
 from hyperscale.cli import streams
+from hyperscale.cli.certs import certs
 from hyperscale.cli.command import CompactCommand, CompactGroup
 from hyperscale.cli.compare import compare
 from hyperscale.cli.demo import demo
@@ -94,6 +95,10 @@ Example:
   hyperscale compare before.json after.json --tolerance 5%
 Exits with 0 when nothing got worse, with 99 when something did.
 """,
+    "certs": """
+Examples:
+  hyperscale certs certs --cluster shop --env prod --dc eu-1 -n manager:m1 -n worker:w1
+""",
     "sim": """
 Examples:
   hyperscale sim election --seeds 1..500
@@ -101,7 +106,7 @@ Examples:
 """,
 }
 
-for _command in (run, new, ping, demo, report, compare, sim):
+for _command in (run, new, ping, demo, report, compare, certs, sim):
     app.command(
         cls=CompactCommand,
         epilog=_EXAMPLES[_command.__name__],

@@ -1,1 +1,2 @@
-"""What must not be lost: write-ahead log, recovery, job events, idempotent submission."""
+"""What must not be lost: the write-ahead log, checkpoints of what was built from it, and what
+stands on them."""

@@ -42,14 +42,14 @@ class Waiters(Generic[T]):
     will be none or the time is up."""
 
     def __init__(self) -> None:
-        self._waiting: dict[bytes, list[asyncio.Future[T | None]]] = {}
+        self._waiting: dict[bytes, dict[asyncio.Future[T | None], None]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
     async def wait(self, key: bytes, timeout_s: float) -> T | None:
         mine: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(mine)
+        self._waiting.setdefault(key, {})[mine] = None
         try:
             async with asyncio.timeout(timeout_s):
                 return await mine
@@ -69,7 +69,7 @@ class Waiters(Generic[T]):
 
     def _forget(self, key: bytes, mine: asyncio.Future[T | None]) -> None:
         waiting = self._waiting.get(key)
-        if waiting is not None and mine in waiting:
-            waiting.remove(mine)
+        if waiting is not None:
+            waiting.pop(mine, None)
             if not waiting:
                 del self._waiting[key]

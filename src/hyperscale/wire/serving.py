@@ -134,7 +134,7 @@ class Serving:
         try:
             kind = self._registry.named(envelope.name, envelope.version)
             handler, shape = self._find(kind, verb)
-            if shape is not Shape.PLAIN or self._outbox.congested or self._admission:
+            if shape is not Shape.PLAIN or self._admission is not None or self._outbox.congested:
                 self._admit(kind)
         except Refused as refusal:
             self.refuse(verb, id, refusal)
@@ -154,7 +154,7 @@ class Serving:
     def cancelled(self, key: int) -> None:
         work = self._running.get(key)
         if work is not None and work.task is not None:
-            self._finished(key)
+            self._finished(key, work)
             work.task.cancel()
 
     def credited(self, id: int, count: int) -> None:
@@ -225,7 +225,7 @@ class Serving:
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
             self._not_done(work.verb, work.id, work.kind, error)
         finally:
-            self._finished(key)
+            self._finished(key, work)
 
     async def _push(self, key: int, work: Work, handler: Handler, call: Call, message: Any) -> None:
         try:
@@ -242,7 +242,7 @@ class Serving:
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
             self._not_done(work.verb, work.id, work.kind, error)
         finally:
-            self._finished(key)
+            self._finished(key, work)
 
     async def _credit(self, work: Work) -> None:
         assert work.credited is not None
@@ -259,10 +259,11 @@ class Serving:
             name = self._task_names[kind] = f"{kind.name} for {self._peer.node_id}"
         return name
 
-    def _finished(self, key: int) -> None:
-        self._deadlines.forget(key)
-        work = self._running.pop(key, None)
-        if work is not None:
+    def _finished(self, key: int, work: Work) -> None:
+        """Give the slot back, once. A cancelled task may end after its id is in use again."""
+        if self._running.get(key) is work:
+            del self._running[key]
+            self._deadlines.forget(key)
             self._leave(work.kind)
 
     def _reply(self, verb: int, id: int, result: Any) -> None:

@@ -28,6 +28,14 @@ FAST = ElectionSettings(
 DEADLINE_S = 30.0
 
 
+async def until(holds: Callable[[], object]) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + DEADLINE_S
+    while not holds():
+        assert loop.time() < deadline, "waited in vain"
+        await asyncio.sleep(0.02)
+
+
 class Cluster:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -72,11 +80,6 @@ class Cluster:
         self.shells.pop(name)
         await self.hosts.pop(name).stop()
 
-    async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while not holds():
-                await asyncio.sleep(0.02)
-
     def agreed_leader(self) -> str | None:
         leaders = {shell.leader for shell in self.shells.values()}
         leader = leaders.pop() if len(leaders) == 1 else None
@@ -87,25 +90,25 @@ def test_three_voters_elect_fail_over_and_hand_over(tmp_path: Path) -> None:
     async def story() -> None:
         cluster = Cluster(tmp_path)
         await cluster.open()
-        await cluster.until(cluster.agreed_leader)
+        await until(cluster.agreed_leader)
         first = cluster.agreed_leader()
         assert first is not None
         term = cluster.shells[first].term
 
         await cluster.kill(first)
-        await cluster.until(cluster.agreed_leader)
+        await until(cluster.agreed_leader)
         second = cluster.agreed_leader()
         assert second not in (None, first)
         assert cluster.shells[second].term > term
 
         await cluster.start(first)
-        await cluster.until(lambda: cluster.agreed_leader() and len(cluster.shells) == 3)
+        await until(lambda: cluster.agreed_leader() and len(cluster.shells) == 3)
         assert cluster.shells[first].term >= term
         leader = cluster.agreed_leader()
         assert leader is not None
         before = cluster.shells[leader].fence()
-        await cluster.until(lambda: _hand_over(cluster, leader))
-        await cluster.until(lambda: cluster.agreed_leader() not in (None, leader))
+        await until(lambda: _hand_over(cluster, leader))
+        await until(lambda: cluster.agreed_leader() not in (None, leader))
         third = cluster.agreed_leader()
         assert third is not None
         assert cluster.shells[third].fence() > before
@@ -147,9 +150,7 @@ def test_noise_is_counted_and_a_failing_hook_disturbs_nobody(tmp_path: Path) -> 
         shell._on_datagram(b"noise", Address("127.0.0.1", 9))
         shell._on_datagram(b"x" * 5000, Address("127.0.0.1", 9))
         assert shell.datagrams_ignored == 2
-        async with asyncio.timeout(DEADLINE_S):
-            while not (led and reports):
-                await asyncio.sleep(0.01)
+        await until(lambda: led and reports)
         assert (led, reports) == ([1], ["election hook"])
         await shell.stop()
         await shell.failed()

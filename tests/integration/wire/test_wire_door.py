@@ -16,7 +16,7 @@ from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire import handshake
 from hyperscale.wire.certificates import Credentials, Pem, make_authority
 from hyperscale.wire.endpoint import Endpoint, Limits
-from hyperscale.wire.envelope import HEADER, Verb, pack_plain
+from hyperscale.wire.envelope import HEADER, Verb, pack_message, pack_plain
 from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
 from hyperscale.wire.frames import FrameDecoder, encode_frame
 from hyperscale.wire.handshake import Introduction, capabilities_of
@@ -336,5 +336,38 @@ def test_a_full_house_takes_no_more(tmp_path: Path) -> None:
             with pytest.raises(Disconnected):
                 await caller(host, server, introduction("worker", "second")).connection()
             assert server.turned_away == {"full": 1}
+
+    run(main())
+
+
+def test_an_id_used_again_after_a_cancel_is_another_request(tmp_path: Path) -> None:
+    released = asyncio.Event()
+    ended: list[str] = []
+
+    async def slow(call: Any, ask: Ask) -> Answer:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await released.wait()
+            ended.append(ask.text)
+        return Answer("")
+
+    async def main() -> None:
+        async with RealHost("host", tmp_path) as host:
+            endpoint = Endpoint(host, introduction(), registry(), {Ask: slow}, plaintext="loopback")
+            server = Server(endpoint)
+            await server.start(ANY)
+            stream = await host.network.connect(server.address)
+            await handshake.call(stream, FrameDecoder(), introduction("worker"))
+            kind = registry().of(Ask(""))
+            stream.write(pack_message(Verb.REQUEST, 1, 0, kind, Ask("first")))
+            await until(lambda: [c.in_flight()[1] for c in server.connections] == [1])
+            stream.write(pack_plain(Verb.CANCEL, 1))
+            await until(lambda: server.connections[0].in_flight()[1] == 0)
+            stream.write(pack_message(Verb.REQUEST, 1, 0, kind, Ask("second")))
+            await until(lambda: server.connections[0].in_flight()[1] == 1)
+            released.set()
+            await until(lambda: ended == ["first"])
+            assert server.connections[0].in_flight()[1] == 1
 
     run(main())

@@ -107,7 +107,9 @@ class Discovery:
         self._me = me
         self._settings = settings
         self._dice = dice
-        self._cache = cache or HealthCache(settings.cache_lifetime_s, settings.cache_max)
+        if cache is None:
+            cache = HealthCache(settings.cache_lifetime_s, settings.cache_max)
+        self._cache = cache
         self._names = NameCache(settings)
         self._deadline: float | None = None
         self._next_round_at: float | None = None

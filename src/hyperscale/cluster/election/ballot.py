@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,13 +22,13 @@ class Ballot:
     """Tells this campaign's answers from those of an earlier one for the same term."""
     others: tuple[str, ...]
     quorum: int
-    asked_at: float
-    """When the first request was made: grants are counted from here, also those of a resend."""
-    give_up_at: float
-    resend_at: float
     released_term: int = 0
     own_vote: bool = False
-    """True once our own vote may be counted: at once for a pre-vote, when it is on disk else."""
+    """True once our own vote counts and others are asked: when it is on disk, in a real vote."""
+    asked_at: float = math.inf
+    """When the first request was sent: grants are counted from here, also those of a resend."""
+    give_up_at: float = math.inf
+    resend_at: float = math.inf
     granted: dict[str, float] = field(default_factory=dict)
     """Voter to the length of the promise that came with the vote."""
     denied: set[str] = field(default_factory=set)

@@ -94,8 +94,7 @@ class Election(Voter):
         self._catch_up(now)
         self._outbox.persisted(token)
         if self.state is State.CANDIDATE and self._outbox.all_durable:
-            self._open_ballot.own_vote = True
-            self._count_ballot()
+            self._begin_ballot()
         return self._finish()
 
     def set_standing(self, now: float, standing: Standing) -> list[Effect]:
@@ -178,30 +177,28 @@ class Election(Voter):
         else:
             self._follow(None)
             self._move(Trigger.LEADER_SILENT)
-            self._open_new_ballot(self.term + 1)
-            self._open_ballot.own_vote = True
-            self._ask_voters()
-            self._count_ballot()
+            self._prepare_ballot(self.term + 1)
+            self._begin_ballot()
 
     def _stand_for_election(self, trigger: Trigger, released_term: int = 0) -> None:
+        """Nobody is asked, and no time is lost, before our own vote is on disk."""
         self._move(trigger)
         self._follow(None)
         self._remember(Durable(self.term + 1, self.node_id))
-        self._open_new_ballot(self.term, released_term)
-        self._ask_voters()
+        self._prepare_ballot(self.term, released_term)
 
-    def _open_new_ballot(self, term: int, released_term: int = 0) -> None:
+    def _prepare_ballot(self, term: int, released_term: int = 0) -> None:
         self._ballots += 1
-        self._ballot = Ballot(
-            term=term,
-            round=self._ballots,
-            others=self._others,
-            quorum=self.quorum,
-            asked_at=self._now,
-            give_up_at=self._now + self.settings.ballot_timeout_s,
-            resend_at=self._now,
-            released_term=released_term,
-        )
+        self._ballot = Ballot(term, self._ballots, self._others, self.quorum, released_term)
+
+    def _begin_ballot(self) -> None:
+        ballot = self._open_ballot
+        if not ballot.own_vote:
+            ballot.own_vote = True
+            ballot.asked_at = self._now
+            ballot.give_up_at = self._now + self.settings.ballot_timeout_s
+            self._ask_voters()
+            self._count_ballot()
 
     @property
     def _open_ballot(self) -> Ballot:

@@ -30,8 +30,8 @@ class ElectionSettings:
     retry_delay_max_s: float = 2.0
     """Pause after a failed campaign. Short, because a pre-vote disturbs nobody."""
 
-    ballot_timeout_s: float = 1.5
-    """A campaign without a result is given up well inside a lease, so a winner has lease left."""
+    ballot_timeout_s: float = 2.0
+    """Leaves a voter's disk over a second to write its vote, and a winner lease to renew."""
 
     ballot_resend_s: float = 0.25
     """Silent voters are asked again this often: one lost datagram must not cost a campaign."""
@@ -58,6 +58,9 @@ class ElectionSettings:
     reluctance_s: float = 12.0
     """An overburdened or still syncing voter campaigns this much later: two full election
     delays of silence mean that no better voter can win."""
+
+    reluctance_step_s: float = 1.0
+    """And this much per point of health score: when all are overburdened the healthiest leads."""
 
     flap_changes: int = 4
     flap_window_s: float = 60.0

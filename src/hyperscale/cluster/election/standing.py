@@ -37,7 +37,7 @@ def reluctance_s(standing: Standing, settings: ElectionSettings) -> float:
     when all are overburdened the healthiest goes first."""
     if standing.willing(settings):
         return 0.0
-    return settings.reluctance_s + standing.lhm * settings.ballot_timeout_s
+    return settings.reluctance_s + standing.lhm * settings.reluctance_step_s
 
 
 def successor(

@@ -147,6 +147,6 @@ class JobBook:
     def _forget(self, ended: deque[tuple[float, str]], now: float, limit: int) -> int:
         forgotten = 0
         while ended and ended[0][0] <= now and forgotten < limit:
-            del self._jobs[ended.popleft()[1]]
+            self._jobs.pop(ended.popleft()[1], None)
             forgotten += 1
         return forgotten

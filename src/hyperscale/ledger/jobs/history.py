@@ -29,9 +29,7 @@ class HistoryTrimmed(Exception):
 class History:
     __slots__ = ("_base", "_base_lsn", "_events", "_events_max", "_latest")
 
-    def __init__(
-        self, events_max: int, base: JobState | None = None, base_lsn: int = 0
-    ) -> None:
+    def __init__(self, events_max: int, base: JobState | None = None, base_lsn: int = 0) -> None:
         self._events_max = events_max
         self._base = self._latest = base
         self._base_lsn = base_lsn

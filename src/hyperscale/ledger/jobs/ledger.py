@@ -21,6 +21,16 @@ from hyperscale.ledger.waiting import promise_of
 from hyperscale.runtime.host import Clock, Tasks
 
 
+class _Turn:
+    """The queue of writers of one job; it lives while somebody is in it."""
+
+    __slots__ = ("lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
 class JobLedger:
     family = Family.JOB
 
@@ -35,7 +45,7 @@ class JobLedger:
         self._clock = clock
         self._tasks = tasks
         self._book = JobBook(settings)
-        self._writing: dict[str, asyncio.Lock] = {}
+        self._turns: dict[str, _Turn] = {}
         self.skipped = 0
         """Records of a newer version that may be skipped."""
 
@@ -84,13 +94,15 @@ class JobLedger:
         self._book.restore(self._clock.now(), piece)
 
     async def _record(self, event: JobEvent) -> int:
-        lock = self._writing.setdefault(event.job_id, asyncio.Lock())
+        turn = self._turns.setdefault(event.job_id, _Turn())
+        turn.users += 1
         try:
-            async with lock:
+            async with turn.lock:
                 self._book.check(event)
                 lsn = await self._journal.append(encode(event))
                 self._book.apply(self._clock.now(), lsn, event)
                 return lsn
         finally:
-            if not lock.locked() and self._writing.get(event.job_id) is lock:
-                del self._writing[event.job_id]
+            turn.users -= 1
+            if turn.users == 0:
+                del self._turns[event.job_id]

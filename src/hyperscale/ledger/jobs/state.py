@@ -138,9 +138,7 @@ class Refusal(Enum):
 class EventRefused(Exception):
     def __init__(self, state: JobState | None, event: JobEvent, refusal: Refusal) -> None:
         status = Status.ABSENT if state is None else state.status
-        super().__init__(
-            f"{event.code.name} of job {event.job_id} ({status.name}) {refusal.value}"
-        )
+        super().__init__(f"{event.code.name} of job {event.job_id} ({status.name}) {refusal.value}")
         self.refusal = refusal
 
 
@@ -230,7 +228,5 @@ def _learn(state: JobState, event: JobEvent) -> JobState:
 
 
 def _with_part(state: JobState, dc_id: str, **facts: object) -> JobState:
-    parts = tuple(
-        replace(part, **facts) if part.dc_id == dc_id else part for part in state.parts
-    )
+    parts = tuple(replace(part, **facts) if part.dc_id == dc_id else part for part in state.parts)
     return replace(state, parts=parts)

@@ -7,7 +7,8 @@ election for good when the disk fails: a voter that cannot remember must not vot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -86,7 +87,7 @@ class MakeElection(Protocol):
         node_id: str,
         voters: Mapping[str, int],
         settings: ElectionSettings,
-        dice: Any,
+        dice: random.Random,
         durable: Durable,
     ) -> Election: ...
 
@@ -314,5 +315,5 @@ class ElectionShell:
         self._over.set()
 
 
-async def _raise(error: Exception) -> Coroutine[Any, Any, None]:
+async def _raise(error: Exception) -> None:
     raise error

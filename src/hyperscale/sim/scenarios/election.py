@@ -51,7 +51,7 @@ class ElectionScenario(Scenario):
     canaries = CANARIES
     nodes_default = 0  # the seed draws three or five
     safety_s = 60.0
-    liveness_s = 30.0
+    liveness_s = 45.0  # reluctance of the worst standing, an election delay, and to settle
     steady_s = 12.0
     limits = Limits(drift_max=0.01)  # all that ElectionSettings.clock_drift_max allows
     core = "majority"
@@ -59,6 +59,7 @@ class ElectionScenario(Scenario):
     def __init__(self, nodes: int | None = None, canary: str = "") -> None:
         super().__init__(nodes, canary)
         self._shells: dict[str, tuple[int, ElectionShell]] = {}
+        self._healed_at: float | None = None
         self._settled: tuple[tuple[str, int], float] | None = None
         self.story = ""
         guard = BlindGuard if canary == "blind-guard" else FenceGuard[None]
@@ -283,6 +284,7 @@ class ElectionScenario(Scenario):
 
     def goal(self, world: World) -> str:
         """One leader whom all follow, the same for two leases: late messages have no more say."""
+        self._healed_at = world.now if self._healed_at is None else self._healed_at
         shells = {name: s for name, s in self.shells(world).items() if name in world.core}
         leading = [name for name, shell in shells.items() if shell.may_lead()]
         states = ", ".join(f"{name} {shell.state.value}" for name, shell in shells.items())
@@ -295,6 +297,11 @@ class ElectionScenario(Scenario):
         if self._settled is None or self._settled[0] != office:
             self._settled = (office, world.now)
         return "" if world.now - self._settled[1] >= SETTLED_S else f"{leading[0]} is new"
+
+    def figures(self, world: World) -> dict[str, float]:
+        if self._settled is None or self._healed_at is None:
+            return {}
+        return {"seconds to a stable leader": self._settled[1] - self._healed_at}
 
     def describe(self, data: bytes) -> str:
         envelope = msgspec.msgpack.decode(data, type=Envelope)

@@ -102,9 +102,7 @@ def plant(canary: str) -> MakeCore:
     if canary not in RUMORS:
         return Membership
 
-    def make(
-        me: Node, config: MembershipConfig, rng: random.Random, durable: int
-    ) -> Membership:
+    def make(me: Node, config: MembershipConfig, rng: random.Random, durable: int) -> Membership:
         return Membership(me, config, rng, durable, RUMORS[canary])
 
     return make

@@ -119,6 +119,26 @@ def test_nothing_is_said_and_no_vote_counted_before_the_disk_has_it() -> None:
     assert story.said(story.disk()) == [("m1", VoteReply(4, 4, True, LEASE))]
 
 
+def test_a_slow_disk_costs_a_candidate_no_time_of_its_ballot() -> None:
+    story = Story()
+    story.wait()
+    story.hear("m2", PreVoteReply(0, 1, True))
+    assert story.wait(60.0) == []
+    assert story.said(story.disk()) == [("m1", VoteRequest(1, 0)), ("m2", VoteRequest(1, 0))]
+    story.hear("m1", VoteReply(1, 1, True, LEASE), after=1.0)
+    assert story.core.lease_until == pytest.approx(story.now - 1.0 + SETTINGS.trusted_s(LEASE))
+
+
+def test_a_vote_that_took_all_of_its_promise_makes_no_leader() -> None:
+    story = Story()
+    story.wait()
+    story.hear("m2", PreVoteReply(0, 1, True))
+    story.disk()
+    effects = story.hear("m1", VoteReply(1, 1, True, 0.5), after=1.0)
+    assert BecameLeader(1) not in effects
+    assert story.core.state is State.FOLLOWER
+
+
 def test_a_vote_is_given_once_in_a_term_and_again_only_to_the_same() -> None:
     story = Story()
     story.hear("m1", VoteRequest(1, 0), after=LEASE)

@@ -87,13 +87,13 @@ def test_quorum_is_more_than_half(count: int, quorum: int) -> None:
 
 
 def test_a_ballot_is_won_with_the_own_vote_on_disk_and_lost_when_hopeless() -> None:
-    ballot = Ballot(2, 1, ("a", "b", "c", "d"), 3, 0.0, 1.0, 0.5)
+    ballot = Ballot(2, 1, ("a", "b", "c", "d"), 3)
     ballot.grant("a", 3.0)
     ballot.grant("b", 3.0)
     assert ballot.outcome is Outcome.OPEN
     ballot.own_vote = True
     assert ballot.outcome is Outcome.WON
-    hopeless = Ballot(2, 1, ("a", "b", "c", "d"), 3, 0.0, 1.0, 0.5, own_vote=True)
+    hopeless = Ballot(2, 1, ("a", "b", "c", "d"), 3, own_vote=True)
     hopeless.deny("a")
     hopeless.deny("b")
     assert hopeless.outcome is Outcome.OPEN
@@ -103,7 +103,7 @@ def test_a_ballot_is_won_with_the_own_vote_on_disk_and_lost_when_hopeless() -> N
 
 
 def test_a_grant_is_not_taken_back_by_a_late_denial() -> None:
-    ballot = Ballot(2, 1, ("a", "b"), 2, 0.0, 1.0, 0.5, own_vote=True)
+    ballot = Ballot(2, 1, ("a", "b"), 2, own_vote=True)
     ballot.grant("a", 3.0)
     ballot.deny("a")
     assert ballot.outcome is Outcome.WON
