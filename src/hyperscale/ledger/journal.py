@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hyperscale.errors import RunFailed
 
@@ -24,18 +24,24 @@ class Family(IntEnum):
     IDEMPOTENCY = 2
 
 
-class Record(NamedTuple):
-    lsn: int
-    payload: bytes
+class Record(Protocol):
+    @property
+    def lsn(self) -> int: ...
+
+    @property
+    def payload(self) -> bytes: ...
 
 
 class Journal(Protocol):
+    """What a ledger needs of `wal.WriteAheadLog`."""
+
     async def append(self, payload: bytes) -> int:
-        """Durable when it returns; the number of the record, higher than every one before."""
+        """Durable when it returns; the record's number, higher than that of every record whose
+        append was called before."""
         ...
 
-    def replay(self, after_lsn: int = 0) -> AsyncIterator[Record]:
-        """Every durable record after `after_lsn`, in order, each once."""
+    def read(self, from_lsn: int = 0) -> AsyncIterator[Record]:
+        """Every durable record from there on, in order, each once."""
         ...
 
 
@@ -65,7 +71,8 @@ async def rebuild(journal: Journal, books: Iterable[Book], after_lsn: int = 0) -
     was promised in it."""
     by_family = {int(book.family): book for book in books}
     records, lsn_last = 0, after_lsn
-    async for lsn, payload in journal.replay(after_lsn):
+    async for record in journal.read(after_lsn + 1):
+        lsn, payload = record.lsn, record.payload
         book = by_family.get(payload[0]) if payload else None
         if book is None:
             family = payload[0] if payload else "none"
@@ -75,3 +82,10 @@ async def rebuild(journal: Journal, books: Iterable[Book], after_lsn: int = 0) -
         book.apply(lsn, payload)
         records, lsn_last = records + 1, lsn
     return Replayed(records, lsn_last)
+
+
+def plain_text(value: object) -> str:
+    """For encoders: texts of a special kind (a key) are texts on disk; nothing else passes."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(f"a record cannot hold a {type(value).__name__}")

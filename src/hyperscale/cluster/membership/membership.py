@@ -21,12 +21,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
+from msgspec import Raw
+
 from hyperscale.cluster.coordinates import Coordinate, distance_s, rtt_upper_bound_s
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
 from hyperscale.cluster.membership.awareness import HealthEvent
 from hyperscale.cluster.membership.config import MembershipConfig
-from hyperscale.cluster.membership.effects import Departed, Effect, Send
+from hyperscale.cluster.membership.effects import Departed, Effect
 from hyperscale.cluster.membership.exchange import Exchanges
+from hyperscale.cluster.membership.gossip import GossipRounds
 from hyperscale.cluster.membership.introductions import Introductions
 from hyperscale.cluster.membership.member import Member, State
 from hyperscale.cluster.membership.messages import (
@@ -34,7 +37,6 @@ from hyperscale.cluster.membership.messages import (
     Alive,
     Datagram,
     Difference,
-    Gossip,
     Left,
     Nack,
     Ping,
@@ -43,11 +45,11 @@ from hyperscale.cluster.membership.messages import (
     RelayedAck,
     Sender,
     Summary,
+    Update,
     decode_datagram,
     decode_exchange,
     decode_update,
     encode,
-    size,
 )
 from hyperscale.cluster.membership.prober import Prober
 from hyperscale.cluster.membership.rumors import Rumors
@@ -65,11 +67,14 @@ class Membership:
     ) -> None:
         """`durable_incarnation` is the limit last persisted, 0 on a first start: this life begins
         above it, so `me.incarnation` is only a lower bound."""
+        if not all(map(str.isascii, (me.node_id, me.role, me.datacenter))):
+            raise ValueError("node id, role and datacenter are ASCII: they travel in datagrams")
         self.config = config
         self._station = Station(me, config, rng, durable_incarnation)
         self._rumors = rumors(self._station)
         self._prober = Prober(self._station, self._rumors)
         self._exchanges = Exchanges(self._station, self._rumors)
+        self._gossip = GossipRounds(self._station)
         self._introductions = Introductions(
             self._station, self._rumors, self._prober, self._exchanges
         )
@@ -199,7 +204,7 @@ class Membership:
         station.leaving = True
         station.tell(Left(station.me.node_id, station.me.incarnation))
         station.deadlines.set((Timer.LEAVING, ""), now + station.config.leave_s)
-        self._gossip()
+        self._gossip.round()
         return station.drain()
 
     def set_heartbeat(self, version: int, payload: bytes) -> None:
@@ -220,23 +225,30 @@ class Membership:
 
     # --- datagrams ----------------------------------------------------------------------------
 
-    def receive(self, now: float, data: bytes) -> list[Effect]:
-        """One datagram. Raises Refused for what is not ours or not well formed; nothing has
-        changed then, except that updates before a malformed one have been believed."""
+    def receive(self, now: float, data: bytes, speaker: NodeId | None = None) -> list[Effect]:
+        """One datagram. Raises Refused for what is not ours or not well formed, and then nothing
+        has changed. `speaker` is who sealed it, when that is known."""
         message = decode_datagram(self._station.header, data)
+        _check_speaker(message.sender, speaker)
+        news = self._unheard(message.updates)
         self._station.now = now
         sender = message.sender
         if not self._started or sender.node.node_id == self._station.me.node_id:
             self._doppelganger(sender)
             return self._station.drain()
-        for raw in message.updates:
-            if not self._station.seen.before(bytes(raw)):
-                self._rumors.hear(decode_update(raw))
+        for words, update in news:
+            self._station.seen.add(words)
+            self._rumors.hear(update)
         revived = self._greet(sender)
         self._dispatch(message)
         if revived:
             self._exchanges.begin(sender.node.tcp)
         return self._station.drain()
+
+    def _unheard(self, updates: list[Raw]) -> list[tuple[bytes, Update]]:
+        seen = self._station.seen
+        said = ((bytes(raw), raw) for raw in updates)
+        return [(words, decode_update(raw)) for words, raw in said if words not in seen]
 
     def _greet(self, sender: Sender) -> bool:
         """True when somebody believed dead spoke with a fresh incarnation."""
@@ -279,10 +291,13 @@ class Membership:
         self._station.now = now
         return encode(self._station.header, self._exchanges.summary())
 
-    def exchanged(self, now: float, data: bytes) -> tuple[bytes | None, list[Effect]]:
+    def exchanged(
+        self, now: float, data: bytes, speaker: NodeId | None = None
+    ) -> tuple[bytes | None, list[Effect]]:
         """One message of an exchange; returns what to answer on the same stream, if anything.
         The callee passes the summary, and later the caller's rows; the caller the callee's."""
         message = decode_exchange(self._station.header, data)
+        _check_speaker(message.sender, speaker)
         self._station.now = now
         if not self._started:
             raise Refused("not started")
@@ -292,9 +307,12 @@ class Membership:
         self._exchanges.merge(message)
         return None, self._station.drain()
 
-    def reply(self, now: float, to: Endpoint, data: bytes) -> tuple[bytes, list[Effect]]:
+    def reply(
+        self, now: float, to: Endpoint, data: bytes, speaker: NodeId | None = None
+    ) -> tuple[bytes, list[Effect]]:
         """The caller has the callee's rows: merge them and give ours."""
         message = decode_exchange(self._station.header, data)
+        _check_speaker(message.sender, speaker)
         if not isinstance(message, Difference):
             raise Refused("malformed")
         self._station.now = now
@@ -344,11 +362,11 @@ class Membership:
         elif timer is Timer.RELAY:
             self._prober.relay_timed_out(int(subject))
         elif timer is Timer.GOSSIP:
-            self._gossip()
+            self._gossip.round()
         elif timer is Timer.EXCHANGE:
             self._exchanges.periodic()
         elif timer is Timer.RECONNECT:
-            self._reconnect()
+            self._prober.reconnect()
         elif timer is Timer.SUSPICION:
             self._rumors.suspicion_ran_out(subject)
         elif timer is Timer.REAP:
@@ -373,29 +391,7 @@ class Membership:
         self._exchanges.schedule()
         station.tell(Alive(station.me), join=True)
 
-    def _gossip(self) -> None:
-        """The same datagram to a few members: packed and encoded once."""
-        station, config = self._station, self.config
-        targets = station.view.sample(station.rng, config.gossip_fanout)
-        if targets and len(station.news):
-            empty = encode(station.header, Gossip(station.sender(), []))
-            room = config.datagram_bytes_max - config.seal_bytes_max - len(empty) - 2
-            limit = config.retransmits(station.population)
-            updates = station.news.take(room, limit, len(targets))
-            assert size(updates) <= room
-            data = encode(station.header, Gossip(station.sender(), updates))
-            for member in targets:
-                station.out.append(Send(member.node.udp, data))
-        station.deadlines.cancel((Timer.GOSSIP, ""))
-        if len(station.news) and targets:
-            station.deadlines.set((Timer.GOSSIP, ""), station.now + config.gossip_interval_s)
-        if station.leaving and (station.me.node_id not in station.news or not targets):
-            station.deadlines.set((Timer.LEAVING, ""), station.now)
 
-    def _reconnect(self) -> None:
-        station = self._station
-        pause_s = self.config.reconnect_interval_s * (0.75 + 0.5 * station.rng.random())
-        station.deadlines.set((Timer.RECONNECT, ""), station.now + pause_s)
-        member = station.view.sample_dead(station.rng)
-        if member is not None:
-            self._prober.ping(member.node_id, member.node.udp)
+def _check_speaker(sender: Sender, speaker: NodeId | None) -> None:
+    if speaker is not None and speaker != sender.node.node_id:
+        raise Refused("impostor")

@@ -167,6 +167,7 @@ Exchanged = Summary | Difference
 
 # --- bytes ------------------------------------------------------------------------------------
 
+_UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _encoder = msgspec.msgpack.Encoder()
 _datagrams: msgspec.msgpack.Decoder[Datagram] = msgspec.msgpack.Decoder(Datagram)
 _exchanges: msgspec.msgpack.Decoder[Exchanged] = msgspec.msgpack.Decoder(Exchanged)
@@ -184,7 +185,7 @@ def encode_update(update: Update) -> Raw:
 def decode_update(raw: Raw) -> Update:
     try:
         return _updates.decode(raw)
-    except msgspec.MsgspecError:
+    except _UNDECODABLE:
         raise Refused("malformed") from None
 
 
@@ -196,7 +197,7 @@ def decode_datagram(head: bytes, data: bytes) -> Datagram:
     _check_header(head, data)
     try:
         return _datagrams.decode(memoryview(data)[HEADER_BYTES:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNDECODABLE:
         raise Refused("malformed") from None
 
 
@@ -204,7 +205,7 @@ def decode_exchange(head: bytes, data: bytes) -> Exchanged:
     _check_header(head, data)
     try:
         return _exchanges.decode(memoryview(data)[HEADER_BYTES:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNDECODABLE:
         raise Refused("malformed") from None
 
 

@@ -108,6 +108,15 @@ class Prober:
         if self.probe is not None:
             self.probe.nack(message.sequence, message.sender.node.node_id)
 
+    def reconnect(self) -> None:
+        """Ping one dead member: a partition may have healed, or we were wrong."""
+        station = self._station
+        pause_s = station.config.reconnect_interval_s * (0.75 + 0.5 * station.rng.random())
+        station.deadlines.set((Timer.RECONNECT, ""), station.now + pause_s)
+        member = station.view.sample_dead(station.rng)
+        if member is not None:
+            self.ping(member.node_id, member.node.udp)
+
     def abandon(self) -> None:
         """We slept through this round: it proves nothing about anybody."""
         self.probe = None

@@ -11,14 +11,13 @@ class Seen:
         self._maximum = maximum
         self._words: set[bytes] = set()
 
-    def before(self, words: bytes) -> bool:
-        """Whether these words were met before; they are now."""
-        if words in self._words:
-            return True
+    def __contains__(self, words: bytes) -> bool:
+        return words in self._words
+
+    def add(self, words: bytes) -> None:
         if len(self._words) >= self._maximum:
             self._words.clear()
         self._words.add(words)
-        return False
 
     def clear(self) -> None:
         self._words.clear()

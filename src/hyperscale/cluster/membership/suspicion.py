@@ -24,7 +24,7 @@ def bounds(
 
 def wait(confirmations: int, expected: int, min_s: float, max_s: float) -> float:
     """Seconds from accusation to verdict with this many confirmations beyond the first accuser."""
-    if expected < 1:
+    if confirmations >= expected:
         return min_s
     share = math.log(confirmations + 1) / math.log(expected + 1)
     return max(min_s, max_s - share * (max_s - min_s))

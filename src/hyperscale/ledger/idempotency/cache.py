@@ -53,7 +53,7 @@ class GateCache:
         return len(self._table)
 
     def get(self, key: IdempotencyKey) -> Entry | None:
-        return self._table.look(self._clock.now(), fingerprint(str(key)))
+        return self._table.look(self._clock.now(), fingerprint(key))
 
     def stats(self) -> CacheStats:
         return CacheStats(
@@ -68,12 +68,11 @@ class GateCache:
 
     def check_or_insert(self, key: IdempotencyKey, job_id: str, content: bytes) -> Ruling:
         """One step without a pause, so atomic on the event loop."""
-        now, text = self._clock.now(), str(key)
-        mark = fingerprint(text)
-        ruling = self._table.reserve(now, mark, text, job_id, content)
+        now, mark = self._clock.now(), fingerprint(key)
+        ruling = self._table.reserve(now, mark, key, job_id, content)
         if ruling.verdict is Verdict.FULL and self._table.evict(now):
             self._evictions += 1
-            ruling = self._table.reserve(now, mark, text, job_id, content)
+            ruling = self._table.reserve(now, mark, key, job_id, content)
         self._lookups += 1
         self._hits += ruling.verdict in (Verdict.PENDING, Verdict.ANSWERED)
         return ruling
@@ -97,7 +96,7 @@ class GateCache:
         known = known_answer(ruling, job_id)
         if known is not None:
             return known
-        entry = await self._waiters.wait(fingerprint(str(key)), self._settings.pending_wait_s)
+        entry = await self._waiters.wait(fingerprint(key), self._settings.pending_wait_s)
         if entry is not None:
             return Answer.of(entry)
         self._timeouts += 1
@@ -105,7 +104,7 @@ class GateCache:
 
     def settle(self, key: IdempotencyKey, decision: Decision) -> bool:
         """Remember a final decision, drop the reservation of any other; wake who waits."""
-        now, mark = self._clock.now(), fingerprint(str(key))
+        now, mark = self._clock.now(), fingerprint(key)
         match decision:
             case Decision(Kind.ACCEPTED, answer):
                 done = self._table.commit(now, mark, answer)

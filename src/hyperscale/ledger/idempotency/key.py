@@ -12,7 +12,6 @@ import itertools
 import re
 import secrets
 from hashlib import blake2b
-from typing import NamedTuple
 
 from hyperscale.errors import BadInput
 
@@ -22,7 +21,7 @@ FINGERPRINT_BYTES = 16
 """128 bits: two of a million live keys meet with a chance below 10^-26."""
 
 # Sequence without leading zeros and a lower-case nonce: one text per key.
-_KEY = re.compile(r"([!-~\u00a1-\U0010ffff]+):(0|[1-9][0-9]{0,18}):([0-9a-f]{16})", re.ASCII)
+_KEY = re.compile(r"[!-~\u00a1-\ud7ff\ue000-\U0010ffff]+:(0|[1-9][0-9]{0,18}):[0-9a-f]{16}")
 
 
 class InvalidKey(BadInput):
@@ -34,23 +33,39 @@ class InvalidKey(BadInput):
         )
 
 
-class IdempotencyKey(NamedTuple):
-    client_id: str
-    sequence: int
-    nonce: str
+class IdempotencyKey(str):
+    """A text known to be a key; made by `parse` or `of`."""
 
-    def __str__(self) -> str:
-        return f"{self.client_id}:{self.sequence}:{self.nonce}"
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> IdempotencyKey:
         match = _KEY.fullmatch(text)
-        if match is None or len(text.encode("utf-8", "replace")) > KEY_BYTES_MAX:
+        if match is None or not _fits(text) or int(match[1]) > SEQUENCE_MAX:
             raise InvalidKey(text)
-        key = cls(match[1], int(match[2]), match[3])
-        if key.sequence > SEQUENCE_MAX:
-            raise InvalidKey(text)
-        return key
+        return cls(text)
+
+    @classmethod
+    def of(cls, client_id: str, sequence: int, nonce: str) -> IdempotencyKey:
+        return cls.parse(f"{client_id}:{sequence}:{nonce}")
+
+    @property
+    def client_id(self) -> str:
+        return self.rsplit(":", 2)[0]
+
+    @property
+    def sequence(self) -> int:
+        return int(self.rsplit(":", 2)[1])
+
+    @property
+    def nonce(self) -> str:
+        return self.rsplit(":", 1)[1]
+
+
+def _fits(text: str) -> bool:
+    if len(text) > KEY_BYTES_MAX:
+        return False
+    return text.isascii() or len(text.encode("utf-8", "replace")) <= KEY_BYTES_MAX
 
 
 def fingerprint(key: str, scope: str = "") -> bytes:
@@ -78,7 +93,7 @@ class KeyGenerator:
         self._nonce = nonce or secrets.token_hex(8)
         # next() on a count is one step under the interpreter's lock, unlike "read, add, store".
         self._sequence = itertools.count()
-        IdempotencyKey.parse(f"{client_id}:0:{self._nonce}")
+        IdempotencyKey.of(client_id, SEQUENCE_MAX, self._nonce)
 
     def next(self) -> IdempotencyKey:
-        return IdempotencyKey(self._client_id, next(self._sequence), self._nonce)
+        return IdempotencyKey(f"{self._client_id}:{next(self._sequence)}:{self._nonce}")

@@ -116,15 +116,15 @@ class IdempotencyLedger:
         self, key: IdempotencyKey, job_id: str, content: bytes, source: str = ""
     ) -> Ruling:
         """NEW means: durably reserved for this caller, who must commit, reject or release."""
-        mark, text, now_ms = self._fingerprint(key), str(key), self._time.now_ms()
-        ruling = self._table.reserve(now_ms / 1000, mark, text, job_id, content, self._lsn_last + 1)
+        mark, now_ms = fingerprint(key, self._scope), self._time.now_ms()
+        ruling = self._table.reserve(now_ms / 1000, mark, key, job_id, content, self._lsn_last + 1)
         self._lookups += 1
         self._verdicts[ruling.verdict] += 1
         if ruling.verdict is not Verdict.NEW:
             return ruling
         self._held.add(mark)
         try:
-            await self._write(Reserved(text, self._scope, now_ms, job_id, content, source))
+            await self._write(Reserved(key, self._scope, now_ms, job_id, content, source))
         except BaseException:
             self._held.discard(mark)
             self._table.release(mark)
@@ -150,7 +150,7 @@ class IdempotencyLedger:
 
     async def release(self, key: IdempotencyKey) -> bool:
         """Nothing was decided: the next submission under this key is new."""
-        return await self._finish(key, Released, b"")
+        return await self._finish(key, None, b"")
 
     def apply(self, lsn: int, payload: bytes) -> None:
         """A record of an earlier life."""
@@ -229,7 +229,7 @@ class IdempotencyLedger:
     async def _finish(
         self,
         key: IdempotencyKey,
-        kind: type[Committed] | type[Rejected] | type[Released],
+        kind: type[Committed] | type[Rejected] | None,
         answer: bytes,
     ) -> bool:
         if len(answer) > self._settings.answer_bytes_max:
@@ -239,14 +239,14 @@ class IdempotencyLedger:
         if entry is None or entry.state is not State.PENDING or mark in self._closing:
             return False
         self._closing.add(mark)
-        now_ms, text = self._time.now_ms(), str(key)
-        record: KeyRecord
-        if kind is Released:
-            record = Released(text, self._scope, now_ms)
-        else:
-            record = kind(text, self._scope, now_ms, entry.job_id, entry.content, answer)
-        name = f"{record.code.name.lower()} {text}"
-        return await promise_of(self._tasks, name, self._close_key(mark, record))
+        now_ms = self._time.now_ms()
+        record: KeyRecord = (
+            Released(key, self._scope, now_ms)
+            if kind is None
+            else kind(key, self._scope, now_ms, entry.job_id, entry.content, answer)
+        )
+        name = f"{record.code.name.lower()} {key}"
+        return await promise_of(self._tasks, name, lambda: self._close_key(mark, record))
 
     async def _close_key(self, mark: bytes, record: KeyRecord) -> bool:
         try:
@@ -273,7 +273,7 @@ class IdempotencyLedger:
         return lsn
 
     def _fingerprint(self, key: IdempotencyKey) -> bytes:
-        return fingerprint(str(key), self._scope)
+        return fingerprint(key, self._scope)
 
     def _now(self) -> float:
         return self._time.now_ms() / 1000

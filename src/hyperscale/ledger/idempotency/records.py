@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from hyperscale.ledger.journal import NEWER_HINT, Family, UnreadableRecord
+from hyperscale.ledger.journal import NEWER_HINT, Family, UnreadableRecord, plain_text
 
 
 class Code(IntEnum):
@@ -85,7 +85,7 @@ RECORDS: dict[Code, type[KeyRecord]] = {
     Code.RENEWED: Renewed,
 }
 HEAD_BYTES = 2
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(enc_hook=plain_text).encode
 _decoders: dict[int, msgspec.msgpack.Decoder[KeyRecord]] = {
     int(code): msgspec.msgpack.Decoder(kind) for code, kind in RECORDS.items()
 }

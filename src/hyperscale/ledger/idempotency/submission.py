@@ -100,8 +100,11 @@ class Submissions:
         if key is None:
             decision = await decide(job_id)
             return Answer(decision.kind, job_id, decision.answer)
-        work = self._submit(key, content, job_id, decide)
-        return await promise_of(self._tasks, f"submission {key}", work)
+        return await promise_of(
+            self._tasks,
+            f"submission {key}",
+            lambda: self._submit(key, content, job_id, decide),
+        )
 
     async def _submit(
         self, key: IdempotencyKey, content: bytes, job_id: str, decide: Decide

@@ -116,7 +116,7 @@ class JobBook:
         return state
 
     def sweep(self, now: float, limit: int = 1_000) -> int:
-        """Forget jobs that ended long enough ago, at most `limit` of each kind; returns how many."""
+        """Forget jobs that ended long enough ago, at most `limit` of each kind; how many."""
         return self._forget(self._completed, now, limit) + self._forget(self._failed, now, limit)
 
     def pieces(self) -> Iterator[bytes]:

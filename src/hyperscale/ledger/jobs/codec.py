@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from hyperscale.ledger.jobs.events import EVENTS, SKIPPABLE_FROM, Code, JobEvent
-from hyperscale.ledger.journal import NEWER_HINT, Family, UnreadableRecord
+from hyperscale.ledger.journal import NEWER_HINT, Family, UnreadableRecord, plain_text
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(enc_hook=plain_text).encode
 _decoders: dict[int, msgspec.msgpack.Decoder[JobEvent]] = {
     int(code): msgspec.msgpack.Decoder(kind) for code, kind in EVENTS.items()
 }

@@ -46,6 +46,9 @@ class JobLedger:
         self._tasks = tasks
         self._book = JobBook(settings)
         self._turns: dict[str, _Turn] = {}
+        self._under_way: dict[int, int] = {}
+        self._tickets = 0
+        self._lsn_last = 0
         self.skipped = 0
         """Records of a newer version that may be skipped."""
 
@@ -74,10 +77,24 @@ class JobLedger:
     async def record(self, event: JobEvent) -> int:
         """Write an event; its LSN when durable. Raises `EventRefused` or `TooManyJobs` with
         nothing written, or what the log raised, with the outcome unknown until a restart."""
-        work = self._record(event)
-        return await promise_of(self._tasks, f"write {event.code.name} {event.job_id}", work)
+        name = f"write {event.code.name} {event.job_id}"
+        return await promise_of(self._tasks, name, lambda: self._record(event))
+
+    @property
+    def applied_lsn(self) -> int:
+        """Every job event up to this record is in the book: what a checkpoint covers whose pieces
+        are taken from now on. A write under way will get a higher number than any known when it
+        began; writes began in order, so the first one tells the lowest."""
+        return next(iter(self._under_way.values()), self._lsn_last)
+
+    def resume_after(self, lsn: int) -> None:
+        """The restored checkpoint covers everything up to this record."""
+        self._lsn_last = lsn
 
     def apply(self, lsn: int, payload: bytes) -> None:
+        if lsn <= self._lsn_last:
+            return
+        self._lsn_last = lsn
         event = decode(payload, lsn)
         if event is None:
             self.skipped += 1
@@ -99,10 +116,19 @@ class JobLedger:
         try:
             async with turn.lock:
                 self._book.check(event)
-                lsn = await self._journal.append(encode(event))
-                self._book.apply(self._clock.now(), lsn, event)
-                return lsn
+                return await self._write(event)
         finally:
             turn.users -= 1
             if turn.users == 0:
                 del self._turns[event.job_id]
+
+    async def _write(self, event: JobEvent) -> int:
+        ticket, self._tickets = self._tickets, self._tickets + 1
+        self._under_way[ticket] = self._lsn_last
+        try:
+            lsn = await self._journal.append(encode(event))
+            self._lsn_last = max(self._lsn_last, lsn)
+            self._book.apply(self._clock.now(), lsn, event)
+            return lsn
+        finally:
+            del self._under_way[ticket]

@@ -90,8 +90,8 @@ class Inbox:
 
     def take(self) -> list[Entry]:
         """The next batch, as much as its limits allow and at least one entry."""
-        settings, batch = self._settings, []
-        size = count = 0
+        settings, size, count = self._settings, 0, 0
+        batch: list[Entry] = []
         for entry in self._accepted:
             size += entry.size
             count += len(entry.payloads)

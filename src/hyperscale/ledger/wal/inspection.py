@@ -87,8 +87,9 @@ async def inspect(
     headers = [decode_header(await disk.read(path, 0, HEADER_BYTES)) for path in paths]
     previous: Inspected | None = None
     for index, (number, path) in enumerate(zip(numbers, paths, strict=True)):
-        successor = headers[index + 1] if index + 1 < len(numbers) else None
         sealed = index + 1 < len(numbers)
+        follows = sealed and numbers[index + 1] == number + 1
+        successor = headers[index + 1] if follows else None
         reading = _Reading(disk, path, settings, after_lsn, deliver)
         seen = await reading.segment(number, headers[index], previous, sealed, successor)
         found.segments.append(seen)
@@ -149,7 +150,7 @@ class _Reading:
         flaw_at = scanner.at
         what = scanner.flaw.value
         if sealed:
-            # A successor whose header is unreadable is refused itself; this one is not blamed.
+            # A successor that is missing or unreadable is refused itself; this one is not blamed.
             good = successor is None or (
                 scanner.at == successor.previous_end
                 and scanner.last_lsn == successor.previous_last_lsn
@@ -177,9 +178,7 @@ class _Reading:
             closed=scanner.closed,
         )
         case = decide(facts)
-        return Inspected(
-            self._path, size, header, facts, case, scanner, flaw_at, what, self._marks
-        )
+        return Inspected(self._path, size, header, facts, case, scanner, flaw_at, what, self._marks)
 
     def _refused(self, size: int, header: Header | None, sealed: bool, what: str) -> Inspected:
         facts = Facts(

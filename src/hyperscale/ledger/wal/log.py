@@ -6,15 +6,13 @@ meanwhile is the next batch, so a busy log syncs once for hundreds of records an
 answers after a single sync.
 
 A failed write or sync ends the log: everyone who waits gets the error, and nothing is accepted
-any more. States: open -> closing -> closed, or -> failed from the first two.
+any more. States: open -> closing -> closed, and -> failed from the first two.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.wal.errors import LogClosed, LogFailed, LogFull, RecordTooLarge
@@ -22,52 +20,31 @@ from hyperscale.ledger.wal.inbox import Entry, Inbox
 from hyperscale.ledger.wal.inspection import Deliver
 from hyperscale.ledger.wal.opening import Opened, Recovered, open_directory
 from hyperscale.ledger.wal.reader import Reader
-from hyperscale.ledger.wal.record import (
-    COVERED_FROM,
-    KIND_CLOSE,
-    KIND_PLAIN,
-    Record,
-    checksum_of_last,
-    encode_batch,
-)
-from hyperscale.ledger.wal.segment import Header, Segment, create, join, name_of, seed_of
+from hyperscale.ledger.wal.record import HEADER_BYTES, KIND_CLOSE, KIND_PLAIN, Record
 from hyperscale.ledger.wal.settings import WalSettings
-from hyperscale.runtime.host import File, Host, Task
-
-
-@dataclass(slots=True)
-class Stats:
-    records: int = 0
-    batches: int = 0
-    bytes: int = 0
-    batch_records_max: int = 0
-    commit_s_max: float = 0.0
-
-    @property
-    def batch_records_mean(self) -> float:
-        return self.records / self.batches if self.batches else 0.0
+from hyperscale.ledger.wal.writer import Stats, Writer
+from hyperscale.runtime.host import Host
 
 
 class WriteAheadLog:
     """Made by `open`. Its directory belongs to it alone."""
 
-    def __init__(
-        self, host: Host, directory: str, settings: WalSettings, opened: Opened
-    ) -> None:
+    def __init__(self, host: Host, directory: str, settings: WalSettings, opened: Opened) -> None:
         self._host = host
         self._directory = directory
         self._settings = settings
-        self._segments = opened.segments
-        self._file: File = opened.file
-        self._next_lsn = opened.next_lsn
         self._inbox = Inbox(settings)
-        self._failure: HyperscaleError | None = None
-        self._closing = False
-        self._compacting = asyncio.Lock()
-        self._reader = Reader(host.disk, settings, opened.segments)
+        self._writer = Writer(host, directory, settings, opened)
+        self._segments = self._writer.segments
+        self._reader = Reader(host.disk, settings, self._segments)
         self._recovered = opened.recovered
-        self.stats = Stats()
-        self._writer: Task = host.tasks.spawn(f"log {directory}", self._write())
+        self._cause: OSError | None = None
+        self._stopped = False
+        self._closing = False
+        self._ended = asyncio.Event()
+        self._advanced = asyncio.Event()
+        self._compacting = asyncio.Lock()
+        host.tasks.spawn(f"log {directory}", self._write())
 
     @classmethod
     async def open(
@@ -110,24 +87,21 @@ class WriteAheadLog:
     async def append_many(
         self, payloads: Sequence[bytes], kind: int = KIND_PLAIN, level: int = 0
     ) -> range:
-        """As `append`, for records that follow each other without a stranger between them. They
-        are not atomic: a crash may leave the first few of those that were not acknowledged."""
+        """As `append`, for records that follow each other without a stranger between them; their
+        LSNs. They are not atomic: of those not acknowledged a crash may leave the first few."""
         entries = [self._entry(group, kind, level) for group in self._groups(payloads)]
         if not entries:
             return range(0)
         for entry in entries:
             self._inbox.put(entry)
-        first = -1
         try:
-            for entry in entries:
-                lsn = await self._result(entry)
-                first = lsn if first < 0 else first
+            firsts = [await self._result(entry) for entry in entries]
         except BaseException:
             for entry in entries:
                 entry.done.cancel()
                 self._inbox.withdraw(entry)
             raise
-        return range(first, first + len(payloads))
+        return range(firsts[0], firsts[0] + len(payloads))
 
     def append_nowait(
         self, payload: bytes, kind: int = KIND_PLAIN, level: int = 0
@@ -136,50 +110,57 @@ class WriteAheadLog:
         Raises LogFull, and then nothing was accepted."""
         entry = self._entry((payload,), kind, level)
         if not self._inbox.offer(entry):
-            raise LogFull(f"the queue of the log in {self._directory or '.'} is full")
+            raise LogFull(
+                f"the queue of the log in {self._directory or '.'} is full",
+                "wait until the disk has caught up, or let `append` do the waiting",
+            )
         return entry.done
 
     async def flush(self) -> None:
-        """Return when everything accepted before this call is on stable storage."""
+        """Return when everything handed over before this call is on stable storage."""
         entry = self._entry((), KIND_PLAIN, 0)
         self._inbox.put(entry)
         await self._result(entry)
 
     async def close(self) -> None:
-        """Accept no more, write what was accepted, mark the log as closed, release the file.
-        Raises LogFailed when that did not succeed and nobody had been told before."""
-        told = self._failure is not None
+        """Accept no more, write what was handed over, leave the mark of a clean close, release
+        the file. Raises LogFailed when that fails and nobody was told before."""
+        told = self.failure
         self._closing = True
         self._inbox.close()
-        await asyncio.shield(_ended(self._writer))
-        if self._failure is not None and not told and not isinstance(self._failure, LogClosed):
-            raise self._failure
+        await self._ended.wait()
+        if told is None and self.failure is not None:
+            raise self.failure
 
     # -- reading ------------------------------------------------------------------------------
 
-    def read(self, from_lsn: int = 0, to_lsn: int | None = None) -> AsyncIterator[Record]:
+    async def read(self, from_lsn: int = 0, to_lsn: int | None = None) -> AsyncIterator[Record]:
         """Durable records from one LSN to another, both included; to the end as it is now when
         `to_lsn` is None. 0 is the oldest there is. Raises LogCompacted, LogDamaged."""
-        return self._reader.read(from_lsn, self.last_lsn if to_lsn is None else to_lsn)
+        last_lsn = self.last_lsn if to_lsn is None else min(to_lsn, self.last_lsn)
+        async for records in self._reader.read(from_lsn, last_lsn):
+            for record in records:
+                yield record
 
     async def follow(self, from_lsn: int = 0) -> AsyncIterator[Record]:
         """Durable records from an LSN on, and then each one as it becomes durable. Ends when the
-        log is closed, raises LogFailed when it fails."""
+        log is closed; raises LogFailed when it has failed, after the last durable record."""
         while True:
-            advanced = self._reader.advanced
-            ended, last_lsn = self._writer.done(), self.last_lsn
-            async for record in self._reader.read(from_lsn, last_lsn):
-                yield record
-                from_lsn = record.lsn + 1
+            advanced, ended, last_lsn = self._advanced, self._ended.is_set(), self.last_lsn
+            async for records in self._reader.read(from_lsn, last_lsn):
+                for record in records:
+                    yield record
+            from_lsn = max(from_lsn, last_lsn + 1)
             if ended:
                 break
             await advanced.wait()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     async def compact(self, safe_lsn: int) -> int:
         """Remove whole segments, oldest first, that hold nothing after `safe_lsn`; how many. The
-        newest always stays. Each removal is durable before the next: a gap is never a crash's."""
+        newest always stays. Each removal is durable before the next, so that a gap between two
+        segments is never the work of a crash."""
         removed = 0
         async with self._compacting:
             while len(self._segments) > 1 and self._segments[0].last_lsn <= safe_lsn:
@@ -193,12 +174,12 @@ class WriteAheadLog:
 
     @property
     def last_lsn(self) -> int:
-        """Of the newest durable record; the one before the first for an empty log."""
+        """Of the newest durable record; in an empty log, the number before the first."""
         return self._segments[-1].last_lsn
 
     @property
     def first_lsn(self) -> int:
-        """From where on records can be read."""
+        """From here on records can be read."""
         return self._segments[0].header.previous_last_lsn + 1
 
     @property
@@ -211,34 +192,47 @@ class WriteAheadLog:
 
     @property
     def recovered(self) -> Recovered:
+        """What the start found."""
         return self._recovered
+
+    @property
+    def stats(self) -> Stats:
+        return self._writer.stats
 
     @property
     def failure(self) -> HyperscaleError | None:
         """Why nothing is accepted any more; None while all is well."""
-        return self._failure
+        return self._refusal() if self._cause is not None or self._stopped else None
 
-    # -- the writer ---------------------------------------------------------------------------
+    # -- inside -------------------------------------------------------------------------------
 
     async def _write(self) -> None:
+        """The writer's task. Whatever ends it, nobody is left waiting."""
+        batch: list[Entry] = []
         try:
             while await self._inbox.wait():
                 await self._gather()
-                await self._commit(self._inbox.take())
-            await self._mark_closed()
+                batch = self._inbox.take()
+                self._tell(batch, await self._writer.commit(batch))
+                batch = []
+            await self._writer.finish()
         except OSError as error:
-            self._fail(LogFailed(self._directory, error))
+            self._cause = error
         except BaseException:
-            self._fail(LogClosed(f"the log in {self._directory or '.'} was stopped"))
+            self._stopped = True
             raise
         finally:
-            with contextlib.suppress(OSError):
-                await self._file.close()
-            self._reader.wake()
+            self._closing = True
+            self._refuse([*batch, *self._inbox.empty()])
+            try:
+                await self._writer.release()
+            finally:
+                self._ended.set()
+                self._advanced.set()
 
     async def _gather(self) -> None:
         """Let callers that are about to append do so: as long as each turn of the event loop
-        brings more, and no longer than the batch may wait."""
+        brings more, and no longer than a batch may wait."""
         clock, inbox = self._host.clock, self._inbox
         deadline = clock.now() + self._settings.batch_wait_us / 1e6
         seen = 0
@@ -246,42 +240,56 @@ class WriteAheadLog:
             seen = inbox.count
             await clock.sleep(0)
 
-    async def _commit(self, batch: list[Entry]) -> None:
-        size = sum(entry.size for entry in batch)
-        try:
-            if size:
-                await self._append(batch, size)
-        except BaseException as error:
-            cause = LogFailed(self._directory, error)
-            self._fail(cause if isinstance(error, OSError) else self._stopped(), batch)
-            raise
-        lsn = self._next_lsn
-        for entry in reversed(batch):
-            lsn -= len(entry.payloads)
+    def _tell(self, batch: list[Entry], lsn: int) -> None:
+        for entry in batch:
             if not entry.done.done():
                 entry.done.set_result(lsn)
-        self._reader.wake()
+            lsn += len(entry.payloads)
+        self._advanced.set()
+        self._advanced = asyncio.Event()
 
-    async def _append(self, batch: list[Entry], size: int) -> None:
-        segment = self._segments[-1]
-        if segment.end + size > self._settings.segment_bytes_max and not segment.empty:
-            segment = await self._rotate(segment)
-        began = self._host.clock.now()
-        records = self._records(batch)
-        data = encode_batch(records, segment.seed)
-        await self._file.append_and_sync(data)
-        segment.mark(records[0].lsn, segment.end, self._settings.read_bytes)
-        segment.end += len(data)
-        segment.last_lsn = records[-1].lsn
-        segment.last_crc = checksum_of_last(data, records[-1])
-        self._next_lsn = records[-1].lsn + 1
-        self._count(records, data, self._host.clock.now() - began)
+    def _refuse(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if not entry.done.done():
+                entry.done.set_exception(self._refusal())
 
-    def _records(self, batch: list[Entry]) -> list[Record]:
-        stamp_us = int(self._host.clock.wall() * 1e6)
-        lsn, records = self._next_lsn, []
-        for entry in batch:
-            for payload in entry.payloads:
-                records.append(Record(lsn, payload, entry.kind, entry.level, stamp_us))
-                lsn += 1
-        return records
+    def _refusal(self) -> HyperscaleError:
+        """A new one for everybody: an exception that is raised collects its raiser's frames."""
+        where = self._directory or "."
+        if self._cause is not None:
+            return LogFailed(self._directory, self._cause)
+        if self._stopped:
+            return LogClosed(f"the log in {where} was stopped before it was closed")
+        return LogClosed(f"the log in {where} is closed")
+
+    async def _result(self, entry: Entry) -> int:
+        try:
+            return await entry.done
+        except asyncio.CancelledError:
+            self._inbox.withdraw(entry)
+            raise
+
+    def _entry(self, payloads: Sequence[bytes], kind: int, level: int) -> Entry:
+        if self._closing:
+            raise self._refusal()
+        assert KIND_CLOSE < kind < 256, f"{kind} is not a kind of record"
+        assert 0 <= level < 256, f"{level} is not a level"
+        for payload in payloads:
+            if len(payload) > self._settings.payload_bytes_max:
+                raise RecordTooLarge(
+                    f"a record of {len(payload):,} bytes is more than the log takes",
+                    f"the limit is {self._settings.payload_bytes_max:,} bytes; split it",
+                )
+        return Entry(payloads, kind, level)
+
+    def _groups(self, payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+        """Parts that fit into a batch each; more than that would wait for the last for long."""
+        settings, start, size = self._settings, 0, 0
+        for index, payload in enumerate(payloads):
+            size += len(payload) + HEADER_BYTES
+            full = index - start == settings.batch_entries_max or size > settings.batch_bytes_max
+            if full and index > start:
+                yield payloads[start:index]
+                start, size = index, len(payload) + HEADER_BYTES
+        if start < len(payloads):
+            yield payloads[start:]

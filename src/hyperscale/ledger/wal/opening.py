@@ -111,9 +111,7 @@ class _Opening:
 
     async def trim(self) -> None:
         """Remove what a crash between two steps of an earlier opening left behind."""
-        for seen, successor in zip(
-            self._found.segments, self._found.segments[1:], strict=False
-        ):
+        for seen, successor in zip(self._found.segments, self._found.segments[1:], strict=False):
             if seen.case.decision is Decision.TRIM:
                 assert successor.header is not None
                 await self._truncate(seen.path, successor.header.previous_end)

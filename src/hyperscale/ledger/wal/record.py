@@ -75,6 +75,12 @@ def encode_batch(records: Iterable[Record], seed: int) -> bytes:
     return b"".join(parts)
 
 
+def last_checksum(batch: bytes, payload_bytes: int) -> int:
+    """The checksum of the last record of an encoded batch, whose payload is this long."""
+    checksum: int = _START.unpack_from(batch, len(batch) - payload_bytes - HEADER_BYTES)[1]
+    return checksum
+
+
 class Scanner:
     """Walks the bytes of one segment in bites, checking everything.
 

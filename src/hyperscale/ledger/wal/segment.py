@@ -100,6 +100,15 @@ class Segment:
     marks: list[tuple[int, int]] = field(default_factory=list)
     """A sparse index: LSN and offset of a record every so many bytes."""
 
+    seed: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seed = seed_of(self.header)
+
+    @property
+    def empty(self) -> bool:
+        return self.end == HEADER_BYTES
+
     @property
     def fresh(self) -> bool:
         """It holds nothing but what was in it when it got its name."""

@@ -90,6 +90,11 @@ class Bootstrap:
     def state(self) -> State:
         return self._core.state if self._core is not None else State.INITIAL
 
+    def metrics(self) -> dict[str, int]:
+        """Counters by name."""
+        core = {} if self._core is None else {**self._core.counts, "rounds": self._core.rounds}
+        return {**core, **self.counts}
+
     @property
     def handlers(self) -> Mapping[type[msgspec.Struct], Handler]:
         return {Probe: self._on_probe}
@@ -137,13 +142,11 @@ class Bootstrap:
         for effect in effects:
             match effect:
                 case Ask(address, probe):
-                    self.counts["probes"] += 1
                     name = f"probe {address[0]}:{address[1]}"
                     self._asking[address] = self._host.tasks.spawn(name, self._ask(address, probe))
                 case StopAsking(address):
                     _cancel(self._asking.pop(address, None))
                 case Resolve(name):
-                    self.counts["lookups"] += 1
                     task = self._host.tasks.spawn(f"look up {name}", self._resolve(name))
                     self._resolving[name] = task
                 case StopResolving(name):
@@ -187,7 +190,7 @@ class Bootstrap:
     def _on_probe(self, call: Call, probe: Probe) -> ProbeAnswer:
         problem = mismatch(self._me, probe)
         if problem is not None:
-            self.counts["probes_mismatched"] += 1
+            self.counts["probers_mismatched"] += 1
             raise Refused(call.kind.name, problem, code=Reason.WRONG_CLUSTER)
         if probe.node.node_id != call.peer.node_id:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")

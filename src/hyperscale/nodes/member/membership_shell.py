@@ -8,10 +8,10 @@ isolated from the errors of the others.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from hyperscale.cluster.identity import Endpoint, Node
 from hyperscale.cluster.membership import (
@@ -28,27 +28,17 @@ from hyperscale.cluster.membership import (
     Send,
     State,
 )
-from hyperscale.cluster.membership.messages import EXCHANGE_BYTES_MAX
+from hyperscale.nodes.member.exchange_stream import ExchangeStream, Seal
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.runtime.host import Address, Datagrams, Host, Listener, Stream
 from hyperscale.wire.errors import WireError
-from hyperscale.wire.frames import FrameDecoder, encode_frame
 
 EXCHANGE_TIMEOUT_S = 10.0
 EXCHANGES_OUT_MAX = 8  # at one time; more are refused and tried again by the core
 EXCHANGES_IN_MAX = 64
 PERSIST_RETRY_S = 0.5
 AUDIT_MAX = 1_000
-READ_BYTES = 64 * 1024
 LOOPBACK = Address("127.0.0.1", 0)
-
-
-class Seal(Protocol):
-    """Encrypts and authenticates datagrams."""
-
-    def seal(self, data: bytes) -> bytes: ...
-
-    def open(self, data: bytes) -> tuple[object, bytes] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +68,20 @@ class MembershipShell:
         host: Host,
         settings: MemberSettings,
         config: MembershipConfig | None = None,
-        seal: Seal | None = None,
+        seal: Callable[[int], Seal] | None = None,
         core: Callable[..., Membership] = Membership,
+        listen_tls: ssl.SSLContext | None = None,
+        connect_tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`seal` makes the sealer for the incarnation this life begins with."""
         self._host = host
         self._settings = settings
         self._config = config or MembershipConfig()
-        self._seal = seal
+        self._make_seal = seal
+        self._seal: Seal | None = None
         self._make_core = core
+        self._listen_tls = listen_tls
+        self._connect_tls = connect_tls
         self._file = IncarnationFile(host.disk)
         self._core: Membership | None = None
         self._datagrams: Datagrams | None = None
@@ -151,7 +147,9 @@ class MembershipShell:
         host, settings = self._host, self._settings
         durable = await self._file.read()
         self._datagrams = await host.network.bind(settings.bind_udp, self._on_datagram)
-        self._listener = await host.network.listen(settings.bind_tcp, self._on_stream)
+        self._listener = await host.network.listen(
+            settings.bind_tcp, self._on_stream, self._listen_tls
+        )
         me = Node(
             settings.node_id,
             0,
@@ -164,6 +162,8 @@ class MembershipShell:
         for effect in core.start(host.clock.now()):
             assert isinstance(effect, Persist)
             await self._file.write(effect.incarnation)
+            if self._make_seal is not None:
+                self._seal = self._make_seal(durable + 1)
             self._core = core
             self._carry(core.persisted(host.clock.now(), effect.incarnation))
         self._carry(core.join(host.clock.now(), settings.seeds))
@@ -195,14 +195,15 @@ class MembershipShell:
         if self._core is None or self._stopped:
             return
         self.counts["datagrams_in"] += 1
+        speaker = None
         if self._seal is not None:
             opened = self._seal.open(data)
             if opened is None:
                 self.counts["refused_seal"] += 1
                 return
-            data = opened[1]
+            speaker, data = opened.sender, opened.data
         try:
-            effects = self._core.receive(self._host.clock.now(), data)
+            effects = self._core.receive(self._host.clock.now(), data, speaker)
         except Refused as refused:
             self.counts[f"refused_{refused.reason}"] += 1
             return
@@ -330,17 +331,19 @@ class MembershipShell:
 
     async def _talk(self, to: Endpoint) -> None:
         clock = self._host.clock
-        stream = await self._host.network.connect(Address(*to), timeout_s=EXCHANGE_TIMEOUT_S)
+        stream = await self._host.network.connect(
+            Address(*to), self._connect_tls, timeout_s=EXCHANGE_TIMEOUT_S
+        )
+        wire = ExchangeStream(stream, self._seal)
         try:
-            self._say(stream, self.core.summary(clock.now()))
-            await stream.drain()
-            answer = await _next_frame(stream, FrameDecoder(EXCHANGE_BYTES_MAX))
-            reply, effects = self.core.reply(clock.now(), to, answer)
+            await wire.send(self.core.summary(clock.now()))
+            speaker, answer = await wire.receive()
+            reply, effects = self.core.reply(clock.now(), to, answer, speaker)
             self._carry(effects)
-            self._say(stream, reply)
-            await stream.drain()
+            await wire.send(reply)
         finally:
-            stream.close()
+            wire.close()
+            self.counts["stream_bytes_out"] += wire.bytes_out
 
     async def _on_stream(self, stream: Stream) -> None:
         if self._core is None or self._stopped or self._exchanges_in >= EXCHANGES_IN_MAX:
@@ -358,26 +361,11 @@ class MembershipShell:
             self._exchanges_in -= 1
 
     async def _answer(self, stream: Stream) -> None:
-        frames = FrameDecoder(EXCHANGE_BYTES_MAX)
+        wire = ExchangeStream(stream, self._seal)
         for _ in range(2):
-            message = await _next_frame(stream, frames)
-            answer, effects = self.core.exchanged(self._host.clock.now(), message)
+            speaker, message = await wire.receive()
+            answer, effects = self.core.exchanged(self._host.clock.now(), message, speaker)
             self._carry(effects)
             if answer is not None:
-                self._say(stream, answer)
-                await stream.drain()
-
-    def _say(self, stream: Stream, payload: bytes) -> None:
-        frame = encode_frame(payload)
-        self.counts["stream_bytes_out"] += len(frame)
-        stream.write(frame)
-
-
-async def _next_frame(stream: Stream, frames: FrameDecoder) -> bytes:
-    while True:
-        for _flags, payload in frames:
-            return payload
-        data = await stream.read(READ_BYTES)
-        if not data:
-            raise ConnectionResetError("the exchange ended early")
-        frames.feed(data)
+                await wire.send(answer)
+        self.counts["stream_bytes_out"] += wire.bytes_out

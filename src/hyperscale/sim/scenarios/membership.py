@@ -209,6 +209,8 @@ class MembershipScenario(Scenario):
         if missing or self._stage is Stage.DONE:
             return missing
         self._stage = Stage(self._stage + 1)
+        if self._stage is Stage.LEAVE and len(world.up()) < 3:
+            self._stage = Stage.DONE  # nobody would be left to hear of it
         self._stage_since = world.now
         world.observe("stage", name=self._stage.name)
         self._begin(world)

@@ -152,6 +152,7 @@ def test_a_name_that_failed_is_not_asked_for_within_thirty_seconds() -> None:
     world.run(29.0)
     assert node_.core.rounds > 4
     assert world.lookups["managers"] == 1
+    assert node_.core.counts["lookups_cached_failure"] == node_.core.rounds - 1
     world.run(60.0)
     assert world.lookups["managers"] == 2
 

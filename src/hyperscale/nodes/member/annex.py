@@ -1,0 +1,121 @@
+"""A host with another network: how a protocol written for a network of its own shares the node's.
+
+Clock, disk, tasks and dice stay the host's. What the protocol binds is a channel of the shared UDP
+port; what it listens on and connects to are exchanges over the node's authenticated connections.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Awaitable, Callable
+
+from hyperscale.nodes.member.exchanges import ExchangeDoor
+from hyperscale.nodes.member.shared_port import Channel, NamedPort, SharedPort
+from hyperscale.runtime.host import (
+    Address,
+    Clock,
+    Datagrams,
+    Disk,
+    Host,
+    Listener,
+    Network,
+    Stream,
+    Tasks,
+)
+
+
+class Annex:
+    def __init__(self, host: Host, network: Network) -> None:
+        self._host = host
+        self._network = network
+
+    @property
+    def name(self) -> str:
+        return self._host.name
+
+    @property
+    def clock(self) -> Clock:
+        return self._host.clock
+
+    @property
+    def network(self) -> Network:
+        return self._network
+
+    @property
+    def disk(self) -> Disk:
+        return self._host.disk
+
+    @property
+    def tasks(self) -> Tasks:
+        return self._host.tasks
+
+    @property
+    def random(self) -> random.Random:
+        return self._host.random
+
+
+class MembershipNetwork:
+    def __init__(self, host: Host, port: SharedPort, door: ExchangeDoor) -> None:
+        self._host = host
+        self._port = port
+        self._door = door
+
+    async def bind(
+        self, address: Address, on_datagram: Callable[[bytes, Address], None]
+    ) -> Datagrams:
+        return self._port.attach(Channel.MEMBERSHIP, on_datagram)
+
+    async def listen(
+        self,
+        address: Address,
+        on_stream: Callable[[Stream], Awaitable[None]],
+        tls: ssl.SSLContext | None = None,
+    ) -> Listener:
+        return self._door.listen(on_stream)
+
+    async def connect(
+        self,
+        address: Address,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+        timeout_s: float = 5.0,
+    ) -> Stream:
+        return self._door.connect(address, timeout_s)
+
+    async def resolve(self, name: str, port: int) -> list[Address]:
+        return await self._host.network.resolve(name, port)
+
+
+class ElectionNetwork:
+    """Datagrams only; a voter's address is its id, which `find` turns into a place."""
+
+    def __init__(self, port: SharedPort, find: Callable[[str], Address | None]) -> None:
+        self._port = port
+        self._find = find
+
+    async def bind(
+        self, address: Address, on_datagram: Callable[[bytes, Address], None]
+    ) -> Datagrams:
+        self._port.attach(Channel.ELECTION, on_datagram)
+        return NamedPort(self._port, Channel.ELECTION, self._find)
+
+    async def listen(
+        self,
+        address: Address,
+        on_stream: Callable[[Stream], Awaitable[None]],
+        tls: ssl.SSLContext | None = None,
+    ) -> Listener:
+        raise NotImplementedError("an election needs no streams")
+
+    async def connect(
+        self,
+        address: Address,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+        timeout_s: float = 5.0,
+    ) -> Stream:
+        raise NotImplementedError("an election needs no streams")
+
+    async def resolve(self, name: str, port: int) -> list[Address]:
+        return [Address(name, port)]

@@ -1,0 +1,128 @@
+"""One UDP port for everything a node says in datagrams, sealed as one.
+
+Membership and election each believe that they own a port. A byte in front tells them apart, so a
+firewall has one port to open and an attacker one key to break. The election addresses voters by
+name; where a voter is right now, membership knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+
+from hyperscale.runtime.host import Address, Datagrams, Host
+from hyperscale.wire.sealed import DATAGRAM_BYTES_MAX, Sealer
+
+Received = Callable[[bytes, Address], None]
+CHANNEL_BYTES = 1
+
+
+class Channel(IntEnum):
+    MEMBERSHIP = 1
+    ELECTION = 2
+
+
+class SharedPort:
+    def __init__(self, host: Host, make_sealer: Callable[[int], Sealer] | None) -> None:
+        """`make_sealer` takes the epoch; None leaves datagrams open, on loopback."""
+        self._host = host
+        self._make_sealer = make_sealer
+        self._opener: Sealer | None = None
+        self._sealer: Sealer | None = None
+        self._epoch = 0
+        self._port: Datagrams | None = None
+        self._channels: dict[int, Received] = {}
+        self.counts: Counter[str] = Counter()
+
+    async def open(self, address: Address, epoch: int) -> None:
+        if self._make_sealer is not None:
+            self._opener = self._sealer = self._make_sealer(epoch)
+        self._epoch = epoch
+        self._port = await self._host.network.bind(address, self._received)
+
+    @property
+    def address(self) -> Address:
+        assert self._port is not None
+        return self._port.address
+
+    @property
+    def overhead_bytes(self) -> int:
+        """What is around a channel's own bytes in a datagram."""
+        sealed = 0 if self._sealer is None else DATAGRAM_BYTES_MAX - self._sealer.payload_bytes_max
+        return sealed + CHANNEL_BYTES
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Datagrams nobody here looked at, by reason."""
+        sealed = Counter() if self._opener is None else self._opener.dropped
+        return self.counts + sealed
+
+    def renew(self, epoch: int) -> None:
+        """Seal under a later epoch. Others drop as a replay what a node that lost its disk seals
+        with an epoch they know already; once they have told it how far it was, it is heard. What
+        arrives is judged by the same opener as before, which remembers what it has seen."""
+        if epoch > self._epoch and self._make_sealer is not None:
+            self._epoch = epoch
+            self._sealer = self._make_sealer(epoch)
+
+    def attach(self, channel: Channel, received: Received) -> ChannelPort:
+        self._channels[channel] = received
+        return ChannelPort(self, channel)
+
+    def detach(self, channel: Channel) -> None:
+        self._channels.pop(channel, None)
+
+    def send(self, channel: Channel, to: Address, data: bytes) -> None:
+        assert self._port is not None
+        framed = bytes((channel,)) + data
+        self._port.send(to, framed if self._sealer is None else self._sealer.seal(framed))
+
+    def _received(self, data: bytes, source: Address) -> None:
+        sender = source
+        if self._opener is not None:
+            opened = self._opener.open(data)
+            if opened is None:
+                return
+            data, sender = opened.data, Address(opened.sender, 0)
+        received = self._channels.get(data[0]) if data else None
+        if received is None:
+            self.counts["unknown_channel"] += 1
+            return
+        received(data[CHANNEL_BYTES:], sender)
+
+
+class ChannelPort:
+    """`Datagrams` of one channel."""
+
+    def __init__(self, port: SharedPort, channel: Channel) -> None:
+        self._port = port
+        self._channel = channel
+        self._open = True
+
+    @property
+    def address(self) -> Address:
+        return self._port.address
+
+    def send(self, to: Address, data: bytes) -> None:
+        if self._open:
+            self._port.send(self._channel, to, data)
+
+    def close(self) -> None:
+        self._open = False
+        self._port.detach(self._channel)
+
+
+class NamedPort(ChannelPort):
+    """Takes node ids for addresses. Whoever is not known yet is not reached, as on any network."""
+
+    def __init__(
+        self, port: SharedPort, channel: Channel, find: Callable[[str], Address | None]
+    ) -> None:
+        super().__init__(port, channel)
+        self._find = find
+
+    def send(self, to: Address, data: bytes) -> None:
+        where = self._find(to.host)
+        if where is not None:
+            super().send(where, data)
