@@ -200,6 +200,11 @@ class WriteAheadLog:
         return self._writer.stats
 
     @property
+    def closed(self) -> bool:
+        """It takes no more records, for whatever reason."""
+        return self._closing
+
+    @property
     def failure(self) -> HyperscaleError | None:
         """Why nothing is accepted any more; None while all is well."""
         return self._refusal() if self._cause is not None or self._stopped else None

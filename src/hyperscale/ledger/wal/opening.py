@@ -123,6 +123,8 @@ class _Opening:
         segments = [_sealed(seen) for seen in self._found.segments[:-1]]
         scanner = last.scanner
         if last.case.decision is Decision.CONTINUE and scanner.next_lsn > after_lsn:
+            # The start that made it may have died before its name was durable.
+            await self._disk.sync_directory(self._directory)
             segments.append(last.as_segment(scanner.at, scanner.last_lsn, scanner.last_crc))
             file = await self._disk.open(last.path)
             return self._opened(segments, file, scanner.next_lsn, last, 0)

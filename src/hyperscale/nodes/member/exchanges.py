@@ -115,9 +115,7 @@ class ExchangeDoor:
     def _begin(self, call: Call, key: tuple[str, str]) -> Served:
         on_stream = self._on_stream
         if on_stream is None or len(self._open) >= OPEN_MAX:
-            raise Refused(
-                call.kind.name, "no exchange can be taken on now", 1.0, Reason.OVERLOADED
-            )
+            raise Refused(call.kind.name, "no exchange can be taken on now", 1.0, Reason.OVERLOADED)
         served = self._open[key] = Served(Address(call.peer.node_id, 0))
 
         async def serve() -> None:

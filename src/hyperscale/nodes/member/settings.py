@@ -142,7 +142,9 @@ def _checked(values: Mapping[str, object], protocols: dict[str, dict[str, Any]])
         role=_role(_text(values, "role") or "probe"),
         credentials=_credentials(_text(values, "certs"), node_id, plaintext),
         secret=_secret("secret-file", _text(values, "secret_file"), plaintext),
-        previous_secret=_secret("previous-secret-file", _text(values, "previous_secret_file"), True),
+        previous_secret=_secret(
+            "previous-secret-file", _text(values, "previous_secret_file"), True
+        ),
         voters=voters,
         metrics=_loopback(_address("metrics", metrics)) if metrics else None,
         data=Path(_text(values, "data") or f"hyperscale-data/{node_id}"),
@@ -200,7 +202,9 @@ def _protocol_table(name: str, table: Mapping[str, object]) -> dict[str, Any]:
 def _protocol_environment(name: str, environ: Mapping[str, str]) -> dict[str, Any]:
     prefix = f"{ENV_PREFIX}{name.upper()}_"
     known = _tunable(_PROTOCOLS[name])
-    return {key: environ[prefix + key.upper()] for key in known if environ.get(prefix + key.upper())}
+    return {
+        key: environ[prefix + key.upper()] for key in known if environ.get(prefix + key.upper())
+    }
 
 
 def _assignment(text: str) -> tuple[str, str, str]:
@@ -235,7 +239,9 @@ def _tunable(kind: type[Any]) -> dict[str, Field[Any]]:
 
 def _protocol(name: str, kind: type[T], given: Mapping[str, Mapping[str, Any]]) -> T:
     known = _tunable(kind)
-    values = {key: _number(f"{name}.{key}", known[key], value) for key, value in given[name].items()}
+    values = {
+        key: _number(f"{name}.{key}", known[key], value) for key, value in given[name].items()
+    }
     try:
         return kind(**values)
     except (ValueError, AssertionError) as error:
@@ -248,13 +254,13 @@ def _protocol(name: str, kind: type[T], given: Mapping[str, Mapping[str, Any]]) 
 def _number(label: str, known: Field[Any], value: object) -> bool | int | float:
     if isinstance(known.default, bool):
         return _switch(label, value)
-    kind = type(known.default)
+    whole = isinstance(known.default, int)
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
-        number: int | float = kind(value)
+        number = int(value) if whole else float(value)
     except ValueError:
-        wanted = "a whole number" if kind is int else "a number"
+        wanted = "a whole number" if whole else "a number"
         raise BadInput(f"{label} takes {wanted}, not {value!r}") from None
     if not number >= 0:
         raise BadInput(f"{label} takes nothing below zero, not {value!r}")
@@ -367,7 +373,8 @@ def _credentials(folder: str, node_id: str, plaintext: bool) -> Credentials | No
     for path in (made.ca, made.certificate, made.key):
         if not path.is_file():
             raise BadInput(
-                f"{path} does not exist", f"make it: hyperscale certs {folder} --node ROLE:{node_id}"
+                f"{path} does not exist",
+                f"make it: hyperscale certs {folder} --node ROLE:{node_id}",
             )
     return made
 

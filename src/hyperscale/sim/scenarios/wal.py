@@ -8,6 +8,7 @@ again. The checkers hold every start against what was acknowledged before it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 from hyperscale.errors import HyperscaleError
@@ -27,7 +28,7 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.wal_canaries import LOG_BUGS, applied, broken_host
+from hyperscale.sim.scenarios.wal_canaries import applied, broken_host, plant
 from hyperscale.sim.scenarios.wal_checkers import (
     BoundedWait,
     DurableAck,
@@ -63,7 +64,7 @@ class Wal(Scenario):
     name = "wal"
     summary = "logs keep what they acknowledged, through crashes, torn, full, slow and rotten disks"
     nodes_default = 2
-    safety_s = 15.0
+    safety_s = 10.0
     liveness_s = 30.0
     faults = (
         "crash-kept",
@@ -76,9 +77,7 @@ class Wal(Scenario):
         "wall-step",
         "bit-rot",
     )
-    limits = Limits(
-        down_max_s=1.0, gap_s_min=0.3, gap_s_max=6.0, cut_max_s=3.0, error_max=0.05
-    )
+    limits = Limits(down_max_s=1.0, gap_s_min=0.3, gap_s_max=6.0, cut_max_s=3.0, error_max=0.05)
     canaries: ClassVar = {
         "ack-before-sync": "DurableAck",
         "name-before-sync": "NothingLost",
@@ -114,6 +113,7 @@ class Wal(Scenario):
         ]
 
     def goal(self, world: World) -> str:
+        world.observe("polled")
         silent = [
             f"{name} has acknowledged nothing"
             for name in world.core
@@ -153,10 +153,9 @@ class WalNode:
     async def _open(self) -> WriteAheadLog:
         self._state, self._state_lsn = (0, 0), 0
         checkpoints = Checkpoints(self._host, CHECKPOINTS)
-        restored = await restore(
-            self._host, LOG, checkpoints, self._load, self._apply, SETTINGS, self._kind_of_log()
-        )
+        restored = await restore(self._host, LOG, checkpoints, self._load, self._apply, SETTINGS)
         self._checkpoints, log = checkpoints, restored.log
+        plant(log, self._bug)
         rows = [row_of(record) async for record in log.read()]
         found = Recovery(
             rows=rows,
@@ -168,11 +167,7 @@ class WalNode:
             state=self._state,
         )
         self._observe("recovered", life=self._life, found=found)
-        self._state_lsn = max(self._state_lsn, log.last_lsn)
         return log
-
-    def _kind_of_log(self) -> type[WriteAheadLog]:
-        return LOG_BUGS.get(self._bug, WriteAheadLog)
 
     async def _refuse(self, refusal: HyperscaleError) -> None:
         """Damage is for people to look at; a node that helps itself in silence is the bug."""
@@ -255,7 +250,7 @@ class WalNode:
                 self._observe("answered", token=token)
             raise
         for lsn, (token, _) in zip(lsns, records, strict=True):
-            self._group_acked(lsn, token)
+            self._durable(lsn, token)
 
     async def _give_up(self, log: WriteAheadLog, writer: int) -> None:
         """A caller that is cancelled at a random moment; what became of its record is unknown."""
@@ -271,10 +266,10 @@ class WalNode:
 
     def _acked(self, lsn: int, token: str) -> None:
         self._observe("acked", life=self._life, lsn=lsn, token=token)
-        self._group_acked(lsn, token)
+        self._durable(lsn, token)
 
-    def _group_acked(self, lsn: int, token: str) -> None:
-        self._observe("durable", lsn=lsn, token=token)
+    def _durable(self, lsn: int, token: str) -> None:
+        self._observe("durable", life=self._life, lsn=lsn, token=token)
         self._observe("answered", token=token)
         self._scenario.acked_at[self._host.name] = self._world.now
 
@@ -290,7 +285,7 @@ class WalNode:
         count, digest, lsn = map(int, state.split())
         self._state, self._state_lsn = (count, digest), lsn
 
-    def _apply(self, records: list[Record]) -> None:
+    def _apply(self, records: Sequence[Record]) -> None:
         for row in applied([row_of(record) for record in records], self._bug):
             self._state, self._state_lsn = fold(self._state, row), row[0]
 

@@ -99,14 +99,6 @@ class ForgivesTheDisk(WriteAheadLog):
             return self.last_lsn + 1
 
 
-class NumbersAgain(WriteAheadLog):
-    """Goes on with the number of a record that was there."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._writer._next_lsn = max(1, self._writer._next_lsn - 2)
-
-
 class LosesWaiters(WriteAheadLog):
     """Forgets the last of a large batch."""
 
@@ -117,9 +109,16 @@ class LosesWaiters(WriteAheadLog):
 LOG_BUGS: dict[str, type[WriteAheadLog]] = {
     "answer-backwards": AnswersBackwards,
     "forgive-the-disk": ForgivesTheDisk,
-    "number-again": NumbersAgain,
     "lose-waiters": LosesWaiters,
 }
+
+
+def plant(log: WriteAheadLog, bug: str) -> None:
+    """Make a log a wrong one."""
+    if bug in LOG_BUGS:
+        log.__class__ = LOG_BUGS[bug]
+    elif bug == "number-again":
+        log._writer._next_lsn = max(1, log._writer._next_lsn - 2)
 
 
 def applied(rows: Sequence[Any], bug: str) -> Sequence[Any]:

@@ -1,0 +1,115 @@
+"""`hyperscale node`: a member of a cluster, until it is told to leave.
+
+It writes one JSON object per line about what it sees, to stderr or a file; `hyperscale members`
+asks it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from hyperscale.cli import flags
+from hyperscale.errors import ExitCode
+
+Text = Annotated[str, typer.Option()]
+
+
+def node(
+    id: Annotated[str, typer.Option("--id", metavar="NAME", help="its name, kept for life")] = "",
+    bind: Annotated[
+        str, typer.Option("--bind", metavar="HOST:PORT", help="TCP and UDP (127.0.0.1:7000)")
+    ] = "",
+    advertise: Annotated[
+        str, typer.Option("--advertise", metavar="HOST", help="what others are told (as bound)")
+    ] = "",
+    seed: Annotated[
+        list[str] | None,
+        typer.Option("--seed", metavar="HOST:PORT", help="a member to ask; repeatable"),
+    ] = None,
+    nameserver: Annotated[
+        list[str] | None,
+        typer.Option("--nameserver", metavar="HOST", help="who is asked for srv:NAME seeds"),
+    ] = None,
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="ID", help="which it belongs to (default)")
+    ] = "",
+    env: Annotated[str, typer.Option("--env", metavar="ID", help="environment (dev)")] = "",
+    dc: Annotated[str, typer.Option("--dc", metavar="ID", help="datacenter (local)")] = "",
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="probe gate manager worker (probe)")
+    ] = "",
+    certs: Annotated[
+        str, typer.Option("--certs", metavar="DIR", help="made by hyperscale certs")
+    ] = "",
+    secret_file: Annotated[
+        str, typer.Option("--secret-file", metavar="FILE", help="what seals datagrams")
+    ] = "",
+    previous_secret_file: Annotated[
+        str, typer.Option("--previous-secret-file", metavar="FILE", help="understood as well")
+    ] = "",
+    plaintext: Annotated[
+        bool, typer.Option("--plaintext", help="neither TLS nor seal, on loopback only")
+    ] = False,
+    voters: Annotated[
+        str, typer.Option("--voters", metavar="A,B,C", help="who elects the leader, this one too")
+    ] = "",
+    metrics: Annotated[
+        str, typer.Option("--metrics", metavar="HOST:PORT", help="Prometheus page, on loopback")
+    ] = "",
+    data: Annotated[
+        str, typer.Option("--data", metavar="DIR", help="what it remembers (hyperscale-data/NAME)")
+    ] = "",
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="P.NAME=VALUE", help="a number of membership or election"),
+    ] = None,
+    log: Annotated[
+        str, typer.Option("--log", metavar="FILE", help="instead of stderr; turned over daily")
+    ] = "",
+    log_level: Annotated[
+        str, typer.Option("--log-level", metavar="LEVEL", help="debug info warning error (info)")
+    ] = "",
+    config: flags.Config = None,
+    debug: flags.Debug = False,
+) -> int:
+    """Join a cluster as a bare member, and stay."""
+    from typing import cast
+
+    from hyperscale.config import find_file
+    from hyperscale.nodes.member.process import serve
+    from hyperscale.nodes.member.settings import read_settings, read_table
+    from hyperscale.runtime import logs
+    from hyperscale.runtime.real import run
+
+    given = {
+        "id": id,
+        "bind": bind,
+        "advertise": advertise,
+        "seed": seed,
+        "nameserver": nameserver,
+        "cluster": cluster,
+        "env": env,
+        "dc": dc,
+        "role": role,
+        "certs": certs,
+        "secret_file": secret_file,
+        "previous_secret_file": previous_secret_file,
+        "plaintext": plaintext,
+        "voters": voters,
+        "metrics": metrics,
+        "data": data,
+        "set": set,
+        "log": log,
+        "log_level": log_level,
+    }
+    file = find_file(config)
+    settings = read_settings(given, os.environ, read_table(file) if file is not None else {})
+    log_output = logs.configure(settings.log, level=cast("logs.Level", settings.log_level))
+    try:
+        run(serve(settings))
+    finally:
+        log_output.stop()
+    return int(ExitCode.PASSED)

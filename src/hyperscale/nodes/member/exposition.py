@@ -1,0 +1,136 @@
+"""Metrics as the text that Prometheus reads, and the page that serves it.
+
+Labels are bounded by their owners: states, priorities, reasons and counter names, never ids or
+addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hyperscale.runtime.host import Address, Host, Listener, Stream
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+REQUEST_BYTES_MAX = 8 * 1024
+REQUEST_TIMEOUT_S = 5.0
+READERS_MAX = 16
+PREFIX = "hyperscale_"
+
+_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One family. Samples by the values of `labels`, in their order."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    labels: tuple[str, ...] = ()
+    samples: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+
+
+def single(name: str, kind: Literal["counter", "gauge"], help: str, value: float) -> Metric:
+    return Metric(name, kind, help, (), {(): value})
+
+
+def labelled(
+    name: str,
+    kind: Literal["counter", "gauge"],
+    help: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    return Metric(name, kind, help, (label,), {(key,): value for key, value in values.items()})
+
+
+def render(metrics: Iterable[Metric]) -> str:
+    lines: list[str] = []
+    for metric in metrics:
+        name = PREFIX + _NOT_A_NAME.sub("_", metric.name)
+        lines.append(f"# HELP {name} {_escaped(metric.help, quotes=False)}")
+        lines.append(f"# TYPE {name} {metric.kind}")
+        for values, number in sorted(metric.samples.items()):
+            pairs = zip(metric.labels, values, strict=True)
+            inside = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+            lines.append(
+                f"{name}{{{inside}}} {_number(number)}" if inside else f"{name} {_number(number)}"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str, quotes: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+class MetricsPage:
+    """`GET /metrics` over plain HTTP/1.1, one answer per connection."""
+
+    def __init__(self, host: Host, collect: Callable[[], Iterable[Metric]]) -> None:
+        self._host = host
+        self._collect = collect
+        self._listener: Listener | None = None
+        self._readers = 0
+
+    async def start(self, address: Address) -> Address:
+        self._listener = await self._host.network.listen(address, self._serve)
+        return self._listener.address
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _serve(self, stream: Stream) -> None:
+        if self._readers >= READERS_MAX:
+            return
+        self._readers += 1
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                stream.write(self._answer(await _request_line(stream)))
+                await stream.drain()
+        except (OSError, TimeoutError):
+            return  # a reader that does not read gets nothing
+        finally:
+            self._readers -= 1
+
+    def _answer(self, line: str) -> bytes:
+        words = line.split()
+        if len(words) != 3 or words[0] not in ("GET", "HEAD"):
+            return _response("405 Method Not Allowed", "text/plain", b"only GET\n")
+        if words[1].partition("?")[0] != "/metrics":
+            return _response("404 Not Found", "text/plain", b"see /metrics\n")
+        body = render(self._collect()).encode()
+        return _response("200 OK", CONTENT_TYPE, body, head_only=words[0] == "HEAD")
+
+
+async def _request_line(stream: Stream) -> str:
+    """The first line, once the whole head is there; "" when it is too long or cut short."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        data = await stream.read(REQUEST_BYTES_MAX)
+        head += data
+        if not data or len(head) > REQUEST_BYTES_MAX:
+            return ""
+    return head.partition(b"\r\n")[0].decode("latin-1")
+
+
+def _response(status: str, content_type: str, body: bytes, head_only: bool = False) -> bytes:
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() if head_only else head.encode() + body

@@ -1,0 +1,372 @@
+"""A bare member as a process: it finds its cluster, is counted in it, may vote, and can be asked.
+
+The parts know nothing of each other; this file introduces them. One TCP port carries the wire
+(queries, discovery, full-state exchanges), one UDP port the sealed datagrams. Gates, managers and
+workers are this with more messages: give their kinds and handlers to `Node`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from hyperscale.cluster.calm import SETTINGS_BY_ROLE, Admission, RateLimiter
+from hyperscale.cluster.discovery import Probe, ProbeAnswer
+from hyperscale.cluster.election import Standing
+from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
+from hyperscale.nodes.member import report
+from hyperscale.nodes.member.annex import Annex, ElectionNetwork, MembershipNetwork
+from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
+from hyperscale.nodes.member.doorkeeper import Doorkeeper
+from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
+from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
+from hyperscale.nodes.member.exposition import MetricsPage
+from hyperscale.nodes.member.incarnation_file import IncarnationFile
+from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
+from hyperscale.nodes.member.queries import (
+    QUERIES,
+    AskMembers,
+    AskStatus,
+    Members,
+    Status,
+    Vitals,
+)
+from hyperscale.nodes.member.settings import NodeSettings
+from hyperscale.nodes.member.shared_port import SharedPort
+from hyperscale.runtime import logs
+from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.endpoint import Endpoint
+from hyperscale.wire.errors import Reason, Refused, WireError
+from hyperscale.wire.handshake import Introduction
+from hyperscale.wire.identity import Identity
+from hyperscale.wire.messages import Registry
+from hyperscale.wire.sealed import Sealer
+from hyperscale.wire.server import Server
+from hyperscale.wire.serving import Call, Handler
+
+# How often health and leadership are looked at for what our probes carry.
+BEAT_S = 0.5
+# Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
+HEARTBEAT_BYTES_MAX = 256
+# Refusals are logged once per address and reason; further kinds of them only counted.
+REFUSALS_LOGGED_MAX = 1_000
+
+_LOUD = (Change.SUSPECTED, Change.DIED, Change.UNCONFIRMED, Change.CONFLICT)
+
+
+class Node:
+    def __init__(
+        self,
+        host: Host,
+        settings: NodeSettings,
+        kinds: Registry | None = None,
+        handlers: Mapping[type[msgspec.Struct], Handler] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.door = Doorkeeper(host, Admission(SETTINGS_BY_ROLE.get(settings.role)), RateLimiter())
+        self.counts: Counter[str] = Counter()
+        self.vitals: dict[str, Vitals] = {}
+        self._host = host
+        self._log = logs.logger("node", node_id=settings.id)
+        self._registry = Registry()
+        for more in (QUERIES, PROBES, EXCHANGES, *([kinds] if kinds else [])):
+            self._registry.include(more)
+        self._handlers = dict(handlers or {})
+        self._port = SharedPort(host, self._sealer if settings.secret is not None else None)
+        self._exchanges = ExchangeDoor(
+            host,
+            settings.id,
+            settings.secret,
+            settings.previous_secret,
+            self._exchange_failed,
+        )
+        self._refusals: set[tuple[Address, str]] = set()
+        self._turned_away: Counter[str] = Counter()
+        self._beats = 0
+        self._last_vitals: Vitals | None = None
+        self._started_at = 0.0
+        self.endpoint: Endpoint
+        self.server: Server
+        self.membership: MembershipShell
+        self.election: ElectionShell | None = None
+        self.bootstrap: Bootstrap | None = None
+        self.page: MetricsPage | None = None
+        self.metrics_address: Address | None = None
+        self.failure: OSError | None = None
+        self.over = asyncio.Event()
+        """Set when this node cannot go on by itself."""
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self._host.clock.now()
+
+    @property
+    def uptime_s(self) -> float:
+        return self.now() - self._started_at
+
+    @property
+    def datagrams_dropped(self) -> Counter[str]:
+        return self._port.dropped
+
+    @property
+    def exchanges_refused(self) -> Counter[str]:
+        return self._exchanges.counts
+
+    # -- life --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen, take an incarnation, look for the cluster. Raises BadInput or OSError."""
+        settings, host = self.settings, self._host
+        self._started_at = host.clock.now()
+        life = await IncarnationFile(host.disk).read() + 1
+        self.endpoint = self._make_endpoint(life)
+        self.server = Server(self.endpoint)
+        address = await self.server.start(settings.bind)
+        await self._port.open(address, life)
+        self._exchanges.endpoint = self.endpoint
+        self._exchanges.address = address
+        await self._start_membership()
+        await self._start_election()
+        await self._start_discovery()
+        if settings.metrics is not None:
+            self.page = MetricsPage(host, lambda: report.metrics(self))
+            self.metrics_address = await self.page.start(settings.metrics)
+        self.door.watch()
+        host.tasks.spawn("heartbeat", self._beat())
+        me = self.membership.me
+        self._log.info(
+            "ready",
+            address=str(Address(*me.tcp)),
+            role=me.role,
+            datacenter=me.datacenter,
+            cluster=settings.cluster,
+            env=settings.env,
+            incarnation=me.incarnation,
+            metrics=str(self.metrics_address or ""),
+        )
+
+    async def stop(self) -> None:
+        """Hand leadership over, tell the others, then be silent; nothing of it is left."""
+        self._log.info("leaving")
+        if self.election is not None:
+            await self.election.stop()
+        if self.bootstrap is not None:
+            self.bootstrap.stop()
+        if self.page is not None:
+            self.page.close()
+        if self.membership.core.started:
+            await self.membership.leave()
+        self.membership.stop()
+        self.server.close()
+        self._log.info("left", incarnation=self.membership.me.incarnation)
+
+    async def _start_membership(self) -> None:
+        settings = self.settings
+        config = replace(
+            settings.membership,
+            cluster=f"{settings.cluster}/{settings.env}",
+            seal_bytes_max=self._port.overhead_bytes,
+            heartbeat_bytes_max=min(settings.membership.heartbeat_bytes_max, HEARTBEAT_BYTES_MAX),
+        )
+        self.membership = MembershipShell(
+            Annex(self._host, MembershipNetwork(self._host, self._port, self._exchanges)),
+            MemberSettings(
+                settings.id,
+                settings.role,
+                settings.dc,
+                settings.bind,
+                settings.bind,
+                settings.advertise,
+                settings.seeds,
+            ),
+            config,
+        )
+        self.membership.on_change(self._changed)
+        self.membership.on_heartbeat(self._heard)
+        self.membership.on_seed_silent(self._seed_silent)
+        await self.membership.start()
+        self._introduce(self.membership.me.incarnation)
+
+    async def _start_election(self) -> None:
+        settings = self.settings
+        if not settings.voters:
+            return
+        plan = ElectionPlan(
+            group=settings.group,
+            node_id=settings.id,
+            bind=settings.bind,
+            voters={voter: VoterAddress(Address(voter, 0)) for voter in settings.voters},
+            settings=settings.election,
+        )
+        network = ElectionNetwork(self._port, self._place_of)
+        self.election = ElectionShell(Annex(self._host, network), plan)
+        self.election.on_leader_change.append(self._leader_changed)
+        self.election.on_lose_leadership.append(self._leadership_lost)
+        await self.election.start()
+        self._host.tasks.spawn("watch the voter", self._watch_voter(self.election))
+
+    async def _start_discovery(self) -> None:
+        settings = self.settings
+        if not settings.seeds and not settings.names:
+            return
+        me = Probe(settings.cluster, settings.env, self.membership.me)
+        self.bootstrap = Bootstrap(self._host, me, settings.discovery(), settings.nameservers)
+        self.bootstrap.on_found.append(lambda node: self.membership.join([node.tcp]))
+        self.bootstrap.on_formed.append(lambda: self._log.info("nobody answers: first node"))
+        await self.bootstrap.start(self.endpoint)
+
+    # -- making ------------------------------------------------------------------------------
+
+    def _make_endpoint(self, incarnation: int) -> Endpoint:
+        settings = self.settings
+        own: dict[type[msgspec.Struct], Handler] = {
+            AskMembers: self._on_members,
+            AskStatus: self._on_status,
+            Probe: self._on_probe,
+            Said: self._exchanges.said,
+        }
+        return Endpoint(
+            self._host,
+            self._introduction(incarnation),
+            self._registry,
+            own | self._handlers,
+            credentials=settings.credentials,
+            plaintext="refused" if settings.credentials else "loopback",
+            admission=self.door,
+        )
+
+    def _introduction(self, incarnation: int) -> Introduction:
+        settings = self.settings
+        identity = Identity(
+            node_id=settings.id,
+            incarnation=incarnation,
+            role=settings.role,
+            cluster_id=settings.cluster,
+            environment_id=settings.env,
+            datacenter=settings.dc,
+        )
+        return Introduction(identity, node_version=report.VERSION)
+
+    def _introduce(self, incarnation: int) -> None:
+        self.endpoint.introduction = self._introduction(incarnation)
+        self._port.renew(incarnation)
+
+    def _sealer(self, epoch: int) -> Sealer:
+        settings = self.settings
+        assert settings.secret is not None
+        return Sealer(settings.id, epoch, settings.secret, settings.previous_secret)
+
+    def _place_of(self, node_id: str) -> Address | None:
+        member = self.membership.core.member(node_id)
+        return None if member is None else Address(*member.node.udp)
+
+    # -- what others ask ---------------------------------------------------------------------
+
+    def _on_members(self, call: Call, ask: AskMembers) -> Members:
+        self._asked(call, ask.correlation_id)
+        return report.members(self)
+
+    def _on_status(self, call: Call, ask: AskStatus) -> Status:
+        self._asked(call, ask.correlation_id)
+        return report.status(self, self._host)
+
+    def _on_probe(self, call: Call, probe: Probe) -> ProbeAnswer:
+        if self.bootstrap is not None:
+            answer: ProbeAnswer = self.bootstrap.handlers[Probe](call, probe)
+            return answer
+        me = self._ready(call).me
+        if probe.node.node_id != call.peer.node_id:
+            raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
+        return ProbeAnswer(self.settings.cluster, self.settings.env, me)
+
+    def _asked(self, call: Call, correlation_id: str) -> None:
+        self._ready(call)
+        with logs.correlated(correlation_id=correlation_id):
+            self._log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
+
+    def _ready(self, call: Call) -> MembershipShell:
+        if self._started_at and hasattr(self, "membership") and self.membership.core.started:
+            return self.membership
+        raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def _changed(self, event: Changed) -> None:
+        say = self._log.warning if event.change in _LOUD else self._log.info
+        say(
+            f"member {event.change.value}",
+            member=event.node.node_id,
+            state=event.state.name.lower(),
+            incarnation=event.incarnation,
+            via=event.via.value,
+            correlation_id=f"{event.node.node_id}@{event.incarnation}",
+        )
+        if event.change in (Change.REAPED, Change.GIVEN_UP):
+            self.vitals.pop(event.node.node_id, None)
+        if self.bootstrap is not None:
+            self.bootstrap.members_are([node.node_id for node in self.membership.core.active()])
+
+    def _heard(self, event: Heartbeat) -> None:
+        try:
+            self.vitals[event.node.node_id] = msgspec.msgpack.decode(event.payload, type=Vitals)
+        except msgspec.MsgspecError:
+            self.counts["heartbeats_malformed"] += 1
+
+    def _seed_silent(self, event: SeedSilent) -> None:
+        self._log.warning(
+            "seed silent", address=str(Address(*event.address)), silent_s=round(event.silent_s)
+        )
+
+    def _leader_changed(self, term: int, leader: str | None) -> None:
+        self._log.info("leader changed", leader=leader, term=term, correlation_id=f"term-{term}")
+
+    def _leadership_lost(self, term: int, reason: str) -> None:
+        self._log.warning(
+            "leadership lost", term=term, reason=reason, correlation_id=f"term-{term}"
+        )
+
+    def _exchange_failed(self, address: Address, error: WireError) -> None:
+        self.counts["exchanges_failed"] += 1
+        reason = str(error)
+        if (address, reason) in self._refusals or len(self._refusals) >= REFUSALS_LOGGED_MAX:
+            return
+        self._refusals.add((address, reason))
+        if isinstance(error, Refused):
+            self._log.error("refused", by=str(address), reason=error.reason, code=error.code)
+        else:
+            self._log.info("not reached", address=str(address), reason=reason)
+
+    async def _watch_voter(self, election: ElectionShell) -> None:
+        try:
+            await election.failed()
+        except OSError as error:
+            self._log.critical("a voter that cannot remember must not vote", error=str(error))
+            self.failure = error
+            self.over.set()
+
+    async def _beat(self) -> None:
+        while True:
+            self._refresh()
+            await self._host.clock.sleep(BEAT_S)
+
+    def _refresh(self) -> None:
+        core, election = self.membership.core, self.election
+        if core.me.incarnation != self.endpoint.introduction.identity.incarnation:
+            self._introduce(core.me.incarnation)
+        if election is not None:
+            election.set_standing(Standing(lhm=float(core.health_score)))
+        term, leader = (0, None) if election is None else (election.term, election.leader)
+        vitals = Vitals(core.health_score, term, leader)
+        if vitals != self._last_vitals:
+            self._beats += 1
+            self._last_vitals = vitals
+            core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        fresh = self.server.turned_away - self._turned_away
+        for reason, count in sorted(fresh.items()):
+            self._log.warning("turned away", reason=reason, count=count)
+        self._turned_away = Counter(self.server.turned_away)
