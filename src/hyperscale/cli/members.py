@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hyperscale.nodes.member.queries import MemberRow, Members
+    from hyperscale.runtime.host import Address
     from hyperscale.ui.output import Paint
     from hyperscale.wire.certificates import Credentials
     from hyperscale.wire.identity import Identity
 
 WATCH_EVERY_S = 1.0
 TIMEOUT_S = 5.0
+CLEAR = "\x1b[H\x1b[2J"
 HEAD = ("NODE", "ROLE", "DC", "STATE", "FOR", "INC", "HEALTH", "RTT", "ERROR", "ADDRESS")
 RIGHT = {"FOR", "INC", "HEALTH", "RTT", "ERROR"}
 
@@ -57,11 +59,13 @@ def members(
     except ValueError as error:
         raise BadInput(str(error)) from None
     credentials, identity = _credentials(certs, name, cluster, env)
-    paint = Output(sys.stdout).paint
+    screen = Output(sys.stdout)
+    paint = screen.paint()
 
     async def show() -> None:
         async for answer in _answers(to, credentials, identity, watch):
-            streams.say(as_json(answer) if json else "\n".join(table(answer, paint)) + "\n")
+            text = as_json(answer) if json else "\n".join(table(answer, paint))
+            streams.say(CLEAR + text if watch and screen.is_terminal and not json else text)
 
     run(show())
     return int(ExitCode.PASSED)
@@ -106,7 +110,7 @@ def _coloured(text: str, state: str, paint: Paint) -> str:
         return paint.warn(text)
     if state == "dead":
         return paint.bad(text)
-    return paint.dim(text) if state == "left" else text
+    return paint.faint(text) if state == "left" else text
 
 
 def _cells(row: MemberRow, answer: Members) -> tuple[str, ...]:
@@ -167,20 +171,18 @@ def _credentials(
 
 
 async def _answers(
-    to: object, credentials: Credentials | None, identity: Identity, watch: bool
+    to: Address, credentials: Credentials | None, identity: Identity, watch: bool
 ) -> AsyncIterator[Members]:
     import uuid
     from tempfile import TemporaryDirectory
 
     from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
-    from hyperscale.runtime.host import Address
     from hyperscale.runtime.real import RealHost
     from hyperscale.wire.endpoint import Endpoint
     from hyperscale.wire.errors import WireError
     from hyperscale.wire.handshake import Introduction
     from hyperscale.wire.peer import Peer
 
-    assert isinstance(to, Address)
     with TemporaryDirectory() as nothing:
         async with RealHost(identity.node_id, nothing) as host:
             endpoint = Endpoint(
@@ -201,5 +203,5 @@ async def _answers(
                 await host.clock.sleep(WATCH_EVERY_S)
 
 
-def _hint(to: object) -> str:
+def _hint(to: Address) -> str:
     return f"is a hyperscale node running at {to}, with the same cluster, environment and --certs?"

@@ -14,8 +14,6 @@ import typer
 from hyperscale.cli import flags
 from hyperscale.errors import ExitCode
 
-Text = Annotated[str, typer.Option()]
-
 
 def node(
     id: Annotated[str, typer.Option("--id", metavar="NAME", help="its name, kept for life")] = "",

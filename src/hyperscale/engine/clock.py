@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 # How often a waiting model looks up: bounds how late it notices pause, resume and stop.
@@ -37,11 +38,13 @@ class LoadClock:
             self._origin += perf_counter() - self._paused_at
             self._paused_at = None
 
-    async def reach(self, elapsed_s: float) -> bool:
+    async def reach(
+        self, elapsed_s: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> bool:
         """Wait until that much load time has passed; False when the load was stopped before."""
         while not self.stopped:
             left = elapsed_s - self.elapsed()
             if left <= 0:
                 return True
-            await asyncio.sleep(min(left, GLANCE_S))
+            await sleep(min(left, GLANCE_S))
         return False

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from time import perf_counter
 
+from hyperscale.engine.alarm import Alarm
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.vu import VirtualUser
 from hyperscale.workload.load import ArrivalRate, RampingRate
@@ -59,12 +60,16 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         await self._follow(self.load.arrivals(), self.load.planned_seconds)
 
     async def _follow(self, arrivals: Iterator[float], seconds: float) -> None:
-        for due in arrivals:
-            if due > self.clock.elapsed() and not await self.clock.reach(due):
-                return
-            if self.clock.stopped:
-                return
-            self._start(self.clock.instant(due))
+        alarm = Alarm()
+        try:
+            for due in arrivals:
+                if due > self.clock.elapsed() and not await self.clock.reach(due, alarm.sleep):
+                    return
+                if self.clock.stopped:
+                    return
+                self._start(self.clock.instant(due))
+        finally:
+            alarm.close()
         await self.clock.reach(seconds)
 
     def _start(self, intended: float) -> None:

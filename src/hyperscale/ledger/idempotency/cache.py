@@ -16,7 +16,6 @@ from hyperscale.ledger.idempotency.settings import IdempotencySettings
 from hyperscale.ledger.idempotency.submission import (
     STILL_PENDING,
     Answer,
-    Decision,
     Kind,
     known_answer,
 )
@@ -102,14 +101,15 @@ class GateCache:
         self._timeouts += 1
         return Answer(Kind.RETRYABLE, job_id, reason=STILL_PENDING, duplicate=True)
 
-    def settle(self, key: IdempotencyKey, decision: Decision) -> bool:
-        """Remember a final decision, drop the reservation of any other; wake who waits."""
+    def settle(self, key: IdempotencyKey, answer: Answer) -> bool:
+        """Remember a final answer, drop the reservation of any other; wake who waits. The job is
+        the manager's: it may have known the key from another gate."""
         now, mark = self._clock.now(), fingerprint(key)
-        match decision:
-            case Decision(Kind.ACCEPTED, answer):
-                done = self._table.commit(now, mark, answer)
-            case Decision(Kind.REJECTED, answer):
-                done = self._table.reject(now, mark, answer)
+        match answer.kind:
+            case Kind.ACCEPTED:
+                done = self._table.commit(now, mark, answer.answer, job_id=answer.job_id)
+            case Kind.REJECTED:
+                done = self._table.reject(now, mark, answer.answer, job_id=answer.job_id)
             case _:
                 done = self._table.release(mark)
         self._waiters.settle(mark, self._table.look(now, mark) if done else None)
@@ -136,10 +136,9 @@ class GateCache:
     async def _forward(
         self, key: IdempotencyKey, forward: Callable[[], Awaitable[Answer]]
     ) -> Answer:
-        kept = Decision(Kind.RETRYABLE, b"")
+        answer = Answer(Kind.RETRYABLE, "")
         try:
             answer = await forward()
-            kept = Decision(answer.kind, answer.answer)
             return answer
         finally:
-            self.settle(key, kept)
+            self.settle(key, answer)

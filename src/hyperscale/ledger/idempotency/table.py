@@ -200,11 +200,16 @@ class IdempotencyTable:
         self._hold(now, overdue.fingerprint, overdue.key, overdue.job_id, overdue.content, lsn)
         return True
 
-    def commit(self, now: float, fingerprint: bytes, answer: bytes, lsn: int = 0) -> bool:
-        return self._answer(now, fingerprint, Trigger.ACCEPTED, answer, lsn)
+    def commit(
+        self, now: float, fingerprint: bytes, answer: bytes, lsn: int = 0, job_id: str = ""
+    ) -> bool:
+        """`job_id`: of the job that was found to exist, where it is not the one reserved."""
+        return self._answer(now, fingerprint, Trigger.ACCEPTED, answer, lsn, job_id)
 
-    def reject(self, now: float, fingerprint: bytes, answer: bytes, lsn: int = 0) -> bool:
-        return self._answer(now, fingerprint, Trigger.REFUSED, answer, lsn)
+    def reject(
+        self, now: float, fingerprint: bytes, answer: bytes, lsn: int = 0, job_id: str = ""
+    ) -> bool:
+        return self._answer(now, fingerprint, Trigger.REFUSED, answer, lsn, job_id)
 
     def release(self, fingerprint: bytes) -> bool:
         return self._remove(fingerprint, Trigger.RELEASED)
@@ -248,7 +253,7 @@ class IdempotencyTable:
         overdue: list[Overdue] = []
         for fingerprint in due:
             row = self._row(fingerprint)
-            if row is None or _HEAD.unpack_from(row)[1] > now:
+            if row is None or _unpack_head(row)[1] > now:
                 continue
             if row[0] == State.PENDING:
                 overdue.append(self._overdue(now, fingerprint, row))
@@ -294,7 +299,13 @@ class IdempotencyTable:
         self._put(now, fingerprint, State.PENDING, job_id.encode(), content, tail, lsn)
 
     def _answer(
-        self, now: float, fingerprint: bytes, trigger: Trigger, answer: bytes, lsn: int
+        self,
+        now: float,
+        fingerprint: bytes,
+        trigger: Trigger,
+        answer: bytes,
+        lsn: int,
+        job_id: str,
     ) -> bool:
         row = self._row(fingerprint)
         if row is None:
@@ -302,9 +313,11 @@ class IdempotencyTable:
         following = TRANSITIONS[_STATES[row[0]]].get(trigger)
         if following is None:
             return False
-        _, _, content, length = _HEAD.unpack_from(row)
-        job_id = row[_HEAD.size : _HEAD.size + length]
-        self._put(now, fingerprint, following, job_id, content, answer, lsn)
+        _, _, content, length = _unpack_head(row)
+        reserved_for = row[_HEAD.size : _HEAD.size + length]
+        self._put(
+            now, fingerprint, following, job_id.encode() or reserved_for, content, answer, lsn
+        )
         return True
 
     def _put(
@@ -339,13 +352,15 @@ class IdempotencyTable:
         return True
 
     def _overdue(self, now: float, fingerprint: bytes, row: bytes) -> Overdue:
+        """Its time begins again, so that it is named once, however many buckets point to it."""
         overdue, lsn = self._read_pending(fingerprint, row)
-        self._expiry.add(now + self._settings.pending_ttl_s, fingerprint, lsn)
+        key, job_id, content = overdue[1:]
+        self._hold(now, fingerprint, key, job_id, content, lsn)
         return overdue
 
     @staticmethod
     def _read_pending(fingerprint: bytes, row: bytes) -> tuple[Overdue, int]:
-        _, _, content, length = _HEAD.unpack_from(row)
+        _, _, content, length = _unpack_head(row)
         end = _HEAD.size + length
         job_id, (lsn,) = row[_HEAD.size : end].decode(), _LSN.unpack_from(row, end)
         key = row[end + _LSN.size :].decode()

@@ -227,6 +227,7 @@ class WalNode:
         except LogClosed:
             return
         except LogFailed:
+            self._observe("log_failed", life=self._life)
             self._trouble.set()
 
     async def _append(self, log: WriteAheadLog, writer: int) -> None:

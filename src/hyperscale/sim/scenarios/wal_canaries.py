@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from hyperscale.ledger.wal import LogFailed, WriteAheadLog
+from hyperscale.ledger.wal import WriteAheadLog
 from hyperscale.ledger.wal.inbox import Entry
 from hyperscale.runtime.host import Disk, File, Host
 
@@ -26,6 +26,14 @@ class _NeverSynced(_Wrapped):
 
     async def sync(self) -> None:
         return None
+
+
+class _SyncedLater(_Wrapped):
+    """Only the first bytes, the segment's header, get their name before they are durable."""
+
+    async def append_and_sync(self, data: bytes) -> None:
+        await self._inner.append(data)
+        self.append_and_sync = self._inner.append_and_sync  # type: ignore[method-assign]
 
 
 class _SyncedAgain(_Wrapped):
@@ -52,11 +60,10 @@ class _BrokenDisk(_Wrapped):
 
     async def open(self, path: str) -> File:
         file = await self._inner.open(path)
-        in_place = path.endswith(".wal")
-        if (self._bug == "ack-before-sync" and in_place) or (
-            self._bug == "name-before-sync" and path.endswith(".wal.new")
-        ):
+        if self._bug == "ack-before-sync":
             return cast(File, _NeverSynced(file))
+        if self._bug == "name-before-sync" and path.endswith(".wal.new"):
+            return cast(File, _SyncedLater(file))
         if self._bug == "sync-again":
             return cast(File, _SyncedAgain(file, self._inner, path))
         return cast(File, file)
@@ -93,10 +100,9 @@ class ForgivesTheDisk(WriteAheadLog):
     """Answers as if nothing had happened."""
 
     async def append(self, payload: bytes, kind: int = 1, level: int = 0) -> int:
-        try:
-            return await super().append(payload, kind, level)
-        except LogFailed:
+        if self.failure is not None:
             return self.last_lsn + 1
+        return await super().append(payload, kind, level)
 
 
 class LosesWaiters(WriteAheadLog):
