@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CHECKED := src tests examples benchmarks
 
-.PHONY: run test check unit integration bench soak format clean
+.PHONY: run test check unit simulation integration bench soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,33 +15,21 @@ $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@
 
-$(VENV)/.bench: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
-	touch $@
-
-run: $(VENV)/.run ## an embedded target, a short load test against it, the summary and an HTML report
-	$(BIN)/hyperscale demo --html out/report.html
-
-test: check unit integration
-
-check: $(VENV)/.test
-	$(BIN)/ruff format --check $(CHECKED)
-	$(BIN)/ruff check $(CHECKED)
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-
-unit: $(VENV)/.test
-	$(BIN)/pytest tests/unit tests/property -n 2
-
-integration: $(VENV)/.test
-	$(BIN)/pytest tests/integration -n 2
-
-bench: $(VENV)/.bench
+$(VENV)/.bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/http1.py
+	$(BIN)/python benchmarks/wire.py
+	$(BIN)/python benchmarks/wal.py
+	$(BIN)/python benchmarks/idempotency.py
+	$(BIN)/python benchmarks/membership.py
+	$(BIN)/python benchmarks/flood.py
 
 soak: $(VENV)/.bench
+	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
+	$(BIN)/hyperscale sim membership --seeds 1..10000 --jobs 2
+	$(BIN)/hyperscale sim wal --seeds 1..10000 --jobs 2
+	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
+	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	$(BIN)/python benchmarks/memory.py --minutes 6
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests/property -n 2
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix $(CHECKED)

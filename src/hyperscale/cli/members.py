@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WATCH_EVERY_S = 1.0
 TIMEOUT_S = 5.0
+PATIENCE_S = 15.0  # with a node that says it is too busy: it must be able to be looked at
 CLEAR = "\x1b[H\x1b[2J"
 HEAD = ("NODE", "ROLE", "DC", "STATE", "FOR", "INC", "HEALTH", "RTT", "ERROR", "ADDRESS")
 RIGHT = {"FOR", "INC", "HEALTH", "RTT", "ERROR"}
@@ -179,7 +180,7 @@ async def _answers(
     from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
     from hyperscale.runtime.real import RealHost
     from hyperscale.wire.endpoint import Endpoint
-    from hyperscale.wire.errors import WireError
+    from hyperscale.wire.errors import Refused, WireError
     from hyperscale.wire.handshake import Introduction
     from hyperscale.wire.peer import Peer
 
@@ -193,14 +194,20 @@ async def _answers(
                 plaintext="loopback",
             )
             peer = Peer(endpoint, to)
+            patience_until = host.clock.now() + PATIENCE_S
             while True:
+                pause_s = WATCH_EVERY_S
                 try:
                     yield await peer.request(AskMembers(uuid.uuid4().hex), Members, TIMEOUT_S)
+                    if not watch:
+                        return
+                    patience_until = host.clock.now() + PATIENCE_S
                 except (WireError, OSError, ValueError) as error:
-                    raise RunFailed(f"{to} does not answer: {error}", _hint(to)) from error
-                if not watch:
-                    return
-                await host.clock.sleep(WATCH_EVERY_S)
+                    later_s = error.retry_after_s if isinstance(error, Refused) else None
+                    if later_s is None or host.clock.now() + later_s > patience_until:
+                        raise RunFailed(f"{to} does not answer: {error}", _hint(to)) from error
+                    pause_s = later_s
+                await host.clock.sleep(pause_s)
 
 
 def _hint(to: Address) -> str:

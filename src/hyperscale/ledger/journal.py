@@ -7,8 +7,7 @@ the ledger of its family.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable
 from enum import IntEnum
 from typing import Protocol
 
@@ -60,28 +59,54 @@ class UnreadableRecord(RunFailed):
     """A record whose bytes are intact but mean nothing to this version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    records: int
-    lsn_last: int
-
-
-async def rebuild(journal: Journal, books: Iterable[Book], after_lsn: int = 0) -> Replayed:
-    """Feed the log to the ledgers. Every family must have a ledger: ignoring one would forget what
-    was promised in it."""
+def distribute(books: Iterable[Book]) -> Callable[[Iterable[Record]], None]:
+    """Takes records, in order, and hands each to the ledger of its family: what to `deliver` to
+    when a log is opened. Every family must have a ledger: to ignore one would be to forget what was
+    promised in it."""
     by_family = {int(book.family): book for book in books}
-    records, lsn_last = 0, after_lsn
+
+    def take(records: Iterable[Record]) -> None:
+        for record in records:
+            payload = record.payload
+            book = by_family.get(payload[0]) if payload else None
+            if book is None:
+                family = payload[0] if payload else "none"
+                raise UnreadableRecord(
+                    f"record {record.lsn} of the log belongs to no known family ({family}).",
+                    NEWER_HINT,
+                )
+            book.apply(record.lsn, payload)
+
+    return take
+
+
+async def rebuild(journal: Journal, books: Iterable[Book], after_lsn: int = 0) -> None:
+    """Feed a log that is open already to its ledgers."""
+    take = distribute(books)
     async for record in journal.read(after_lsn + 1):
-        lsn, payload = record.lsn, record.payload
-        book = by_family.get(payload[0]) if payload else None
-        if book is None:
-            family = payload[0] if payload else "none"
-            raise UnreadableRecord(
-                f"record {lsn} of the log belongs to no known family ({family}).", NEWER_HINT
-            )
-        book.apply(lsn, payload)
-        records, lsn_last = records + 1, lsn
-    return Replayed(records, lsn_last)
+        take((record,))
+
+
+class JournalSlot:
+    """The place of a log that is still being opened: its ledgers exist before it, because opening
+    it delivers their records."""
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+
+    def fill(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def append(self, payload: bytes) -> int:
+        return await self._filled().append(payload)
+
+    def read(self, from_lsn: int = 0) -> AsyncIterator[Record]:
+        return self._filled().read(from_lsn)
+
+    def _filled(self) -> Journal:
+        if self._journal is None:
+            raise RuntimeError("the log is not open yet")
+        return self._journal
 
 
 def plain_text(value: object) -> str:

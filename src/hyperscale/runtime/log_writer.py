@@ -22,6 +22,7 @@ from hyperscale.runtime.disk import write_all
 FILE_MODE = 0o640
 BATCH_LINES = 1_000
 STDERR = 2
+NUMBER_DIGITS = 6
 
 Note = Callable[[str, int, str], bytes]
 """Makes a line out of an event, a count and a detail."""
@@ -71,7 +72,7 @@ class FileOutlet:
     ) -> None:
         self._path = path
         stem, suffix = re.escape(path.stem), re.escape(path.suffix)
-        self._finished = re.compile(rf"{stem}\.\d{{8}}T\d{{12}}-\d{{4}}{suffix}")
+        self._finished = re.compile(rf"{stem}\.\d{{8}}T\d{{12}}-\d{{{NUMBER_DIGITS}}}{suffix}")
         self._rotate_bytes = rotate_bytes
         self._rotate_s = rotate_s
         self._keep_files = keep_files
@@ -128,15 +129,17 @@ class FileOutlet:
         self._remove_old()
 
     def _finished_path(self) -> Path:
+        """Later in the order of names than every one before, also when the clock is set back."""
         wall = self._wall()
         label = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall)) + f"{int(wall * 1e6) % 10**6:06}"
         number = 0
-        while True:
-            name = f"{self._path.stem}.{label}-{number:04}{self._path.suffix}"
-            path = self._path.with_name(name)
-            if not path.exists():
-                return path
-            number += 1
+        finished = self.rotated()
+        if finished:
+            last, last_number = finished[-1].name[len(self._path.stem) + 1 :].split("-")
+            if label <= last:
+                label, number = last, int(last_number[:NUMBER_DIGITS]) + 1
+        name = f"{self._path.stem}.{label}-{number:0{NUMBER_DIGITS}}{self._path.suffix}"
+        return self._path.with_name(name)
 
     def _remove_old(self) -> None:
         finished = self.rotated()

@@ -140,29 +140,42 @@ def configure(
         outlet = StreamOutlet(STREAMS[str(destination)])
     else:
         outlet = _file(Path(destination), rotate_bytes, rotate_s, keep_files, keep_s, wall)
-    render = _renderer(wall)
     writer = LogWriter(outlet, _note(wall), queue_lines, fsync)
     if _current is not None:
         _current.stop()
     _current = Logs(writer)
-    processors: list[Processor] = [_heed_level, merge_contextvars]
-    if callsite:
-        processors.append(_callsite())
-    structlog.configure(
-        processors=[*processors, structlog.processors.format_exc_info, render],
-        wrapper_class=structlog.make_filtering_bound_logger(thresholds.lowest()),
-        logger_factory=lambda *names: _component(names, thresholds, writer.put),
-        cache_logger_on_first_use=False,
-    )
+    _install(thresholds, writer.put, wall, callsite)
     return _current
 
 
 def logger(component: str, **always: Any) -> FilteringBoundLogger:
     """The logger of a component ("gate", "wire.handshake"); `always` is on every line of it."""
-    if _current is None and not structlog.is_configured():
-        configure("stderr", level="warning")
+    if not structlog.is_configured():
+        _install(_Thresholds(logging.WARNING, {}), _put_unconfigured, time.time, callsite=False)
     made: FilteringBoundLogger = structlog.get_logger(component, **always)
     return made
+
+
+def _put_unconfigured(line: bytes) -> None:
+    """The first line of a process that configured nothing: from now on there is a writer."""
+    configure("stderr", level="warning")._writer.put(line)
+
+
+def _install(
+    thresholds: _Thresholds,
+    put: Callable[[bytes], None],
+    wall: Callable[[], float],
+    callsite: bool,
+) -> None:
+    processors: list[Processor] = [_heed_level, merge_contextvars]
+    if callsite:
+        processors.append(_callsite())
+    structlog.configure(
+        processors=[*processors, structlog.processors.format_exc_info, _renderer(wall)],
+        wrapper_class=structlog.make_filtering_bound_logger(thresholds.lowest()),
+        logger_factory=lambda *names: _component(names, thresholds, put),
+        cache_logger_on_first_use=False,
+    )
 
 
 def correlated(**ids: str) -> AbstractContextManager[None]:

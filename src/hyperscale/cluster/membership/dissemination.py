@@ -9,7 +9,9 @@ often, is counted and reported.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final
 
 from msgspec import Raw
@@ -17,6 +19,7 @@ from msgspec import Raw
 from hyperscale.cluster.identity import NodeId
 
 _SCAN_MAX: Final = 48  # candidates looked at per datagram; more cannot fit anyway
+_SMALLEST_BYTES: Final = 12  # no update is smaller
 
 
 @dataclass(slots=True)
@@ -72,28 +75,25 @@ class Dissemination:
         chosen: list[_News] = []
         later: list[_News] = []
         joins_room = room // 2
-        scanned = 0
-        for tier in self._tiers:
-            for news in tier.values():
-                scanned += 1
-                if scanned > _SCAN_MAX:
+        for news in self._least_told():
+            if news.size > room:
+                if room < _SMALLEST_BYTES:
                     break
-                if news.size > room:
-                    continue
-                if news.join and news.size > joins_room:
-                    later.append(news)
-                    continue
+            elif news.join and news.size > joins_room:
+                later.append(news)
+            else:
                 chosen.append(news)
                 room -= news.size
                 if news.join:
                     joins_room -= news.size
-            if scanned > _SCAN_MAX:
-                break
         for news in later:
             if news.size <= room:
                 chosen.append(news)
                 room -= news.size
         return chosen
+
+    def _least_told(self) -> Iterator[_News]:
+        return islice(chain.from_iterable(map(dict.values, self._tiers)), _SCAN_MAX)
 
     def _told(self, news: _News, limit: int, copies: int) -> None:
         del self._tiers[news.told][news.subject]

@@ -230,15 +230,15 @@ class Membership:
         has changed. `speaker` is who sealed it, when that is known."""
         message = decode_datagram(self._station.header, data)
         _check_speaker(message.sender, speaker)
-        news = self._unheard(message.updates)
+        news = self._unheard(message.updates) if message.updates else ()
         self._station.now = now
         sender = message.sender
         if not self._started or sender.node.node_id == self._station.me.node_id:
             self._doppelganger(sender)
             return self._station.drain()
         for words, update in news:
-            self._station.seen.add(words)
-            self._rumors.hear(update)
+            if self._rumors.hear(update):
+                self._station.seen.add(words)
         revived = self._greet(sender)
         self._dispatch(message)
         if revived:
@@ -247,8 +247,8 @@ class Membership:
 
     def _unheard(self, updates: list[Raw]) -> list[tuple[bytes, Update]]:
         seen = self._station.seen
-        said = ((bytes(raw), raw) for raw in updates)
-        return [(words, decode_update(raw)) for words, raw in said if words not in seen]
+        said = map(bytes, updates)
+        return [(words, decode_update(words)) for words in said if words not in seen]
 
     def _greet(self, sender: Sender) -> bool:
         """True when somebody believed dead spoke with a fresh incarnation."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -182,7 +181,7 @@ def encode_update(update: Update) -> Raw:
     return Raw(_encoder.encode(update))
 
 
-def decode_update(raw: Raw) -> Update:
+def decode_update(raw: Raw | bytes) -> Update:
     try:
         return _updates.decode(raw)
     except _UNDECODABLE:
@@ -216,7 +215,3 @@ def _check_header(head: bytes, data: bytes) -> None:
         raise Refused("version")
     if data[1:HEADER_BYTES] != head[1:]:
         raise Refused("cluster")
-
-
-def size(updates: Sequence[Raw]) -> int:
-    return sum(map(len, updates))

@@ -32,8 +32,9 @@ class Rumors:
 
     # --- entrances ----------------------------------------------------------------------------
 
-    def hear(self, update: Update) -> None:
-        """News that came by gossip."""
+    def hear(self, update: Update) -> bool:
+        """News that came by gossip; False when its subject is unknown even now, so that the same
+        words may matter later."""
         if update.node_id == self._station.me.node_id:
             node = update.node if isinstance(update, Alive) else None
             self.about_me(_STATE[type(update)], update.incarnation, node)
@@ -45,6 +46,8 @@ class Rumors:
             self.dead(update.node_id, update.incarnation, Via.GOSSIP)
         else:
             self.left(update.node_id, update.incarnation, Via.GOSSIP)
+        known = self._station.view.get(update.node_id) is not None
+        return known or update.node_id == self._station.me.node_id
 
     def merge(self, entry: Entry, teller: NodeId) -> None:
         """A row of somebody's whole view. A death told this way may be old, so it only makes a

@@ -4,20 +4,14 @@ same words changes nothing until a row is dropped (then this memory is dropped t
 from __future__ import annotations
 
 
-class Seen:
-    __slots__ = ("_maximum", "_words")
+class Seen(set[bytes]):
+    """A set that is emptied when it is full."""
 
     def __init__(self, maximum: int) -> None:
+        super().__init__()
         self._maximum = maximum
-        self._words: set[bytes] = set()
-
-    def __contains__(self, words: bytes) -> bool:
-        return words in self._words
 
     def add(self, words: bytes) -> None:
-        if len(self._words) >= self._maximum:
-            self._words.clear()
-        self._words.add(words)
-
-    def clear(self) -> None:
-        self._words.clear()
+        if len(self) >= self._maximum:
+            self.clear()
+        super().add(words)

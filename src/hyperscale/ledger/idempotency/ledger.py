@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.idempotency.key import IdempotencyKey, fingerprint
 from hyperscale.ledger.idempotency.records import (
     Committed,
@@ -37,6 +38,7 @@ from hyperscale.ledger.idempotency.time import LedgerTime
 from hyperscale.ledger.journal import Family, Journal
 from hyperscale.ledger.waiting import Waiters, promise_of
 from hyperscale.runtime.host import Clock, Tasks
+from hyperscale.runtime.logs import logger
 
 AnswerOf: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 """The answer to give for a job that exists; None: there is no such job."""
@@ -186,10 +188,14 @@ class IdempotencyLedger:
         return committed, len(pending) - committed
 
     async def maintain(self, answer_of: AnswerOf) -> None:
-        """Forget what is due, for ever; run it as a task of the host."""
+        """Forget what is due, for ever; run it as a task of the host. A pass that failed is told
+        and tried again: what was left is still due."""
         while True:
             await self._clock.sleep(self._settings.sweep_interval_s)
-            await self.sweep(answer_of)
+            try:
+                await self.sweep(answer_of)
+            except (HyperscaleError, OSError) as error:
+                logger("ledger.idempotency").warning("sweep failed", error=str(error))
 
     async def sweep(self, answer_of: AnswerOf) -> None:
         """Forget everything due, with a turn for others after each slice."""

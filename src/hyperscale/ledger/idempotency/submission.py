@@ -93,23 +93,29 @@ class Submissions:
         return await self._ledger.settle_pending(self._answer_of)
 
     async def submit(
-        self, key: IdempotencyKey | None, content: bytes, job_id: str, decide: Decide
+        self,
+        key: IdempotencyKey | None,
+        content: bytes,
+        job_id: str,
+        decide: Decide,
+        source: str = "",
     ) -> Answer:
-        """Without a key (an old client) everything is new. Raises what `decide` or the log raised;
-        the same key may then be tried again."""
+        """Without a key (an old client) everything is new. `source` is the gate that forwarded it,
+        for the record. Raises what `decide` or the log raised; the same key may then be tried
+        again."""
         if key is None:
             decision = await decide(job_id)
             return Answer(decision.kind, job_id, decision.answer)
         return await promise_of(
             self._tasks,
             f"submission {key}",
-            lambda: self._submit(key, content, job_id, decide),
+            lambda: self._submit(key, content, job_id, decide, source),
         )
 
     async def _submit(
-        self, key: IdempotencyKey, content: bytes, job_id: str, decide: Decide
+        self, key: IdempotencyKey, content: bytes, job_id: str, decide: Decide, source: str
     ) -> Answer:
-        ruling = await self._ledger.reserve(key, job_id, content)
+        ruling = await self._ledger.reserve(key, job_id, content, source)
         if ruling.verdict is Verdict.NEW:
             return await self._decide(key, job_id, decide)
         known = known_answer(ruling, job_id)

@@ -46,7 +46,13 @@ class Inspected:
 
     @property
     def last_lsn(self) -> int:
-        return self.scanner.last_lsn if self.scanner else 0
+        if self.scanner is None:
+            return 0
+        return self.scanner.before_lsn if self.scanner.closed else self.scanner.last_lsn
+
+    @property
+    def records(self) -> int:
+        return self.scanner.records - self.scanner.closed if self.scanner else 0
 
     def as_segment(self, end: int, last_lsn: int, last_crc: int) -> Segment:
         assert self.header is not None
@@ -95,7 +101,7 @@ async def inspect(
         found.segments.append(seen)
         if seen.case.decision is Decision.REFUSE:
             deliver = None
-        found.records += reading.records
+        found.records += seen.records
         previous = seen
     return found
 
@@ -117,7 +123,6 @@ class _Reading:
         self._after_lsn = after_lsn
         self._deliver = deliver
         self._marks: list[tuple[int, int]] = []
-        self.records = 0
 
     async def segment(
         self,
@@ -135,7 +140,6 @@ class _Reading:
         end = successor.previous_end if successor else size
         scanner = scanner_for(header)
         await self._scan(scanner, min(end, size))
-        self.records += scanner.records - scanner.closed
         return await self._judge(header, scanner, size, sealed, successor)
 
     async def _judge(

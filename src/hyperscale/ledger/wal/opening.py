@@ -18,6 +18,7 @@ from hyperscale.ledger.wal.segment import (
     Header,
     Segment,
     create,
+    first_header,
     join,
     name_of,
     seed_of,
@@ -36,9 +37,9 @@ class Recovered:
     case: str
     """The label of the last segment's case in `recovery.CASES`; "empty" for a new log."""
     cut_path: str = ""
-    cut_at: int = 0
     cut_bytes: int = 0
-    """A torn tail that was removed; what it held was never acknowledged, unless it rotted."""
+    """A torn tail that was removed; what it held was never acknowledged, unless it rotted. Told
+    at every start until a record is appended."""
 
     def __str__(self) -> str:
         cut = f", {self.cut_bytes:,} torn bytes cut from {self.cut_path}" if self.cut_bytes else ""
@@ -103,7 +104,7 @@ class _Opening:
         self._found = found
 
     async def start(self, first_lsn: int) -> Opened:
-        header = Header(1, 0, 0, first_lsn, first_lsn, first_lsn - 1, 0, self._stamp())
+        header = first_header(first_lsn, self._stamp())
         file = await create(self._disk, self._directory, header, b"")
         segment = Segment(self._path(1), header, HEADER_BYTES, first_lsn - 1, 0)
         recovered = Recovered(0, first_lsn - 1, first_lsn, "empty")
@@ -127,7 +128,7 @@ class _Opening:
             await self._disk.sync_directory(self._directory)
             segments.append(last.as_segment(scanner.at, scanner.last_lsn, scanner.last_crc))
             file = await self._disk.open(last.path)
-            return self._opened(segments, file, scanner.next_lsn, last, 0)
+            return self._opened(segments, file, scanner.next_lsn)
         return await self._succeed(segments, last, last.header, scanner, after_lsn)
 
     async def _succeed(
@@ -151,6 +152,7 @@ class _Opening:
         header = Header(
             number=before.number + 1,
             carried_bytes=sum(RECORD_BYTES + len(record.payload) for record in records),
+            cut_bytes=cut_bytes,
             previous_crc=end_crc,
             first_lsn=first_lsn,
             resume_lsn=next_lsn,
@@ -175,7 +177,7 @@ class _Opening:
             last_lsn,
             scanner.last_crc,
         )
-        return self._opened([*segments, new], file, next_lsn, last, cut_bytes)
+        return self._opened([*segments, new], file, next_lsn)
 
     async def _reread(self, last: Inspected, scanner: Scanner, start: int) -> list[Record]:
         """The records in doubt, without the mark of a close."""
@@ -190,18 +192,17 @@ class _Opening:
             raise LogDamaged(last.path, again.at, again.flaw.value, again.last_lsn)
         return [record for record in records if record.kind != KIND_CLOSE]
 
-    def _opened(
-        self, segments: list[Segment], file: File, next_lsn: int, last: Inspected, cut_bytes: int
-    ) -> Opened:
-        assert last.scanner is not None
+    def _opened(self, segments: list[Segment], file: File, next_lsn: int) -> Opened:
+        """A cut is told from the header that notes it: the start that made it may have died
+        before it could tell."""
+        header = segments[-1].header
         recovered = Recovered(
             records=self._found.records,
             last_lsn=segments[-1].last_lsn,
             next_lsn=next_lsn,
-            case=last.case.label,
-            cut_path=last.path if cut_bytes else "",
-            cut_at=last.scanner.at if cut_bytes else 0,
-            cut_bytes=cut_bytes,
+            case=self._found.segments[-1].case.label,
+            cut_path=self._path(header.number - 1) if header.cut_bytes else "",
+            cut_bytes=header.cut_bytes,
         )
         return Opened(segments, file, next_lsn, recovered)
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from hyperscale.ledger.wal.inspection import Inspected, inspect
 from hyperscale.ledger.wal.record import HEADER_BYTES as RECORD_BYTES
 from hyperscale.ledger.wal.recovery import Decision
-from hyperscale.ledger.wal.segment import HEADER_BYTES, Header, create, decode_header, join
+from hyperscale.ledger.wal.segment import (
+    HEADER_BYTES,
+    Header,
+    create,
+    decode_header,
+    first_header,
+    join,
+)
 from hyperscale.ledger.wal.settings import WalSettings
 from hyperscale.runtime.host import Clock, Disk
 
@@ -59,18 +66,19 @@ async def repair(
 def _takes_over(kept: list[Inspected], next_lsn: int, stamp_us: int) -> Header:
     """The next start removes what stands behind the end that this gives its predecessor."""
     if not kept:
-        return Header(1, 0, 0, next_lsn, next_lsn, next_lsn - 1, 0, stamp_us)
-    last = kept[-1]
+        return first_header(next_lsn, stamp_us)
+    last, scanner = kept[-1], kept[-1].scanner
     assert last.header is not None
-    assert last.scanner is not None
+    assert scanner is not None
     return Header(
         number=last.header.number + 1,
         carried_bytes=0,
-        previous_crc=last.scanner.last_crc,
+        cut_bytes=last.size - scanner.at,
+        previous_crc=scanner.before_crc if scanner.closed else scanner.last_crc,
         first_lsn=next_lsn,
         resume_lsn=next_lsn,
-        previous_last_lsn=last.scanner.last_lsn,
-        previous_end=last.scanner.at,
+        previous_last_lsn=last.last_lsn,
+        previous_end=scanner.batch_at if scanner.closed else scanner.at,
         stamp_us=stamp_us,
     )
 

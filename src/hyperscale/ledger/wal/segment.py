@@ -24,8 +24,9 @@ from hyperscale.runtime.host import Disk, File
 
 MAGIC = b"HsWAL\x00\x01\n"
 _START = Struct("<8sI")
-_REST = Struct("<IIIQQQQQ")
+_REST = Struct("<IIIIIQQQQ")
 HEADER_BYTES = _START.size + _REST.size
+SEGMENT_BYTES_MAX = 1 << 31  # offsets in a header have 32 bits
 _NAME = re.compile(r"segment_(\d{8,})\.wal")
 UNFINISHED_SUFFIX = ".new"
 
@@ -35,16 +36,23 @@ assert HEADER_BYTES == 64
 class Header(NamedTuple):
     number: int
     carried_bytes: int
+    cut_bytes: int
+    """What was unreadable at the end of the predecessor when this segment took over."""
     previous_crc: int
+    previous_end: int
+    previous_last_lsn: int
     first_lsn: int
     resume_lsn: int
-    previous_last_lsn: int
-    previous_end: int
     stamp_us: int
 
     @property
     def carried_end(self) -> int:
         return HEADER_BYTES + self.carried_bytes
+
+
+def first_header(first_lsn: int, stamp_us: int) -> Header:
+    """Of a log that nothing came before."""
+    return Header(1, 0, 0, 0, 0, first_lsn - 1, first_lsn, first_lsn, stamp_us)
 
 
 def encode_header(header: Header) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hyperscale.ledger.wal.record import HEADER_BYTES, PAYLOAD_BYTES_MAX, POSITION_MAX
+from hyperscale.ledger.wal.segment import SEGMENT_BYTES_MAX
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -35,6 +36,6 @@ class WalSettings:
         assert self.queue_entries_max >= 1
         assert self.queue_bytes_max >= 1
         assert self.batch_bytes_max >= 1
-        assert self.segment_bytes_max >= 1
+        assert 1 <= self.segment_bytes_max <= SEGMENT_BYTES_MAX
         assert self.read_bytes >= HEADER_BYTES
         assert self.batch_wait_us >= 0

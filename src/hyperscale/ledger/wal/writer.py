@@ -90,6 +90,7 @@ class Writer:
         header = Header(
             number=old.header.number + 1,
             carried_bytes=0,
+            cut_bytes=0,
             previous_crc=old.last_crc,
             first_lsn=self._next_lsn,
             resume_lsn=self._next_lsn,

@@ -89,6 +89,7 @@ class Node:
         self._beats = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
+        self._started = False
         self.endpoint: Endpoint
         self.server: Server
         self.membership: MembershipShell
@@ -138,6 +139,7 @@ class Node:
             self.metrics_address = await self.page.start(settings.metrics)
         self.door.watch()
         host.tasks.spawn("heartbeat", self._beat())
+        self._started = True
         me = self.membership.me
         self._log.info(
             "ready",
@@ -159,8 +161,7 @@ class Node:
             self.bootstrap.stop()
         if self.page is not None:
             self.page.close()
-        if self.membership.core.started:
-            await self.membership.leave()
+        await self.membership.leave()
         self.membership.stop()
         self.server.close()
         self._log.info("left", incarnation=self.membership.me.incarnation)
@@ -279,20 +280,19 @@ class Node:
         if self.bootstrap is not None:
             answer: ProbeAnswer = self.bootstrap.handlers[Probe](call, probe)
             return answer
-        me = self._ready(call).me
+        self._check_started(call)
         if probe.node.node_id != call.peer.node_id:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
-        return ProbeAnswer(self.settings.cluster, self.settings.env, me)
+        return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
 
     def _asked(self, call: Call, correlation_id: str) -> None:
-        self._ready(call)
+        self._check_started(call)
         with logs.correlated(correlation_id=correlation_id):
             self._log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
 
-    def _ready(self, call: Call) -> MembershipShell:
-        if self._started_at and hasattr(self, "membership") and self.membership.core.started:
-            return self.membership
-        raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
+    def _check_started(self, call: Call) -> None:
+        if not self._started:
+            raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -336,7 +336,7 @@ class Node:
         if (address, reason) in self._refusals or len(self._refusals) >= REFUSALS_LOGGED_MAX:
             return
         self._refusals.add((address, reason))
-        if isinstance(error, Refused):
+        if isinstance(error, Refused) and error.retry_after_s is None:
             self._log.error("refused", by=str(address), reason=error.reason, code=error.code)
         else:
             self._log.info("not reached", address=str(address), reason=reason)

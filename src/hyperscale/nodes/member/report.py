@@ -66,7 +66,7 @@ def _own_row(node: Node) -> MemberRow:
 
 def _row(node: Node, member: Member) -> MemberRow:
     core = node.membership.core
-    vitals = node.vitals.get(member.node_id)
+    vitals = node.vitals.get(member.node_id) if member.live else None
     return MemberRow(
         node_id=member.node_id,
         role=member.node.role,
@@ -76,8 +76,8 @@ def _row(node: Node, member: Member) -> MemberRow:
         incarnation=member.incarnation,
         address=str(Address(*member.node.tcp)),
         since_s=max(0.0, node.now() - member.changed_at),
-        health_score=vitals.health_score if vitals is not None and member.live else None,
-        rtt_s=core.rtt_estimate_s(member.node_id),
+        health_score=None if vitals is None else vitals.health_score,
+        rtt_s=core.rtt_estimate_s(member.node_id) if member.live else None,
         rtt_measured_s=member.rtt_s,
         coordinate_error=None if member.coordinate is None else member.coordinate.error,
     )

@@ -23,6 +23,7 @@ from hyperscale.cluster.membership.messages import decode_datagram, header
 from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
+from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import Cut, partition
 from hyperscale.sim.network import SimDatagrams
@@ -43,9 +44,8 @@ from hyperscale.sim.world import World
 
 PORT = 7_000
 SEEDS = 3
-HEARTBEAT_EVERY_S = 2.0
-# Restarts that the faults have scheduled are over by then.
-SETTLED_S = 16.0
+CROWD = 20
+HEARTBEAT_EVERY_S = 5.0
 TOLD = (
     Change.SUSPECTED,
     Change.REFUTED,
@@ -87,8 +87,10 @@ class MembershipScenario(Scenario):
 
     def __init__(self, nodes: int | None = None, canary: str = "") -> None:
         super().__init__(nodes, canary)
-        if self.nodes > 20:
-            self.safety_s = 20.0
+        if self.nodes > CROWD:
+            # As many events in less time: a history of a crowd costs a hundred times more.
+            self.safety_s = 15.0
+            self.limits = Limits(down_max_s=6.0, cut_max_s=10.0, pause_max_s=8.0)
         self.config = MembershipConfig()
         if canary == "fat-datagrams":
             self.config = replace(self.config, datagram_bytes_max=4_096, heartbeat_bytes_max=1_600)
@@ -163,11 +165,11 @@ class MembershipScenario(Scenario):
 
     def _believed(self, world: World, observer: str, event: Changed) -> None:
         now = world.now
-        self._live_not_dead.believed(now, observer, event)
-        self._suspect_first.believed(now, observer, event)
         self._own_incarnation.believed(now, observer, event)
         self._no_resurrection.believed(now, observer, event)
         if event.change in TOLD:
+            self._live_not_dead.believed(now, observer, event)
+            self._suspect_first.believed(now, observer, event)
             world.observe(
                 "belief",
                 node=observer,
@@ -238,7 +240,7 @@ class MembershipScenario(Scenario):
             self._truth.on_cut_healed(world.now, "deaf")
 
     def _converging(self, world: World) -> str:
-        if world.now - self._stage_since < SETTLED_S:
+        if world.now - self._stage_since < self.limits.down_max_s + 1.0:
             return "restarts may still come"
         return self._converged(world)
 

@@ -24,6 +24,7 @@ from hyperscale.cluster.membership.messages import (
     Alive,
     Dead,
     Gossip,
+    Ping,
     Sender,
     Suspect,
     encode,
@@ -356,11 +357,16 @@ class TestRefused:
                 core.receive(cluster.now, data)
             assert refused.value.reason == reason
 
+    def test_a_sealed_message_in_the_name_of_another(self) -> None:
+        cluster = settled(3)
+        data = encode(header("default"), Gossip(Sender(cluster.cores["n1"].me), []))
+        cluster.cores["n0"].receive(cluster.now, data, speaker="n1")
+        with pytest.raises(Refused, match="impostor"):
+            cluster.cores["n0"].receive(cluster.now, data, speaker="n2")
+
     def test_a_ping_for_the_former_owner_of_our_address_is_not_answered(self) -> None:
         cluster = settled(3)
         core = cluster.cores["n0"]
-        from hyperscale.cluster.membership.messages import Ping
-
         data = encode(
             header("default"), Ping(Sender(cluster.cores["n1"].me), 5, "somebody-else", [])
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from hyperscale.ledger.idempotency import (
     IdempotencyLedger,
@@ -28,6 +29,7 @@ from hyperscale.ledger.idempotency.records import (
     encode,
 )
 from hyperscale.ledger.journal import Family, UnreadableRecord, rebuild
+from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import RealTasks
 from tests.fixtures.journals import HandClock, MemoryJournal, MemoryRecord
 from tests.unit.ledger.golden import golden
@@ -266,6 +268,34 @@ def test_an_abandoned_reservation_is_settled_by_the_next_review() -> None:
         assert entry is not None
         assert entry.answer == b"accepted job"
         assert again.stats().overdue == 1
+
+    in_world(scene)
+
+
+def test_a_sweep_that_fails_is_told_and_tried_again() -> None:
+    async def scene(world: World) -> None:
+        ledger = await world.ledger()
+        await ledger.reserve(key(), "job", DIGEST)
+        again = await world.ledger()
+        asked = 0
+
+        async def sometimes(job_id: str) -> bytes | None:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise TimeoutError("nobody answers")
+            return await has_job(job_id)
+
+        logger("ledger")
+        with capture_logs() as lines:
+            maintaining = asyncio.ensure_future(again.maintain(sometimes))
+            for _ in range(1_000):
+                await asyncio.sleep(0)
+                if again.stats().committed:
+                    break
+            maintaining.cancel()
+        assert [line["error"] for line in lines] == ["nobody answers"]
+        assert asked == 2
 
     in_world(scene)
 

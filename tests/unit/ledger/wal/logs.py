@@ -1,4 +1,4 @@
-"""Logs on simulated disks: write one, take its bytes, break them, and see what a start makes of it."""
+"""Logs on simulated disks: write one, break its bytes, and see what a start makes of them."""
 
 from __future__ import annotations
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.ledger.wal import LogDamaged, WriteAheadLog
+from hyperscale.ledger.wal import LogDamaged, WalSettings, WriteAheadLog
 from hyperscale.ledger.wal.record import HEADER_BYTES as RECORD_BYTES
 from hyperscale.ledger.wal.segment import HEADER_BYTES, name_of
 from tests.unit.ledger.wal.logs import Files, start, write
 
-PAYLOADS = [b"first", b"second record", b"", b"the fourth", b"x" * 90, b"last of them"]
+PAYLOADS = [b"first", b"second record", b"", b"the fourth", b"x" * 9, b"last of them"]
 BATCHES = [PAYLOADS[:1], PAYLOADS[1:4], PAYLOADS[4:]]
+QUICK = WalSettings(read_bytes=4096)
 
 
 async def in_batches(log: WriteAheadLog) -> None:
@@ -56,7 +57,7 @@ def test_no_flipped_bit_of_a_closed_log_goes_unnoticed() -> None:
     (name,) = files
     data = files[name]
     for bit in range(len(data) * 8):
-        found = start(changed(files, name, flipped(data, bit)))
+        found = start(changed(files, name, flipped(data, bit)), QUICK)
         if bit // 8 >= len(data) - RECORD_BYTES:
             assert found.payloads == PAYLOADS, f"bit {bit} of the mark"
             assert found.recovered is not None
@@ -72,7 +73,7 @@ def test_a_flipped_bit_of_an_unclosed_log_is_refused_or_cuts_into_the_last_batch
     data = files[name]
     in_doubt = sum(RECORD_BYTES + len(payload) for payload in BATCHES[-1])
     for bit in range(len(data) * 8):
-        found = start(changed(files, name, flipped(data, bit)))
+        found = start(changed(files, name, flipped(data, bit)), QUICK)
         if bit // 8 < len(data) - in_doubt:
             assert isinstance(found.error, LogDamaged), f"bit {bit}"
         else:
@@ -93,7 +94,7 @@ def test_no_flipped_bit_of_several_segments_goes_unnoticed() -> None:
     whole = start(files).records
     for name, data in files.items():
         for bit in range(3, len(data) * 8, 17):
-            found = start(changed(files, name, flipped(data, bit)))
+            found = start(changed(files, name, flipped(data, bit)), QUICK)
             assert found.error is not None or found.records == whole, f"{name}, bit {bit}"
 
 

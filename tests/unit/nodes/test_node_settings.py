@@ -1,0 +1,114 @@
+"""Where a node's settings come from, and what is said about those that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hyperscale.cluster.discovery import DnsName
+from hyperscale.errors import BadInput
+from hyperscale.nodes.member.settings import NodeSettings, read_settings, read_table
+from hyperscale.runtime.host import Address
+
+PLAIN = {"id": "a", "plaintext": True}
+
+
+def read(
+    table: dict[str, object] | None = None, env: dict[str, str] | None = None, **flags: object
+) -> NodeSettings:
+    return read_settings({**PLAIN, **flags}, env or {}, table or {})
+
+
+def test_a_flag_beats_the_environment_and_that_the_file() -> None:
+    table = {"cluster": "file", "env": "file", "dc": "file"}
+    env = {"HYPERSCALE_NODE_CLUSTER": "environment", "HYPERSCALE_NODE_ENV": "environment"}
+
+    made = read(table, env, cluster="flag")
+
+    assert (made.cluster, made.env, made.dc) == ("flag", "environment", "file")
+
+
+def test_defaults_are_those_of_a_try_on_one_machine() -> None:
+    made = read()
+
+    assert made.bind == Address("127.0.0.1", 7_000)
+    assert (made.cluster, made.env, made.dc, made.role) == ("default", "dev", "local", "probe")
+    assert made.data == Path("hyperscale-data/a")
+
+
+def test_every_number_of_a_protocol_is_a_setting() -> None:
+    table: dict[str, object] = {
+        "membership": {"leave-s": 2, "buddy": False},
+        "election": {"lease_s": 2.5},
+    }
+    env = {"HYPERSCALE_NODE_MEMBERSHIP_PROBE_INTERVAL_S": "0.6"}
+
+    made = read(table, env, set=["membership.indirect_probes=5", "membership.leave_s=1"])
+
+    assert made.membership.leave_s == 1.0
+    assert made.membership.probe_interval_s == 0.6
+    assert made.membership.indirect_probes == 5
+    assert made.membership.buddy is False
+    assert made.election.lease_s == 2.5
+
+
+def test_seeds_are_addresses_names_or_services() -> None:
+    made = read(seed=["127.0.0.1:7001,[::1]:7002", "seed.example:9", "srv:_x._tcp.example"])
+
+    assert made.seeds == (("127.0.0.1", 7001), ("::1", 7002))
+    assert made.names == (DnsName("seed.example", 9), DnsName("_x._tcp.example", service=True))
+
+
+def test_the_file_is_read_from_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "hyperscale.toml"
+    file.write_text('[run]\nvus = 3\n[node]\nid = "x"\n[node.election]\nlease_s = 2.0\n')
+
+    assert read_table(file) == {"id": "x", "election": {"lease_s": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"id": ""}, "--id is missing"),
+        ({"id": "x" * 65}, "--id takes 1 to 64 characters"),
+        ({"dc": "x" * 33}, "--dc takes 1 to 32 characters"),
+        ({"bind": "nowhere:high"}, "'high' is no port"),
+        ({"bind": "0.0.0.0:7000"}, "not how others reach this node"),
+        ({"bind": "10.0.0.1:7000"}, "--plaintext is for loopback only"),
+        ({"plaintext": False}, "needs --certs"),
+        ({"certs": "here"}, "exclude each other"),
+        ({"certs": "nowhere", "plaintext": False}, "ca.pem does not exist"),
+        ({"role": "client"}, "--role takes one of"),
+        ({"voters": "b,c"}, "a is not among the voters b, c"),
+        ({"metrics": "0.0.0.0:9100"}, "not on loopback"),
+        ({"secret_file": "nowhere"}, "--secret-file nowhere cannot be used"),
+        ({"set": ["membership.leave_s"]}, "--set takes membership.NAME=VALUE"),
+        ({"set": ["membership.leaves_s=1"]}, "membership has no setting 'leaves_s'"),
+        ({"set": ["membership.leave_s=soon"]}, "membership.leave_s takes a number, not 'soon'"),
+        ({"set": ["membership.leave_s=-1"]}, "nothing below zero"),
+        ({"set": ["membership.probe_timeout_s=2"]}, "membership settings contradict each other"),
+        ({"set": ["election.lease_s=9"]}, "election_delay_min_s must be at least lease_s"),
+    ],
+)
+def test_what_cannot_be_used_is_named(flags: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        read(**flags)
+    assert words in refusal.value.message
+
+
+def test_a_slip_of_the_pen_in_the_file_gets_a_hint() -> None:
+    with pytest.raises(BadInput) as refusal:
+        read({"clustre": "x"})
+    assert refusal.value.hint == "did you mean 'cluster'?"
+
+
+def test_a_weak_secret_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("changeme")
+    with pytest.raises(BadInput, match="at least 16"):
+        read(secret_file=str(tmp_path / "secret"))
+
+
+def test_a_worker_needs_somebody_to_join() -> None:
+    with pytest.raises(BadInput, match="needs seeds or a DNS name"):
+        read(role="worker").discovery()
