@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +48,7 @@ def test_any_split_into_bites_gives_the_same_records(
     data, found, rest = b"".join(encoded), [], b""  # type: ignore[var-annotated]
     scanner = Scanner(seed, 0, first)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         bite = rest + data[start:end]
         rest = bite[scanner.feed(bite, 0, found) :]
         assert scanner.flaw in (Flaw.NONE, Flaw.SHORT)

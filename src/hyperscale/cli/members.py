@@ -180,7 +180,7 @@ async def _answers(
     from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
     from hyperscale.runtime.real import RealHost
     from hyperscale.wire.endpoint import Endpoint
-    from hyperscale.wire.errors import Refused, WireError
+    from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Refused, WireError
     from hyperscale.wire.handshake import Introduction
     from hyperscale.wire.peer import Peer
 
@@ -202,13 +202,20 @@ async def _answers(
                     if not watch:
                         return
                     patience_until = host.clock.now() + PATIENCE_S
+                except (Disconnected, DeadlineExceeded) as error:
+                    if not watch:
+                        raise _silent(to, error) from error
+                    streams.note(f"{to} does not answer: {error}")
                 except (WireError, OSError, ValueError) as error:
                     later_s = error.retry_after_s if isinstance(error, Refused) else None
                     if later_s is None or host.clock.now() + later_s > patience_until:
-                        raise RunFailed(f"{to} does not answer: {error}", _hint(to)) from error
+                        raise _silent(to, error) from error
                     pause_s = later_s
                 await host.clock.sleep(pause_s)
 
 
-def _hint(to: Address) -> str:
-    return f"is a hyperscale node running at {to}, with the same cluster, environment and --certs?"
+def _silent(to: Address, error: Exception) -> RunFailed:
+    return RunFailed(
+        f"{to} does not answer: {error}",
+        "is a hyperscale node running there, with the same cluster, environment and authority?",
+    )

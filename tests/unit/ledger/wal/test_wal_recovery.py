@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from itertools import product
 
-from hyperscale.ledger.wal import LogCompacted, WriteAheadLog
+import pytest
+
+from hyperscale.ledger.wal import LogCompacted, LogFailed, WriteAheadLog
 from hyperscale.ledger.wal.recovery import CASES, Decision, Facts, decide
 from hyperscale.ledger.wal.segment import HEADER_BYTES, decode_header, name_of
-from tests.unit.ledger.wal.logs import SMALL, Files, start, write
+from hyperscale.runtime.host import Disk
+from hyperscale.sim.disk import CrashDisk
+from hyperscale.sim.host import SimHost
+from hyperscale.sim.world import World
+from tests.unit.ledger.wal.logs import DIRECTORY, SMALL, Files, files_of, simulate, start, write
 
 
 def every_facts() -> list[Facts]:
@@ -156,3 +165,54 @@ def test_a_log_that_begins_after_what_is_needed_is_refused() -> None:
     files = write(work, SMALL)
     assert isinstance(start(files).error, LogCompacted)
     assert start(files, after_lsn=6).lsns == list(range(7, 13))
+
+
+def test_a_name_that_was_never_synced_is_synced_before_it_is_relied_upon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first start dies when it syncs the directory; the second finds nothing to do but that."""
+
+    async def story(world: World, host: SimHost) -> list[bytes]:
+        with monkeypatch.context() as broken:
+            broken.setattr(host.disk, "sync_directory", _fails_for(DIRECTORY, host.disk))
+            with pytest.raises(LogFailed):
+                await WriteAheadLog.open(host, DIRECTORY)
+        log = await WriteAheadLog.open(host, DIRECTORY)
+        assert log.recovered.case == "nothing-added"
+        await log.append(b"acknowledged")
+        world.crash("a", "lost-unsynced")
+        world.restart("a")
+        await asyncio.sleep(0)
+        again = await WriteAheadLog.open(world.host("a"), DIRECTORY)
+        return [record.payload async for record in again.read()]
+
+    assert simulate(story) == [b"acknowledged"]
+
+
+def _fails_for(directory: str, disk: Disk) -> Callable[[str], Awaitable[None]]:
+    honest = disk.sync_directory
+
+    async def sync_directory(path: str) -> None:
+        if path == directory:
+            raise OSError(errno.EIO, "Input/output error")
+        await honest(path)
+
+    return sync_directory
+
+
+@pytest.mark.parametrize("disk", ["kept", "lost-unsynced", "torn"])
+def test_a_crash_at_any_moment_of_a_start_changes_nothing(disk: CrashDisk) -> None:
+    """Carrying over, cutting and trimming, each interrupted after every step."""
+    files = write(three, close=False)
+    torn = {name_of(1): files[name_of(1)][:-1]}
+    for before, wanted in ((files, [b"one", b"two", b"three"]), (torn, [b"one", b"two"])):
+        for step in range(25):
+
+            async def story(world: World, host: SimHost, step: int = step) -> Files:
+                host.tasks.spawn("start", WriteAheadLog.open(host, DIRECTORY, SMALL))
+                await asyncio.sleep(step * 0.0003)
+                world.crash("a", disk)
+                return files_of(world)
+
+            left = simulate(story, before)
+            assert start(left).payloads == wanted, f"after step {step}"
