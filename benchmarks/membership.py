@@ -179,7 +179,7 @@ def lifeguard(seeds: Sequence[int] = (1, 2)) -> None:
                 flush=True,
             )
         plain, guarded = counts["SWIM"], counts["SWIM + Lifeguard"]
-        ratio = "none to none" if not plain else f"{plain / max(guarded, 1):.0f} x fewer"
+        ratio = f"{plain / guarded:.0f} x fewer" if guarded else f"{plain} to none"
         print(f"| {slow} | | {ratio} | | | |", flush=True)
     print(
         "\nThe paper (arXiv 1707.00788) reports 50 to 100 times fewer false positives, and "

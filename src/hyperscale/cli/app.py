@@ -15,7 +15,9 @@ from hyperscale.cli.certs import certs
 from hyperscale.cli.command import CompactCommand, CompactGroup
 from hyperscale.cli.compare import compare
 from hyperscale.cli.demo import demo
+from hyperscale.cli.members import members
 from hyperscale.cli.new import new
+from hyperscale.cli.node import node
 from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report
 from hyperscale.cli.run import run
@@ -99,6 +101,17 @@ Exits with 0 when nothing got worse, with 99 when something did.
 Examples:
   hyperscale certs certs --cluster shop --env prod --dc eu-1 -n manager:m1 -n worker:w1
 """,
+    "node": """
+Examples:
+  hyperscale node --id a --bind 127.0.0.1:7000 --plaintext
+  hyperscale node --id b --bind :7001 --seed 10.0.0.1:7000 --certs certs --secret-file secret
+Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
+""",
+    "members": """
+Examples:
+  hyperscale members 127.0.0.1:7000 --watch
+  hyperscale members 10.0.0.1:7000 --certs certs --name client
+""",
     "sim": """
 Examples:
   hyperscale sim election --seeds 1..500
@@ -106,7 +119,7 @@ Examples:
 """,
 }
 
-for _command in (run, new, ping, demo, report, compare, certs, sim):
+for _command in (run, new, ping, demo, report, compare, certs, node, members, sim):
     app.command(
         cls=CompactCommand,
         epilog=_EXAMPLES[_command.__name__],

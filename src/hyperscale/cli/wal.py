@@ -119,9 +119,11 @@ async def _cut(directory: str) -> Repaired | None:
 
 
 def _row(seen: Inspected) -> str:
+    cut_bytes = seen.header.cut_bytes if seen.header else 0
+    cut = f"; {cut_bytes:,} unreadable bytes before it were cut" if cut_bytes else ""
     return (
         f"{seen.path}  {seen.size:>12,} B  {seen.records:>9,} records up to LSN"
-        f" {seen.last_lsn:<10}  {seen.case.decision.value}"
+        f" {seen.last_lsn:<10}  {seen.case.decision.value}{cut}"
     )
 
 

@@ -41,7 +41,7 @@ class TestProgram:
         ended = hyperscale(*words, cwd=folder)
         assert ended.code == 0
         assert "hyperscale new test.py" in ended.out
-        assert len(ended.out.splitlines()) <= 24
+        assert len(ended.out.splitlines()) <= 30
 
     @pytest.mark.parametrize(
         ("command", "lines"),

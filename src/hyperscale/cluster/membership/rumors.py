@@ -9,7 +9,7 @@ from __future__ import annotations
 from hyperscale.cluster.identity import Node, NodeId
 from hyperscale.cluster.membership import suspicion as suspicions
 from hyperscale.cluster.membership.awareness import HealthEvent
-from hyperscale.cluster.membership.effects import Change, Changed, Heartbeat, Via
+from hyperscale.cluster.membership.effects import Change, Changed, Exchange, Heartbeat, Via
 from hyperscale.cluster.membership.member import Member, State, supersedes
 from hyperscale.cluster.membership.messages import (
     Alive,
@@ -43,7 +43,7 @@ class Rumors:
         elif isinstance(update, Suspect):
             self.suspect(update.node_id, update.incarnation, update.accusers, Via.GOSSIP)
         elif isinstance(update, Dead):
-            self.dead(update.node_id, update.incarnation, Via.GOSSIP)
+            self.dead(update.node_id, update.incarnation, update.declared_by, Via.GOSSIP)
         else:
             self.left(update.node_id, update.incarnation, Via.GOSSIP)
         known = self._station.view.get(update.node_id) is not None
@@ -59,14 +59,21 @@ class Rumors:
         if state is State.LEFT:
             self.left(node.node_id, entry.incarnation, Via.EXCHANGE)
             return
-        known = self._station.view.get(node.node_id)
-        if state is State.DEAD and (known is None or not known.live):
-            self.dead(node.node_id, entry.incarnation, Via.EXCHANGE)
+        if state is State.DEAD and self._dead_is_no_surprise(node.node_id):
+            self.dead(node.node_id, entry.incarnation, teller, Via.EXCHANGE)
             return
         self.alive(node, Via.EXCHANGE)
         if state is not State.ALIVE:
             accusers = entry.accusers or (teller,)
             self.suspect(node.node_id, entry.incarnation, accusers, Via.EXCHANGE)
+
+    def _dead_is_no_surprise(self, node_id: NodeId) -> bool:
+        """It is not live to us, or has been suspect here for as long as refuting may take."""
+        known = self._station.view.get(node_id)
+        if known is None or not known.live:
+            return True
+        suspect_s = self._station.now - known.changed_at
+        return known.state is State.SUSPECT and suspect_s >= self._waits()[0]
 
     def greet(self, sender: Sender) -> Member | None:
         """Somebody spoke to us first-hand. None when its row stays gone (a tombstone stands)."""
@@ -175,12 +182,25 @@ class Rumors:
         station.ring.add(node_id)
         if member.confirmed:
             self._start_suspicion(member, accusers)
+        else:
+            station.deadlines.set((Timer.SUSPICION, node_id), station.now + 2.0 * self._waits()[0])
         station.changed(Change.SUSPECTED, member, via)
         station.tell(Suspect(node_id, incarnation, tuple(sorted(accusers))))
 
     def _start_suspicion(self, member: Member, accusers: tuple[NodeId, ...]) -> None:
         station, config = self._station, self._station.config
-        min_s, max_s = suspicions.bounds(
+        min_s, max_s = self._waits()
+        # Neither the suspect nor the first accuser can confirm.
+        expected = max(0, min(config.suspicion_confirmations, station.population - 2))
+        member.suspicion = Suspicion(
+            station.now, member.incarnation, accusers, expected, min_s, max_s
+        )
+        station.deadlines.set((Timer.SUSPICION, member.node_id), member.suspicion.deadline)
+
+    def _waits(self) -> tuple[float, float]:
+        """Shortest and longest wait for a suspicion that starts now."""
+        station, config = self._station, self._station.config
+        return suspicions.bounds(
             station.population,
             config.probe_interval_s,
             config.suspicion_mult,
@@ -188,12 +208,6 @@ class Rumors:
             config.suspicion_cap_s,
             station.awareness.factor,
         )
-        # Neither the suspect nor the first accuser can confirm.
-        expected = max(0, min(config.suspicion_confirmations, station.population - 2))
-        member.suspicion = Suspicion(
-            station.now, member.incarnation, accusers, expected, min_s, max_s
-        )
-        station.deadlines.set((Timer.SUSPICION, member.node_id), member.suspicion.deadline)
 
     def _corroborate(self, member: Member, accusers: tuple[NodeId, ...]) -> None:
         if member.suspicion is None:
@@ -207,12 +221,23 @@ class Rumors:
 
     def suspicion_ran_out(self, node_id: NodeId) -> None:
         member = self._station.view.get(node_id)
-        if member is None or member.suspicion is None:
+        if member is None or member.state is not State.SUSPECT:
             return
-        assert member.state is State.SUSPECT
+        if member.suspicion is None:
+            self._ask_about(member)
+            return
         assert member.confirmed, "an unconfirmed peer is never called dead by us"
         assert member.suspicion.incarnation == member.incarnation
-        self.dead(node_id, member.incarnation, Via.TIMEOUT)
+        self.dead(node_id, member.incarnation, self._station.me.node_id, Via.TIMEOUT)
+
+    def _ask_about(self, member: Member) -> None:
+        """Others suspected a node that we never heard; by now they know how it ended. It is not
+        ours to say, so somebody is asked."""
+        station = self._station
+        again = station.now + station.config.confirmation_interval_s
+        station.deadlines.set((Timer.SUSPICION, member.node_id), again)
+        for other in station.view.sample(station.rng, 1, (member.node_id,)):
+            station.out.append(Exchange(other.node.tcp))
 
     def postpone_suspicions(self, seconds: float) -> None:
         """We slept; the time does not count against anybody."""
@@ -224,9 +249,9 @@ class Rumors:
 
     # --- gone ---------------------------------------------------------------------------------
 
-    def dead(self, node_id: NodeId, incarnation: int, via: Via) -> None:
+    def dead(self, node_id: NodeId, incarnation: int, declared_by: NodeId, via: Via) -> None:
         if self._end(node_id, State.DEAD, incarnation, via):
-            self._station.tell(Dead(node_id, incarnation, self._station.me.node_id))
+            self._station.tell(Dead(node_id, incarnation, declared_by))
             if via is Via.GOSSIP:
                 self._station.counts["gossip_informed_deaths"] += 1
 
@@ -305,9 +330,8 @@ class Rumors:
             )
 
     def _drop_suspicion(self, member: Member) -> None:
-        if member.suspicion is not None:
-            member.suspicion = None
-            self._station.deadlines.cancel((Timer.SUSPICION, member.node_id))
+        member.suspicion = None
+        self._station.deadlines.cancel((Timer.SUSPICION, member.node_id))
 
 
 _STATE: dict[type[Update], State] = {

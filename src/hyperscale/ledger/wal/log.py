@@ -98,8 +98,7 @@ class WriteAheadLog:
             firsts = [await self._result(entry) for entry in entries]
         except BaseException:
             for entry in entries:
-                entry.done.cancel()
-                self._inbox.withdraw(entry)
+                self._abandon(entry)
             raise
         return range(firsts[0], firsts[0] + len(payloads))
 
@@ -271,8 +270,15 @@ class WriteAheadLog:
         try:
             return await entry.done
         except asyncio.CancelledError:
-            self._inbox.withdraw(entry)
+            self._abandon(entry)
             raise
+
+    def _abandon(self, entry: Entry) -> None:
+        """Nobody waits for it any more: take it back if there is still time, and let an error
+        that came meanwhile not be reported as one that nobody has seen."""
+        self._inbox.withdraw(entry)
+        if not entry.done.cancel() and not entry.done.cancelled():
+            entry.done.exception()
 
     def _entry(self, payloads: Sequence[bytes], kind: int, level: int) -> Entry:
         if self._closing:

@@ -24,11 +24,11 @@ from enum import Enum
 
 class Decision(Enum):
     ACCEPT = "good"
-    TRIM = "good; leftovers of a crash behind its end are removed"
+    TRIM = "good; leftovers behind its end go at the next start"
     CONTINUE = "good; the next record is appended here"
-    SUCCEED = "closed cleanly; the next record opens a new segment"
-    CARRY = "good; its last batch is carried over into a new segment"
-    CUT = "torn at the end by a crash; cut there, its last batch carried over into a new segment"
+    SUCCEED = "good; closed cleanly"
+    CARRY = "good; not closed, its last batch moves to a new segment at the next start"
+    CUT = "torn at the end; cut there at the next start"
     REFUSE = "damaged; the log is not opened"
 
 

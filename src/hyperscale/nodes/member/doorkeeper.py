@@ -57,7 +57,10 @@ class Doorkeeper:
         if self.limiter is None:
             return None
         now = self._host.clock.now()
-        refusal = self.limiter.check(now, peer.node_id, kind.name, priority, load)
+        # Admission has shed what this load sheds, but for the few HIGH it keeps room for (state
+        # sync must go on); the limiter must not shed those again.
+        felt = min(load, Load.STRESSED)
+        refusal = self.limiter.check(now, peer.node_id, kind.name, priority, felt)
         if refusal is None:
             return None
         self.admission.release(priority, peer.node_id)

@@ -14,7 +14,13 @@ from dataclasses import replace
 
 import msgspec
 
-from hyperscale.cluster.calm import SETTINGS_BY_ROLE, Admission, RateLimiter
+from hyperscale.cluster.calm import (
+    SETTINGS_BY_ROLE,
+    Admission,
+    OverloadDetector,
+    OverloadSettings,
+    RateLimiter,
+)
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
 from hyperscale.cluster.election import Standing
 from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
@@ -50,6 +56,9 @@ from hyperscale.wire.serving import Call, Handler
 
 # How often health and leadership are looked at for what our probes carry.
 BEAT_S = 0.5
+# A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
+# overload. On a shared machine the lag is some milliseconds one moment and tens the next.
+LAG_FLOOR_S = 0.1
 # Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
 HEARTBEAT_BYTES_MAX = 256
 # Refusals are logged once per address and reason; further kinds of them only counted.
@@ -67,7 +76,12 @@ class Node:
         handlers: Mapping[type[msgspec.Struct], Handler] | None = None,
     ) -> None:
         self.settings = settings
-        self.door = Doorkeeper(host, Admission(SETTINGS_BY_ROLE.get(settings.role)), RateLimiter())
+        self.door = Doorkeeper(
+            host,
+            Admission(SETTINGS_BY_ROLE.get(settings.role)),
+            RateLimiter(),
+            OverloadDetector(OverloadSettings(baseline_floor_s=LAG_FLOOR_S)),
+        )
         self.counts: Counter[str] = Counter()
         self.vitals: dict[str, Vitals] = {}
         self._host = host

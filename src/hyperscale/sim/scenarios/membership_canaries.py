@@ -26,7 +26,7 @@ class BuriesAtOnce(Rumors):
         self, node_id: NodeId, incarnation: int, accusers: tuple[NodeId, ...], via: Via
     ) -> None:
         if via is Via.PROBE:
-            self.dead(node_id, incarnation, Via.TIMEOUT)
+            self.dead(node_id, incarnation, self._station.me.node_id, Via.TIMEOUT)
         else:
             super().suspect(node_id, incarnation, accusers, via)
 
@@ -40,9 +40,9 @@ class KeepsDeathToItself(Rumors):
         if self._station.me.node_id == "n1" and via is Via.PROBE:
             super().suspect(node_id, incarnation, accusers, via)
 
-    def dead(self, node_id: NodeId, incarnation: int, via: Via) -> None:
+    def dead(self, node_id: NodeId, incarnation: int, declared_by: NodeId, via: Via) -> None:
         if via is Via.TIMEOUT:
-            super().dead(node_id, incarnation, via)
+            super().dead(node_id, incarnation, declared_by, via)
 
 
 class RaisesOthers(Rumors):

@@ -284,4 +284,4 @@ def test_plain_swim_has_no_lifeguard() -> None:
 
 def test_retransmits_follow_the_logarithm() -> None:
     config = MembershipConfig()
-    assert [config.retransmits(n) for n in (1, 9, 10, 99, 100, 1000)] == [4, 4, 8, 8, 12, 16]
+    assert [config.retransmits(n) for n in (1, 5, 10, 99, 100, 1000)] == [3, 6, 9, 15, 15, 21]

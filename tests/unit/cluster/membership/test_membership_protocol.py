@@ -296,6 +296,17 @@ class TestUnconfirmed:
         died = [e for n, e in cluster.events if n == "n0" and e.change is Change.DIED]
         assert [e.confirmed for e in died] == [False]
 
+    def test_the_end_of_a_suspicion_is_asked_for_when_its_gossip_was_missed(self) -> None:
+        cluster = settled(4)
+        ghost = self.bogus("manager")
+        gossip(cluster, "n0", ghost, Suspect("ghost", 1, ("n1",)))
+        for name in ("n1", "n2", "n3"):
+            gossip(cluster, name, ghost, Dead("ghost", 1, "n9"), sender="n0")
+            cluster.cores[name]._station.news.forget("ghost")
+        cluster.cores["n0"]._station.news.forget("ghost")
+        cluster.run(20)
+        assert cluster.cores["n0"].member("ghost").state is State.DEAD  # type: ignore[union-attr]
+
     def test_a_registration_confirms(self) -> None:
         cluster = Cluster(2)
         cluster.run(5)

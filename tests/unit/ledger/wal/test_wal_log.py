@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 from collections.abc import Coroutine
 from typing import Any
 
@@ -203,6 +204,17 @@ def test_a_failed_disk_fails_everyone_and_ends_the_log(fault: str) -> None:
         assert payloads[0] == b"good"
         assert b"late" not in payloads
         await again.close()
+
+    simulate(story)
+
+
+def test_many_records_fail_together_and_leave_no_error_unseen() -> None:
+    async def story(world: World, host: SimHost) -> None:
+        log = await opened(host, SMALL)
+        disk_of(world).append_errors = 1.0
+        await refused(log.append_many([b"x" * 50] * 40), LogFailed)
+        gc.collect()
+        await asyncio.sleep(0)
 
     simulate(story)
 
