@@ -92,11 +92,11 @@ class Inbox:
         """The next batch, as much as its limits allow and at least one entry."""
         settings, size, count = self._settings, 0, 0
         batch: list[Entry] = []
+        bytes_max, entries_max = settings.batch_bytes_max, settings.batch_entries_max
         for entry in self._accepted:
             size += entry.size
             count += len(entry.payloads)
-            too_much = size > settings.batch_bytes_max or count > settings.batch_entries_max
-            if batch and too_much:
+            if batch and (size > bytes_max or count > entries_max):
                 break
             batch.append(entry)
         for entry in batch:

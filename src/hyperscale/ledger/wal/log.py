@@ -82,7 +82,11 @@ class WriteAheadLog:
         """
         entry = self._entry((payload,), kind, level)
         self._inbox.put(entry)
-        return await self._result(entry)
+        try:
+            return await entry.done
+        except asyncio.CancelledError:
+            self._abandon(entry)
+            raise
 
     async def append_many(
         self, payloads: Sequence[bytes], kind: int = KIND_PLAIN, level: int = 0
@@ -95,7 +99,7 @@ class WriteAheadLog:
         for entry in entries:
             self._inbox.put(entry)
         try:
-            firsts = [await self._result(entry) for entry in entries]
+            firsts = [await entry.done for entry in entries]
         except BaseException:
             for entry in entries:
                 self._abandon(entry)
@@ -119,7 +123,11 @@ class WriteAheadLog:
         """Return when everything handed over before this call is on stable storage."""
         entry = self._entry((), KIND_PLAIN, 0)
         self._inbox.put(entry)
-        await self._result(entry)
+        try:
+            await entry.done
+        except asyncio.CancelledError:
+            self._abandon(entry)
+            raise
 
     async def close(self) -> None:
         """Accept no more, write what was handed over, leave the mark of a clean close, release
@@ -265,13 +273,6 @@ class WriteAheadLog:
         if self._stopped:
             return LogClosed(f"the log in {where} was stopped before it was closed")
         return LogClosed(f"the log in {where} is closed")
-
-    async def _result(self, entry: Entry) -> int:
-        try:
-            return await entry.done
-        except asyncio.CancelledError:
-            self._abandon(entry)
-            raise
 
     def _abandon(self, entry: Entry) -> None:
         """Nobody waits for it any more: take it back if there is still time, and let an error
