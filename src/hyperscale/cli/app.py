@@ -22,6 +22,7 @@ from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report
 from hyperscale.cli.run import run
 from hyperscale.cli.sim import sim
+from hyperscale.cli.wal import wal
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.ui.errors import print_error
 
@@ -104,13 +105,18 @@ Examples:
     "node": """
 Examples:
   hyperscale node --id a --bind 127.0.0.1:7000 --plaintext
-  hyperscale node --id b --bind :7001 --seed 10.0.0.1:7000 --certs certs --secret-file secret
+  hyperscale node --id b --bind 10.0.0.2:7000 --seed 10.0.0.1:7000 --certs certs
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
 """,
     "members": """
 Examples:
   hyperscale members 127.0.0.1:7000 --watch
   hyperscale members 10.0.0.1:7000 --certs certs --name client
+""",
+    "wal": """
+Examples:
+  hyperscale wal verify data/log
+  hyperscale wal dump data/log --from 1200 --limit 20
 """,
     "sim": """
 Examples:
@@ -119,7 +125,7 @@ Examples:
 """,
 }
 
-for _command in (run, new, ping, demo, report, compare, certs, node, members, sim):
+for _command in (run, new, ping, demo, report, compare, certs, node, members, wal, sim):
     app.command(
         cls=CompactCommand,
         epilog=_EXAMPLES[_command.__name__],
