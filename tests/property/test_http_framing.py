@@ -119,7 +119,13 @@ REQUEST: Any = SimpleNamespace(
 
 def connection(loop: asyncio.AbstractEventLoop, heads: Heads) -> Connection:
     pool: Any = SimpleNamespace(
-        heads=heads, loop=loop, read_timeout=0.0, connections=set(), forget=lambda _: None
+        heads=heads,
+        loop=loop,
+        read_timeout=0.0,
+        connections=set(),
+        outgoing=[],
+        transmit_soon=lambda: None,
+        forget=lambda _: None,
     )
     route: Any = SimpleNamespace(where="t:80", host=Target("http://t/").host)
     made = Connection(pool, route, [])
@@ -132,6 +138,7 @@ def answer(
 ) -> HTTPResponse:
     made = connection(loop, heads)
     waiter = made.send(REQUEST, 5.0)
+    made.transmit()
     for part in parts:
         made.data_received(part)
     made.eof_received()

@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
         "_heads",
         "_known",
         "_limit",
+        "_outgoing",
         "_pool",
         "_reader",
         "_received",
@@ -60,6 +61,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, pool: HTTPPool, route: Route, idle: list[Connection]) -> None:
         self._pool = pool
         self._heads = pool.heads
+        self._outgoing = pool.outgoing
         self._known = pool.heads.get
         self._silence = pool.read_timeout
         self._create_waiter = pool.loop.create_future
@@ -94,18 +96,27 @@ class Connection(asyncio.Protocol):
         self._waiter = waiter = self._create_waiter()
         if request.needs_reader:
             self._reader = ResponseReader(self._heads, request.bodiless)
-        self._started = now = perf_counter()
+        self._started = self._sent = now = perf_counter()
         self.deadline = now + timeout
         if self._silence:
             self._limit = self.deadline
             self.deadline = min(self._limit, now + self._silence)
-        self._sent = now
+        outgoing = self._outgoing
+        if not outgoing:
+            self._pool.transmit_soon()
+        outgoing.append(self)
+        return waiter
+
+    def transmit(self) -> None:
+        """Write the request, unless the call was given up meanwhile."""
+        if self._waiter is None:
+            return
+        self._started = now = perf_counter()
         try:
-            self._write(request.wire)
+            self._write(self._request.wire)
             self._sent = perf_counter()
         except RuntimeError:  # uvloop: the socket is closed, and nobody was told yet
             self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
-        return waiter
 
     def data_received(self, data: bytes) -> None:
         now = perf_counter()
