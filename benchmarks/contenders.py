@@ -147,6 +147,11 @@ class Terminal:
         os.close(self.master)
 
 
+def _own_the_terminal() -> None:
+    """As in a real terminal: the view keeps off one whose foreground job is another."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Run:
     """A started tool: its process while it runs, and its verdict when it ends."""
 
@@ -163,6 +168,8 @@ class Run:
                 stdout=stream,
                 stderr=stream,
                 cwd=folder,
+                start_new_session=self.screen is not None,
+                preexec_fn=_own_the_terminal if self.screen else None,
                 env={
                     **os.environ,
                     "BENCH_TARGET": url,
