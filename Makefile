@@ -2,20 +2,48 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CHECKED := src tests examples benchmarks
 
 .PHONY: run test check unit simulation integration bench soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(INSTALL) -e '.[test]'
 	touch $@
 
-$(VENV)/.bench: $(VENV)/.bench
+$(VENV)/.bench: $(VENV)/.test
+	$(INSTALL) -e '.[bench]'
+	touch $@
+
+# An embedded target, a short load test against it, the summary and an HTML report.
+run: $(VENV)/.run
+	$(BIN)/hyperscale demo --html out/report.html
+
+# What CI runs.
+test: check unit simulation integration
+
+check: $(VENV)/.test
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.test
+	$(BIN)/pytest tests/unit tests/property -n 2
+
+# A fixed budget of seeds; `make soak` runs thousands.
+simulation: $(VENV)/.test
+	$(BIN)/pytest tests/simulation -n 2
+
+integration: $(VENV)/.test
+	$(BIN)/pytest tests/integration -n 2
+
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/http1.py
 	$(BIN)/python benchmarks/wire.py
 	$(BIN)/python benchmarks/wal.py
