@@ -6,7 +6,6 @@ may look torn because it is being written. `repair` is for a stopped node.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +88,8 @@ def _repair(directory: str, yes: bool) -> int:
     if not yes:
         streams.say("nothing was changed: stop the node, then run it again with --yes")
         return int(ExitCode.FAILED)
+    import asyncio
+
     done = asyncio.run(_cut(directory))
     assert done is not None
     streams.say(
@@ -106,6 +107,8 @@ def _inspect(directory: str, deliver: Deliver | None = None) -> Inspection:
     async def work() -> Inspection:
         async with RealHost("wal", directory) as host:
             return await inspect(host.disk, "", WalSettings(), 0, deliver)
+
+    import asyncio
 
     return asyncio.run(work())
 
