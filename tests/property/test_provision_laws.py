@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.engine.provision import RANK, Wanted, core_range, partition
+from hyperscale.cluster.placement.provision import RANK, Wanted, core_range, partition
 
 
 @given(

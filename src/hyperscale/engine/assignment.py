@@ -20,8 +20,10 @@ from time import perf_counter
 from typing import Any
 
 import cloudpickle
+import msgspec
 
 from hyperscale.clients import ClientPool
+from hyperscale.engine import memory
 from hyperscale.engine.clock import LoadClock
 from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.messages import Done, Prepare, Progress, Report, Stamped, Trace, Values
@@ -29,11 +31,14 @@ from hyperscale.engine.models import make_pace
 from hyperscale.engine.observe import CompiledStep
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
+from hyperscale.engine.source import decode_overrides, decode_source
 from hyperscale.engine.trace import describe_exchange
 from hyperscale.engine.vu import Stage, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
+from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import HookType, bind_uses
+from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import StepPlan, WorkflowPlan, plan_workflow
 from hyperscale.workload.workflow import Workflow
 
@@ -59,19 +64,29 @@ class Assignment:
         self._rows: Iterator[Any] | None = None
         self._errors: dict[str, str] = {}
         self._rng = random.Random()
+        self._ordered_at = perf_counter()
         self._measuring = False
         self._stop_early = False
+        self._cut_off = False
+        self._fatal = ""
+
+    @property
+    def started(self) -> bool:
+        return hasattr(self, "_pace")
 
     async def prepare(self) -> Values:
         """Everything that must not be measured; returns what setup() wrote."""
         order = self._order
         os.environ.update(order.env)
+        if order.memory_mb:
+            memory.limit(order.memory_mb)
         if order.seed is not None:
             random.seed(order.seed + order.core)
             self._rng.seed(order.seed + order.core)
-        workflow = next(w for w in order.source.load() if w.__name__ == order.workflow)
-        plan = self._plan = plan_workflow(workflow, order.overrides)
-        self._pool = ClientPool(plan.http)
+        classes = decode_source(order.source).load()
+        workflow = next(w for w in classes if w.__name__ == order.workflow)
+        plan = self._plan = plan_workflow(workflow, decode_overrides(order.overrides))
+        self._pool = ClientPool(_with_brought_files(plan.http))
         if order.http_debug:
             full = order.http_debug == "full"
             self._pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
@@ -79,6 +94,8 @@ class Assignment:
             await self._pool.prepare(argument)
         if plan.feed is not None:
             self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0)
+            if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
+                next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         self._base = _unpickled(order.context)
         await self._run_uses()
         wrote = await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
@@ -114,11 +131,14 @@ class Assignment:
         if self._stop_early:
             self._pace.stop()
         heart = asyncio.create_task(self._beat())
-        await clock.reach(load.start_time_s)
-        clock.restart()
-        if load.warmup_s:
-            await self._pace.warm_up(load.warmup_s)
+        if self._order.resume_at_s:
+            self._resume(clock)
+        else:
+            await clock.reach(load.start_time_s)
             clock.restart()
+            if load.warmup_s:
+                await self._pace.warm_up(load.warmup_s)
+                clock.restart()
         self._recorder.discard()
         self._measuring = True
         await self._pace.drive()
@@ -129,9 +149,19 @@ class Assignment:
         self._report_progress()
         return await self._done(measured_s)
 
+    def _resume(self, clock: LoadClock) -> None:
+        """Go on where the load is by now: getting ready took time, which has passed too."""
+        at_s = self._order.resume_at_s + perf_counter() - self._ordered_at
+        clock.restart(at_s)
+        planned_s = self._order.load.planned_seconds
+        if planned_s is not None and at_s >= planned_s:
+            self._pace.stop()
+
     async def _done(self, measured_s: float) -> Done:
-        error = ""
-        if self._population.crash is not None:
+        error = self._fatal
+        if isinstance(self._population.crash, MemoryError):
+            error = self._out_of_memory()
+        elif self._population.crash is not None:
             error = f"a virtual user broke: {self._population.crash!r}"
         elif not self._plan.is_test and self._errors:
             name, message = next(iter(self._errors.items()))
@@ -143,9 +173,16 @@ class Assignment:
             peak_vus=self._population.peak,
             error=error,
             warnings=[f"{name}: {message}" for name, message in self._errors.items()],
+            cut_off=self._cut_off,
         )
 
-    async def teardown(self) -> None:
+    def _out_of_memory(self) -> str:
+        limit = f"more than {self._order.memory_mb:,} MB of" if self._order.memory_mb else "all"
+        return f"a generator process took {limit} memory and was stopped"
+
+    async def teardown(self, setup_wrote: Values) -> None:
+        if not self.started:
+            self._base.update(_unpickled(setup_wrote))
         if self._plan.teardown:
             await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
 
@@ -154,21 +191,29 @@ class Assignment:
             await self._pool.close()
 
     def pause(self) -> None:
-        self._pace.pause()
+        if self.started:
+            self._pace.pause()
 
     def resume(self) -> None:
-        self._pace.resume()
+        if self.started:
+            self._pace.resume()
 
     def scale(self, delta: int) -> None:
-        self._pace.scale(delta)
+        if self.started:
+            self._pace.scale(delta)
 
     def stop(self, now: bool) -> None:
         self._stop_early = True
-        if hasattr(self, "_pace"):
+        if self.started:
             self._pace.stop()
             if now:
                 self._pool.cancel_all()
                 self._population.cut()
+
+    def cut_off(self) -> None:
+        """Nobody holds the leash any more: no load without someone who can end it."""
+        self._cut_off = True
+        self.stop(now=True)
 
     async def _beat(self) -> None:
         """Time-outs, event-loop lag, CPU share, and a delta to the parent, on one heartbeat."""
@@ -190,6 +235,9 @@ class Assignment:
                 recorder.rss_mb = peak_memory_mb()
                 cpu_used, cpu_at = used, now
                 self._report_progress()
+                if self._order.memory_mb and memory.resident_mb() > self._order.memory_mb:
+                    self._fatal = self._out_of_memory()
+                    self.stop(now=True)
 
     def _report_progress(self) -> None:
         if not self._measuring:
@@ -279,6 +327,13 @@ class Assignment:
                 "keep connections and files out of the context; pass plain values",
             ) from error
         return Stamped(time.time_ns(), self._order.core, data)
+
+
+def _with_brought_files(http: HTTPOptions) -> HTTPOptions:
+    names = {name: getattr(http, name) for name in ("ca", "cert", "key")}
+    return msgspec.structs.replace(
+        http, **{name: brought(file) for name, file in names.items() if file is not None}
+    )
 
 
 def _unpickled(values: Values) -> dict[str, Any]:

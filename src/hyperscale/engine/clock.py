@@ -14,13 +14,16 @@ class LoadClock:
     def __init__(self) -> None:
         self._origin = perf_counter()
         self._paused_at: float | None = None
+        self.began_s = 0.0
         self.stopped = False
 
-    def restart(self) -> None:
-        """Load time begins now."""
-        self._origin = perf_counter()
+    def restart(self, at_s: float = 0.0) -> None:
+        """Load time begins now, at this reading."""
+        now = perf_counter()
+        self._origin = now - at_s
+        self.began_s = at_s
         if self._paused_at is not None:
-            self._paused_at = self._origin
+            self._paused_at = now
 
     def elapsed(self) -> float:
         return (self._paused_at or perf_counter()) - self._origin

@@ -1,13 +1,15 @@
 """A generator process: takes one workflow's share at a time from its parent and runs it.
 
-Started as `python -m hyperscale.engine.generator FD`, where FD is its end of a socket pair. It
-ends when the parent closes the other end, for whatever reason, so no generator outlives its run.
+Started with its end of a socket pair and the parent's process number. It ends when the parent
+closes the other end, for whatever reason, so no generator outlives its run. On Linux the kernel
+also kills it with its parent, which helps when the author's code never lets go of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -17,12 +19,14 @@ import traceback
 from collections.abc import Coroutine
 from typing import Any
 
+from hyperscale.engine import memory, unpacking
 from hyperscale.engine.assignment import Assignment
 from hyperscale.engine.cores import raise_open_files
 from hyperscale.engine.messages import (
     Command,
     Failed,
     Go,
+    Leash,
     Line,
     Pause,
     Prepare,
@@ -37,6 +41,7 @@ from hyperscale.errors import BadInput, HyperscaleError
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
 GC_THRESHOLDS = (50_000, 20, 100)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Generator:
@@ -44,6 +49,7 @@ class Generator:
         self._line = line
         self._assignment: Assignment | None = None
         self._work: asyncio.Task[None] | None = None
+        self._leash: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
         while (command := await self._line.command()) is not None:
@@ -56,10 +62,14 @@ class Generator:
             self._assignment = Assignment(command, self._line.send)
             self._start(self._prepare(self._assignment))
             return
+        if isinstance(command, Leash):
+            self._hold(command.for_s)
+            return
         assignment = self._assignment
         assert assignment is not None, "the parent prepares before it commands"
         if isinstance(command, Go):
             self._start(self._run(assignment, command))
+            await asyncio.sleep(0)  # it begins before the next command, which may steer it
         elif isinstance(command, Pause):
             assignment.pause()
         elif isinstance(command, Resume):
@@ -69,7 +79,16 @@ class Generator:
         elif isinstance(command, Stop):
             assignment.stop(command.now)
         elif isinstance(command, Teardown):
-            self._start(self._teardown(assignment))
+            self._start(self._teardown(assignment, command))
+
+    def _hold(self, for_s: float) -> None:
+        if self._leash is not None:
+            self._leash.cancel()
+        self._leash = asyncio.get_running_loop().call_later(for_s, self._let_go)
+
+    def _let_go(self) -> None:
+        if self._assignment is not None:
+            self._assignment.cut_off()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.create_task(self._guarded(work))
@@ -77,6 +96,9 @@ class Generator:
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+        except MemoryError:
+            memory.make_room()
+            self._line.send(Failed("the test needs more memory than a generator process may take"))
         except HyperscaleError as error:
             self._line.send(Failed(error.message, error.hint, isinstance(error, BadInput)))
         except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
@@ -91,9 +113,9 @@ class Generator:
     async def _run(self, assignment: Assignment, go: Go) -> None:
         self._line.send(await assignment.run(go.context))
 
-    async def _teardown(self, assignment: Assignment) -> None:
+    async def _teardown(self, assignment: Assignment, command: Teardown) -> None:
         try:
-            await assignment.teardown()
+            await assignment.teardown(command.context)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
             self._line.send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
         else:
@@ -108,12 +130,22 @@ async def _main(descriptor: int) -> None:
     line = await Line.open(socket.socket(fileno=descriptor))
     await Generator(line).serve()
     # The parent is done with us or gone: whatever user code still hangs does not matter any more.
+    unpacking.remove()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
+def _die_with(parent: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before the kernel had been asked
+        os._exit(1)
+
+
 def main() -> None:
+    if sys.argv[2]:
+        _die_with(int(sys.argv[2]))
     try:
         import uvloop
     except ImportError:  # Windows
@@ -122,7 +154,3 @@ def main() -> None:
         runner = uvloop.run
     with contextlib.suppress(KeyboardInterrupt):
         runner(_main(int(sys.argv[1])))
-
-
-if __name__ == "__main__":
-    main()

@@ -12,10 +12,8 @@ import struct
 
 import msgspec
 
-from hyperscale.engine.source import Source
 from hyperscale.metrics.delta import Delta
 from hyperscale.workload.load import Load
-from hyperscale.workload.plan import Overrides
 
 FRAME_BYTES_MAX = 256 << 20  # context values of a dependent workflow may be large
 _LENGTH = struct.Struct("<I")
@@ -32,11 +30,19 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 Values = dict[str, Stamped]
 
 
+def keep_newest(values: Values, more: Values) -> None:
+    """Add `more`; where several cores provide one key, the highest (stamp, core) wins."""
+    for key, stamped in more.items():
+        known = values.get(key)
+        if known is None or (stamped.stamp, stamped.core) > (known.stamp, known.core):
+            values[key] = stamped
+
+
 class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     """Load the code, resolve and encode arguments, run the Use hooks."""
 
-    source: Source
-    overrides: Overrides
+    source: bytes  # encoded: only a generator looks into it
+    overrides: bytes
     workflow: str
     load: Load  # this core's share
     core: int  # 0 .. cores-1 within this workflow
@@ -48,6 +54,9 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     seed: int | None
     env: dict[str, str]
     http_debug: str
+    resume_at_s: float = 0.0  # load time to begin at, when the load goes on elsewhere
+    rows_used: int = 0  # rows of the data that this core may have used before
+    memory_mb: int = 0  # most memory the process may take; 0: no limit
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):
@@ -74,11 +83,22 @@ class Stop(msgspec.Struct, tag="stop", frozen=True):
     now: bool = False
 
 
+class Leash(msgspec.Struct, tag="leash", frozen=True):
+    """Unless another one comes within that time, end the load at once.
+
+    A generator that was never given one runs to its plan's end. Nothing else ends the load when
+    the process that should end it has been suspended."""
+
+    for_s: float
+
+
 class Teardown(msgspec.Struct, tag="teardown", frozen=True):
-    pass
+    """Carries what setup() wrote, for a load that was never started."""
+
+    context: Values
 
 
-Command = Prepare | Go | Pause | Resume | Scale | Stop | Teardown
+Command = Prepare | Go | Pause | Resume | Scale | Stop | Leash | Teardown
 
 
 class Prepared(msgspec.Struct, tag="prepared", frozen=True):
@@ -104,6 +124,7 @@ class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
     peak_vus: int
     error: str = ""
     warnings: list[str] = []
+    cut_off: bool = False  # the leash ran out
 
 
 class Failed(msgspec.Struct, tag="failed", frozen=True):

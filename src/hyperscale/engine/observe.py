@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from hyperscale.engine import memory
 from hyperscale.workload.custom_metrics import Metric
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.results import WITHOUT_LATENCY, CallFailed, CallResult, Connect, Outcome
@@ -121,6 +122,9 @@ class CompiledStep:
         self._step.connected(connect.dns_s, connect.connect_s, connect.tls_s)
 
     def raised(self, error: Exception, lateness: float, started: float) -> None:
+        if isinstance(error, MemoryError):
+            memory.make_room()
+            raise error  # a process without memory measures nothing: this ends its load
         message = f"{type(error).__name__}: {error}"
         if self.hook is HookType.CHECK:
             self._recorder.check(self.name, message)

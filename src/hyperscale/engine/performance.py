@@ -1,21 +1,25 @@
-"""One workflow's performance on its cores: prepare all, start together, collect, tear down.
+"""A part of a workflow on its generator processes: prepared, performed, torn down together.
 
-The parent's half of an `Assignment`. It ends in exactly one of: carried out, failed (the author's
-fault or the target's), stopped, or lost (a generator process died).
+The parent's half of an `Assignment`, known to it by facts alone. Whoever runs it calls `prepare`,
+then `perform`, then `teardown`, with as much time in between as it needs to agree with other
+machines, and `release` at the end.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Literal
 
+from hyperscale.engine.casting import Casting, orders
 from hyperscale.engine.messages import (
     Command,
     Done,
     Failed,
     Go,
+    Leash,
     Pause,
-    Prepare,
     Prepared,
     Progress,
     Report,
@@ -26,135 +30,203 @@ from hyperscale.engine.messages import (
     TornDown,
     Trace,
     Values,
+    keep_newest,
 )
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.workload.load import PerVUIterations, SharedIterations, split_vus
-from hyperscale.workload.plan import WorkflowPlan
+from hyperscale.metrics.delta import Delta
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.load import longest_s, split_vus
 
 PREPARE_LIMIT_S = 60.0
 GLANCE_S = 0.5
-STUCK_SLACK_S = 15.0
+STUCK_SLACK_S = 15.0  # beyond the longest the load may take, pauses left out
 STOP_SLACK_S = 5.0  # beyond graceful_stop, before a generator that does not answer is killed
 TEARDOWN_LIMIT_S = 30.0
 
+Outcome = Literal["completed", "failed", "cancelled", "cut off"]
+
 
 class Performance:
+    """What it measured is in `aggregate`, under core numbers from `numbered_from` on."""
+
     def __init__(
         self,
-        plan: WorkflowPlan,
+        facts: WorkflowFacts,
         aggregate: WorkflowAggregate,
-        cores: list[Core],
-        orders: list[Prepare],
-        on_trace: Callable[[str], None],
+        cores: Sequence[Core],
+        casting: Casting,
+        *,
+        numbered_from: int | None = None,
+        on_progress: Callable[[float, int, Delta], None] | None = None,
+        on_trace: Callable[[str], None] | None = None,
     ) -> None:
-        self.plan = plan
+        self.facts = facts
         self.aggregate = aggregate
-        self.cores = cores
-        self.context: Values = {}
+        self._orders = orders(facts, casting, len(cores))
+        self.cores = list(cores[: len(self._orders)])
+        self.context: Values = {}  # written by the steps of a workflow that is not a test
         self.provided: Values = {}
+        self.prepare_s = 0.0
+        self.measured_s = 0.0
+        self.peak_vus = 0
         self.lost: list[str] = []  # one sentence per generator process that died
         self.failure: HyperscaleError | None = None
         self.failure_detail = ""
         self.warnings: list[str] = []
-        self._orders = orders
+        self._on_progress = on_progress
         self._on_trace = on_trace
-        self._answers: dict[int, asyncio.Future[Report | None]] = {}
+        first = casting.first_core if numbered_from is None else numbered_from
+        self._numbers = {core: first + index for index, core in enumerate(self.cores)}
+        self._answers: dict[Core, asyncio.Future[Report | None]] = {}
+        self._wrote: Values = {}
+        self._prepared = False
         self._stopping = False
+        self._killed = False
+        self._cut_off = False
         self._obituaries: list[asyncio.Task[None]] = []
+        aggregate.facts.cores = len(self.cores)
 
-    async def run(self) -> None:
-        facts = self.aggregate.facts
+    async def prepare(self) -> Values:
+        """Load the code on all cores and get everything ready; returns what setup() wrote."""
         for core in self.cores:
             core.on_report, core.on_lost = self._hear, self._lose
+        answers = await self._ask(self._orders, PREPARE_LIMIT_S)
+        self._note_failure(answers)
+        if self.failure is not None:
+            raise self.failure
+        ready = [answer for answer in answers if isinstance(answer, Prepared)]
+        if len(ready) < len(answers):
+            self.aggregate.facts.error = "; ".join(self.lost) or "a generator process died"
+            raise RunFailed(self.aggregate.facts.error)
+        self._prepared = True
+        self.prepare_s = max((answer.seconds for answer in ready), default=0.0)
+        self.aggregate.facts.prepare_s = self.prepare_s
+        self._wrote = ready[0].context if ready else {}
+        return self._wrote
+
+    async def perform(self, context: Values) -> None:
+        """The load, to its end, whatever that is: nothing that happens to it raises."""
+        if self._stopping:
+            return
+        self._wrote = context
+        self.aggregate.facts.state = "running"
+        limit_s = longest_s(self.facts.load) + STUCK_SLACK_S
+        answers = await self._ask([Go(context)] * len(self.cores), limit_s)
+        self._collect(answers)
+
+    async def teardown(self) -> str:
+        """Run teardown() on one core that is left; returns a warning, or nothing."""
+        alive = [core for core in self.cores if not core.lost]
+        if not self.facts.tears_down or not self._prepared or not alive:
+            return ""
+        self.aggregate.facts.state = "stopping"
+        command = Teardown(self._wrote)
+        (answer,) = await self._ask([command], TEARDOWN_LIMIT_S, alive[:1])
+        if isinstance(answer, TornDown):
+            return f"{self.facts.name}: {answer.error}" if answer.error else ""
+        return f"{self.facts.name}: teardown() did not end within {TEARDOWN_LIMIT_S:g}s"
+
+    async def release(self) -> None:
+        """Let go of the processes. The last word."""
+        if self._obituaries:
+            await asyncio.wait(self._obituaries)
+        for core in self.cores:
+            core.on_report = core.on_lost = None
+        self.aggregate.facts.state = "finished"
+
+    async def run(self) -> None:
+        """From beginning to end, when there is nobody to agree with."""
         try:
-            prepared = await self._ask(self._orders, PREPARE_LIMIT_S)
-            if self._broken(prepared):
-                return
-            answers = [a for a in prepared if isinstance(a, Prepared)]
-            facts.prepare_s = max(a.seconds for a in answers)
-            wrote = answers[0].context
-            if not self._stopping:
-                facts.state = "running"
-                done = await self._ask([Go(wrote)] * len(self.cores), self._limit_s())
-                self._collect(done)
-            if self.plan.teardown:
-                facts.state = "stopping"
-                (answer,) = await self._ask([Teardown()], TEARDOWN_LIMIT_S)
-                if isinstance(answer, TornDown) and answer.error:
-                    self.warnings.append(f"{self.plan.name}: {answer.error}")
+            with suppress(HyperscaleError):  # what prepare raises, it has noted
+                await self.perform(await self.prepare())
+                warning = await self.teardown()
+                self.warnings += [warning] if warning else []
         finally:
-            if self._obituaries:
-                await asyncio.wait(self._obituaries)
-            for core in self.cores:
-                core.on_report = core.on_lost = None
-            facts.state = "finished"
+            await self.release()
 
-    def pause(self) -> None:
-        if self.aggregate.facts.state == "running":
-            self._tell_all(Pause())
-            self.aggregate.facts.state = "paused"
-            self.aggregate.mark("paused")
+    @property
+    def outcome(self) -> Outcome:
+        if self._cut_off:
+            return "cut off"
+        if self.failure is not None:
+            return "failed"
+        if self._killed:
+            return "cancelled"
+        return "failed" if self.aggregate.facts.error else "completed"
 
-    def resume(self) -> None:
-        if self.aggregate.facts.state == "paused":
-            self._tell_all(Resume())
-            self.aggregate.facts.state = "running"
-            self.aggregate.mark("resumed")
+    def pause(self) -> bool:
+        if self.aggregate.facts.state != "running":
+            return False
+        self._tell_all(Pause())
+        self.aggregate.facts.state = "paused"
+        return True
 
-    def scale(self, delta: int) -> None:
-        """Spread a change of VUs over the cores."""
-        if self._running() and delta:
-            sign = 1 if delta > 0 else -1
-            for core, share in zip(self.cores, split_vus(abs(delta), len(self.cores)), strict=True):
-                core.send(Scale(sign * share))
-            noun = "VU" if abs(delta) == 1 else "VUs"
-            self.aggregate.mark(f"{'added' if delta > 0 else 'removed'} {abs(delta)} {noun}")
+    def resume(self) -> bool:
+        if self.aggregate.facts.state != "paused":
+            return False
+        self._tell_all(Resume())
+        self.aggregate.facts.state = "running"
+        return True
+
+    def scale(self, delta: int) -> bool:
+        """Change the workflow's VUs by that many in all; this part takes its cores' share."""
+        if self.aggregate.facts.state not in ("running", "paused") or not delta:
+            return False
+        sign = 1 if delta > 0 else -1
+        for core, order in zip(self.cores, self._orders, strict=True):
+            core.send(Scale(sign * split_vus(abs(delta), order.cores)[order.core]))
+        return True
+
+    def leash(self, seconds: float) -> None:
+        """The load ends by itself ("cut off") unless this is called again in time."""
+        for core in self.cores:
+            core.send(Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
+        self._killed = self._killed or now
+        self._stop(now=now)
+
+    def kill(self) -> None:
+        """End the processes at once, whatever they do. What they told is kept."""
+        self._stopping = self._killed = True
+        for core in self.cores:
+            core.kill()
+
+    def _stop(self, *, now: bool) -> None:
         self._stopping = True
         if self.aggregate.facts.state != "finished":
             self.aggregate.facts.state = "stopping"
         self._tell_all(Stop(now))
-        limit_s = STOP_SLACK_S if now else self.plan.load.graceful_stop_s + STOP_SLACK_S
+        limit_s = STOP_SLACK_S if now else self.facts.load.graceful_stop_s + STOP_SLACK_S
         asyncio.get_running_loop().call_later(limit_s, self._kill_unanswering)
 
     def _kill_unanswering(self) -> None:
         for core in self.cores:
-            waiting = self._answers.get(core.number)
+            waiting = self._answers.get(core)
             if waiting is not None and not waiting.done():
                 core.kill()
 
-    def _running(self) -> bool:
-        return self.aggregate.facts.state in ("running", "paused")
-
     def _tell_all(self, command: Pause | Resume | Stop) -> None:
-        for core in self.cores:
+        for core in self._answers:  # those that have been given an order
             core.send(command)
 
-    def _limit_s(self) -> float:
-        """Seconds, pauses left out, after which a generator that is not done must be stuck."""
-        load = self.plan.load
-        planned_s = load.planned_seconds
-        if planned_s is None:
-            assert isinstance(load, (SharedIterations, PerVUIterations))
-            planned_s = load.max_duration_s
-        return load.start_time_s + load.warmup_s + planned_s + load.graceful_stop_s + STUCK_SLACK_S
-
-    async def _ask(self, commands: Sequence[Command], limit_s: float) -> list[Report | None]:
+    async def _ask(
+        self, commands: Sequence[Command], limit_s: float, cores: Sequence[Core] | None = None
+    ) -> list[Report | None]:
         """Send one command to each core and wait for each one's final answer; None: it died."""
         loop = asyncio.get_running_loop()
-        asked = self.cores[: len(commands)]
+        asked = self.cores if cores is None else cores
         for core, command in zip(asked, commands, strict=True):
-            answer = self._answers[core.number] = loop.create_future()
+            answer = self._answers[core] = loop.create_future()
             if core.lost:
                 self._lose(core)
                 answer.set_result(None)
             core.send(command)
-        pending = [self._answers[core.number] for core in asked]
+        pending = [self._answers[core] for core in asked]
         left_s = limit_s
-        while left_s > 0 and (await asyncio.wait(pending, timeout=GLANCE_S))[1]:
+        while pending and left_s > 0 and (await asyncio.wait(pending, timeout=GLANCE_S))[1]:
             if self.aggregate.facts.state != "paused":
                 left_s -= GLANCE_S
         self._kill_unanswering()
@@ -162,66 +234,57 @@ class Performance:
 
     def _hear(self, core: Core, report: Report) -> None:
         if isinstance(report, Progress):
+            number = self._numbers[core]
             self.aggregate.advance(report.at_s)
-            self.aggregate.apply(core.number, report.delta, report.at_s)
+            if self.aggregate.apply(number, report.delta, report.at_s) and self._on_progress:
+                self._on_progress(report.at_s, number, report.delta)
         elif isinstance(report, Trace):
-            self._on_trace(report.text)
+            if self._on_trace is not None:
+                self._on_trace(report.text)
         else:
-            self._answers[core.number].set_result(report)
+            self._answers[core].set_result(report)
 
     def _lose(self, core: Core) -> None:
-        self.aggregate.gone(core.number)
+        self.aggregate.gone(self._numbers[core])
         self._obituaries.append(asyncio.create_task(self._mourn(core, self.aggregate.elapsed_s)))
 
     async def _mourn(self, core: Core, at_s: float) -> None:
-        share = core.number - self.cores[0].number
-        vus = self._orders[share].load.peak_vus
+        vus = self._orders[self.cores.index(core)].load.peak_vus
         total = sum(order.load.peak_vus for order in self._orders)
         ending = await core.obituary()
         self.lost.append(
-            f"generator process {core.pid} of {self.plan.name} {ending} at {at_s:.1f}s: "
+            f"generator process {core.pid} of {self.facts.name} {ending} at {at_s:.1f}s: "
             f"{vus} of {total} VUs lost"
         )
         self.aggregate.mark(f"generator process {core.pid} {ending}")
-        answer = self._answers.get(core.number)
+        answer = self._answers.get(core)
         if answer is not None and not answer.done():
             answer.set_result(None)
         # Half a load is not the test that was asked for: end it with what there is.
         if not self._stopping:
-            self.stop()
+            self._stop(now=False)
 
-    def _broken(self, answers: list[Report | None]) -> bool:
-        for answer in answers:
-            if isinstance(answer, Failed):
-                kind = BadInput if answer.bad_input else RunFailed
-                self.failure = kind(answer.message, answer.hint)
-                self.failure_detail = answer.detail
-                self.aggregate.facts.error = answer.message
-                return True
-        if any(answer is None for answer in answers):
-            self.aggregate.facts.error = "; ".join(self.lost) or "a generator process died"
-            return True
-        return False
+    def _note_failure(self, answers: Sequence[Report | None]) -> None:
+        failed = next((answer for answer in answers if isinstance(answer, Failed)), None)
+        if failed is not None:
+            kind = BadInput if failed.bad_input else RunFailed
+            self.failure = kind(failed.message, failed.hint)
+            self.failure_detail = failed.detail
+            self.aggregate.facts.error = failed.message
 
-    def _collect(self, answers: list[Report | None]) -> None:
-        self._broken([a for a in answers if isinstance(a, Failed)])
-        done = [answer for answer in answers if isinstance(answer, Done)]
+    def _collect(self, answers: Sequence[Report | None]) -> None:
+        self._note_failure(answers)
         for core in self.cores:
-            self.aggregate.gone(core.number)
+            self.aggregate.gone(self._numbers[core])
+        done = [answer for answer in answers if isinstance(answer, Done)]
         for answer in done:
-            _keep_newest(self.context, answer.context)
-            _keep_newest(self.provided, answer.provided)
-            self.warnings.extend(f"{self.plan.name}: {text}" for text in answer.warnings)
+            keep_newest(self.context, answer.context)
+            keep_newest(self.provided, answer.provided)
+            self.warnings.extend(f"{self.facts.name}: {text}" for text in answer.warnings)
             if answer.error and not self.aggregate.facts.error:
-                self.aggregate.facts.error = f"{self.plan.name}: {answer.error}"
-        if done:
-            self.aggregate.facts.vus_max = sum(answer.peak_vus for answer in done)
-            self.aggregate.advance(max(answer.measured_s for answer in done))
-
-
-def _keep_newest(values: Values, more: Values) -> None:
-    """Where several cores provide one key, the highest (stamp, core) wins."""
-    for key, stamped in more.items():
-        known = values.get(key)
-        if known is None or (stamped.stamp, stamped.core) > (known.stamp, known.core):
-            values[key] = stamped
+                self.aggregate.facts.error = f"{self.facts.name}: {answer.error}"
+            self._cut_off = self._cut_off or answer.cut_off
+            self.aggregate.advance(answer.measured_s)
+        self.peak_vus = sum(answer.peak_vus for answer in done)
+        self.aggregate.peaked(self.peak_vus)
+        self.measured_s = self.aggregate.elapsed_s

@@ -1,7 +1,8 @@
-"""The generator processes of one machine: started together, spoken to singly, never left behind.
+"""The generator processes of one machine: started together or singly, never left behind.
 
 Each is a fresh interpreter (not a fork) holding one end of a socket pair. Its reports go to
-whoever runs a workflow on it; its death is a report too.
+whoever runs a workflow on it; its death is a report too. One that waits for its first order has
+loaded everything but the test, so that a worker can keep some in reserve.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 
 from hyperscale.engine.messages import Command, Line, Report
 
@@ -22,19 +24,22 @@ EXIT_GRACE_S = 2.0
 
 
 class Core:
-    """One generator process."""
+    """One generator process. `env` replaces the environment it would inherit; what it prints goes
+    to the file descriptor `output`, stderr unless given."""
 
-    def __init__(self, number: int, output: int | None) -> None:
+    def __init__(
+        self, number: int = 0, output: int | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
         self.number = number
         ours, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(theirs.fileno())],
+            [sys.executable, "-c", _START, str(theirs.fileno()), _leader()],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=_stderr() if output is None else output,
             stderr=_stderr() if output is None else output,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**(os.environ if env is None else env), "PYTHONUNBUFFERED": "1"},
         )
         theirs.close()
         self._socket = ours
@@ -95,12 +100,26 @@ class Core:
         self._process.kill()
         self._process.wait()
 
+    async def close(self) -> None:
+        """End the process, by force if need be."""
+        self.hang_up()
+        await self.ended()
+
     async def ended(self) -> None:
         if await asyncio.to_thread(self._wait) is None:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         if self._reading is not None:
             self._reading.cancel()
+
+
+def _leader() -> str:
+    """The process the child may not outlive, where the kernel can see to that.
+
+    It watches over the thread that started the child, so only the main thread will do: another
+    may end long before the run."""
+    main = threading.current_thread() is threading.main_thread()
+    return str(os.getpid()) if main and sys.platform == "linux" else ""
 
 
 def _stderr() -> int:
@@ -112,8 +131,6 @@ def _stderr() -> int:
 
 
 class Pool:
-    """`output` is the file descriptor for what the processes print; stderr unless given."""
-
     def __init__(self, size: int, output: int | None = None) -> None:
         self.cores = [Core(number, output) for number in range(size)]
 
@@ -122,9 +139,7 @@ class Pool:
             await core.open()
 
     async def close(self) -> None:
-        for core in self.cores:
-            core.hang_up()
-        await asyncio.gather(*(core.ended() for core in self.cores))
+        await asyncio.gather(*(core.close() for core in self.cores))
 
     def abandon(self) -> None:
         """End all processes without an event loop: nothing was started on them."""

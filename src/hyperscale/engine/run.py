@@ -7,28 +7,25 @@ a stop by hand all end in `Results` that say so.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import platform
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
 import msgspec
 
+from hyperscale.cluster.placement.provision import Share, Wanted, partition
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out, judges_of, watch
+from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
-from hyperscale.engine.messages import Prepare, Values
+from hyperscale.engine.environment import this_machine
+from hyperscale.engine.messages import Values
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
-from hyperscale.engine.provision import Share, Wanted, partition
-from hyperscale.engine.source import ClassSource, FileSource, PickledSource
-from hyperscale.engine.verdict import Judge
-from hyperscale.errors import BadInput, ExitCode, HyperscaleError
-from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.results import Cut, Environment, Results, State, StepResult
-from hyperscale.metrics.saturation import saturation
-from hyperscale.workload.hooks import HookType
+from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
+from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.metrics.results import Cut, Results
+from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, WorkflowPlan, plan_test
 
@@ -68,7 +65,7 @@ class LocalRun:
         self._pool = Pool(workers or usable_cores(), self._options.output)
         try:
             self.plan = plan_test(source.load(), overrides)
-            self._source: FileSource | PickledSource = (
+            self._source = encode_source(
                 source.pickled() if isinstance(source, ClassSource) else source
             )
             self._warnings = list(self.plan.warnings)
@@ -78,21 +75,19 @@ class LocalRun:
             self._pool.abandon()
             raise
         self.on_trace: Callable[[str], None] | None = None
-        self._plans = {plan.name: plan for plan in self.plan.workflows}
-        self._aggregates = {plan.name: _aggregate(plan) for plan in self.plan.workflows}
-        self._judges = [
-            Judge(t, plan.name) for plan in self.plan.workflows for t in plan.thresholds
-        ]
+        self._facts = {facts.name: facts for facts in test_facts(self.plan)}
+        self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
+        self._judges = judges_of(self._facts.values())
         self._ended: dict[str, Performance] = {}
         self._playing: list[Performance] = []
-        self._state: State = "preparing"
-        self._cut: Cut | None = None
-        self._cut_reason = ""
-        self._failure: HyperscaleError | None = None
         self._began = perf_counter()
         self._elapsed_s: float | None = None
-        self._started_at = ""
-        self._environment = _environment(len(self._pool.cores), self._options.command)
+        self._course = Course(
+            name=self._options.name,
+            tags=dict(self._overrides.tags),
+            warnings=self._warnings,
+            environment=this_machine(len(self._pool.cores), self._options.command),
+        )
 
     def abandon(self) -> None:
         """Give up a run that was never executed."""
@@ -112,8 +107,8 @@ class LocalRun:
 
     async def execute(self) -> Results:
         self._began = perf_counter()
-        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        self._state = "running"
+        self._course.started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._course.state = "running"
         watching = asyncio.create_task(self._watch())
         limit = None
         if self._options.timeout_s:
@@ -121,30 +116,34 @@ class LocalRun:
         try:
             await self._pool.open()
             for layer in self.plan.layers:
-                await self._run_layer([self._plans[name] for name in layer])
+                await self._run_layer(layer)
         finally:
             watching.cancel()
             if limit is not None:
                 limit.cancel()
             await self._pool.close()
             self._elapsed_s = perf_counter() - self._began
-            self._state = "finished"
+            self._course.state = "finished"
+            if self._course.lost:
+                self._course.coverage = carried_out(
+                    aggregate.freeze(buckets=False) for aggregate in self._aggregates.values()
+                )
         return self.results(final=True)
 
-    async def _run_layer(self, plans: list[WorkflowPlan]) -> None:
+    async def _run_layer(self, names: Sequence[str]) -> None:
         ready = []
-        for plan in plans:
-            blocked = [name for name in plan.depends if self._aggregates[name].facts.error]
-            facts = self._aggregates[plan.name].facts
+        for workflow in (self._facts[name] for name in names):
+            blocked = [name for name in workflow.depends if self._aggregates[name].facts.error]
+            facts = self._aggregates[workflow.name].facts
             if blocked:
                 facts.error = f"not run, because {', '.join(blocked)} failed"
-            elif self._cut is not None:
-                facts.error = f"not run, because the run was cut short: {self._cut_reason}"
+            elif self._course.cut is not None:
+                facts.error = f"not run, because the run was cut short: {self._course.cut_reason}"
             else:
-                ready.append(plan)
+                ready.append(workflow)
                 continue
             facts.state = "finished"
-        wanted = [Wanted(plan.name, plan.priority, plan.is_test) for plan in ready]
+        wanted = [Wanted(each.name, each.priority, each.is_test) for each in ready]
         for batch in partition(wanted, len(self._pool.cores)):
             await self._run_batch(batch)
 
@@ -152,77 +151,73 @@ class LocalRun:
         free = list(self._pool.cores)
         self._playing = []
         for name, cores in batch:
-            performance = self._cast(self._plans[name], free[:cores])
+            performance = self._cast(self._facts[name], free[:cores])
             del free[: len(performance.cores)]
             self._playing.append(performance)
-        if self._cut is not None:
+        if self._course.cut is not None:
             return
         await asyncio.gather(*(performance.run() for performance in self._playing))
         for performance in self._playing:
-            self._ended[performance.plan.name] = performance
-            self._warnings += performance.warnings
-            if performance.failure is not None and self._failure is None:
-                self._failure = performance.failure
-            if performance.lost and self._cut is None:
-                self._cut, self._cut_reason = "worker lost", "; ".join(performance.lost)
+            self._settle(performance)
         self._playing = []
 
-    def _cast(self, plan: WorkflowPlan, cores: list[Core]) -> Performance:
+    def _settle(self, performance: Performance) -> None:
+        course = self._course
+        self._ended[performance.facts.name] = performance
+        self._warnings += performance.warnings
+        if performance.failure is not None and course.failure is None:
+            course.failure = performance.failure
+        if performance.lost:
+            course.lost = [*course.lost, *performance.lost]
+            if course.cut is None:
+                course.cut, course.cut_reason = "worker lost", "; ".join(performance.lost)
+
+    def _cast(self, facts: WorkflowFacts, cores: list[Core]) -> Performance:
         """Put a workflow on its cores, with what the workflows before it left for it."""
-        shares = split(plan.load, len(cores))
-        cores = cores[: len(shares)]
         context: Values = {}
-        for name in plan.depends:
+        for name in facts.depends:
             context.update(self._ended[name].context)
-        used = {name: _given_to(plan.name, ended) for name, ended in self._ended.items()}
-        first_vu = 0
-        orders = []
-        for number, share in enumerate(shares):
-            orders.append(
-                Prepare(
-                    source=self._source,
-                    overrides=self._overrides,
-                    workflow=plan.name,
-                    load=share,
-                    core=number,
-                    cores=len(shares),
-                    first_vu=first_vu,
-                    context=context,
-                    used=used,
-                    run_setup=number == 0,
-                    seed=self._options.seed,
-                    env=self._options.env,
-                    http_debug=self._options.http_debug,
-                )
-            )
-            first_vu += share.peak_vus
-        facts = self._aggregates[plan.name].facts
-        facts.cores = len(cores)
-        facts.started_s = perf_counter() - self._began
-        return Performance(plan, self._aggregates[plan.name], cores, orders, self._traced)
+        aggregate = self._aggregates[facts.name]
+        aggregate.facts.started_s = perf_counter() - self._began
+        casting = Casting(
+            source=self._source,
+            overrides=encode_overrides(self._overrides),
+            total_cores=len(cores),
+            context=context,
+            used={name: _given_to(facts.name, ended) for name, ended in self._ended.items()},
+            seed=self._options.seed,
+            env=self._options.env,
+            http_debug=self._options.http_debug,
+        )
+        return Performance(
+            facts,
+            aggregate,
+            cores,
+            casting,
+            numbered_from=cores[0].number,
+            on_trace=self._traced,
+        )
 
     def _traced(self, text: str) -> None:
         if self.on_trace is not None:
             self.on_trace(text)
 
     async def _watch(self) -> None:
-        judges = [j for j in self._judges if j.threshold.abort or j.threshold.for_s]
-        while judges:
+        while self._judges:
             await asyncio.sleep(WATCH_S)
-            now = {name: self._aggregates[name].freeze() for name in {j.workflow for j in judges}}
-            for judge in judges:
-                if judge.watch(now[judge.workflow]) and self._cut is None:
-                    text = f"threshold {judge.threshold.expression} was crossed"
-                    self._aggregates[judge.workflow].mark(text)
-                    self._end_early("threshold", text)
+            crossed = watch(self._judges, self._aggregates)
+            if crossed is not None and self._course.cut is None:
+                text = f"threshold {crossed.threshold.expression} was crossed"
+                self._aggregates[crossed.workflow].mark(text)
+                self._end_early("threshold", text)
 
     def _time_out(self) -> None:
         self._end_early("timeout", f"the run took longer than {self._options.timeout_s:g}s")
 
     def _end_early(self, cut: Cut, reason: str, *, now: bool = False) -> None:
-        if self._cut is None:
-            self._cut, self._cut_reason = cut, reason
-        self._state = "stopping"
+        if self._course.cut is None:
+            self._course.cut, self._course.cut_reason = cut, reason
+        self._course.state = "stopping"
         for performance in self._playing:
             performance.stop(now=now)
 
@@ -236,133 +231,36 @@ class LocalRun:
 
     def pause(self) -> None:
         for performance in self._playing:
-            performance.pause()
-        self._state = "paused"
+            if performance.pause():
+                performance.aggregate.mark("paused")
+        self._course.state = "paused"
 
     def resume(self) -> None:
         for performance in self._playing:
-            performance.resume()
-        self._state = "running"
+            if performance.resume():
+                performance.aggregate.mark("resumed")
+        self._course.state = "running"
 
     def scale(self, delta: int) -> None:
+        noun = "VU" if abs(delta) == 1 else "VUs"
+        text = f"{'added' if delta > 0 else 'removed'} {abs(delta)} {noun}"
         for performance in self._playing:
-            performance.scale(delta)
+            if performance.scale(delta):
+                performance.aggregate.mark(text)
 
     def results(self, *, final: bool = False) -> Results:
         """Everything known so far; `final` also judges and carries the histograms."""
-        workflows = [a.freeze(buckets=final) for a in self._aggregates.values()]
-        uses = [use for a in self._aggregates.values() for use in a.core_use()]
-        requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
-        results = Results(
-            name=self._options.name or ", ".join(self._plans),
-            started_at=self._started_at,
-            elapsed_s=self._elapsed_s or perf_counter() - self._began,
-            state=self._state,
-            cut=self._cut,
-            cut_reason=self._cut_reason,
-            tags=dict(self._overrides.tags),
-            workflows=workflows,
-            warnings=list(dict.fromkeys(self._warnings)),
-            core_use=uses,
-            saturation=""
-            if requests and requests == failed  # a generator busy with failing proves nothing
-            else saturation(
-                uses,
-                dropped=sum(w.dropped_iterations for w in workflows),
-                iterations=sum(w.iterations for w in workflows if w.open_model),
-                open_model=any(w.open_model for w in workflows),
-            ),
-            environment=self._environment,
-        )
-        if final:
-            by_name = {workflow.name: workflow for workflow in workflows}
-            results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in self._judges]
-            results.exit_code = int(self._exit_code(results))
-            results.passed = results.exit_code == ExitCode.PASSED
-        return results
-
-    def _exit_code(self, results: Results) -> ExitCode:
-        if self._failure is not None:
-            results.cut, results.cut_reason = "error", self._failure.message
-            return self._failure.exit_code
-        if self._cut is not None:
-            return {
-                "signal": ExitCode.STOPPED,
-                "threshold": ExitCode.THRESHOLDS_CROSSED,
-                "worker lost": ExitCode.LOAD_LOST,
-            }.get(self._cut, ExitCode.FAILED)
-        tests = [w for w in results.workflows if w.is_test]
-        if any(w.error for w in results.workflows) or (tests and not _succeeded(results)):
-            return ExitCode.FAILED
-        if not all(threshold.passed for threshold in results.thresholds):
-            return ExitCode.THRESHOLDS_CROSSED
-        return ExitCode.PASSED
+        course = self._course
+        course.elapsed_s = self._elapsed_s or perf_counter() - self._began
+        return assemble(course, self._aggregates.values(), self._judges, final=final)
 
     @property
     def failure(self) -> HyperscaleError | None:
         """What kept the run from being carried out, with a hint for the person."""
-        return self._failure
+        return self._course.failure
 
 
 def _given_to(consumer: str, provider: Performance) -> Values:
     """What a workflow provides to another one by name; the other must also ask for it by name."""
-    named = {state.name for state in provider.plan.provides if consumer in state.workflows}
+    named = {key for key, workflows in provider.facts.provides.items() if consumer in workflows}
     return {key: value for key, value in provider.provided.items() if key in named}
-
-
-def _succeeded(results: Results) -> bool:
-    return results.requests > results.failed
-
-
-def _aggregate(plan: WorkflowPlan) -> WorkflowAggregate:
-    def names(kind: HookType) -> list[str]:
-        return [step.name for step in plan.steps if step.hook_type is kind]
-
-    aggregate = WorkflowAggregate(
-        plan.name,
-        steps=[
-            StepResult(
-                name=step.name,
-                workflow=plan.name,
-                kind=step.kind,
-                method=step.method,
-                target=step.target,
-                tags={**plan.tags, **step.tags},
-                group=step.group,
-            )
-            for step in plan.steps
-            if step.hook_type is HookType.TEST
-        ],
-        checks=names(HookType.CHECK),
-        metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
-    )
-    facts = aggregate.facts
-    facts.is_test = plan.is_test
-    facts.load = plan.load.describe() if plan.is_test else "once"
-    facts.open_model = plan.load.open_model
-    facts.planned_s = plan.load.planned_seconds if plan.is_test else None
-    facts.planned_iterations = plan.load.planned_iterations if plan.is_test else 1
-    return aggregate
-
-
-def _environment(workers: int, command: str) -> Environment:
-    from hyperscale._version import __version__
-
-    return Environment(
-        hyperscale=__version__,
-        python=platform.python_version(),
-        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        cpu=_cpu_name(),
-        cores=os.cpu_count() or 0,
-        workers=workers,
-        host=socket.gethostname(),
-        command=command,
-    )
-
-
-def _cpu_name() -> str:
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as facts:
-        for line in facts:
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()

@@ -1,18 +1,23 @@
 """Where the test's code comes from, in a form that reaches the generator processes.
 
 A file is imported again in each process, so that anything it opens at import time works; classes
-made elsewhere (a notebook, a pytest module) travel pickled by value. Only a generator process
-ever unpickles.
+made elsewhere (a notebook, a pytest module) travel pickled by value. For another machine a file
+becomes a bundle with all it needs (`engine.bundle`). Only a generator process ever unpickles.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from hyperscale.engine import unpacking
 from hyperscale.errors import BadInput
+from hyperscale.workload.files import bring
+from hyperscale.workload.plan import Overrides
 
 if TYPE_CHECKING:
     from hyperscale.workload.workflow import Workflow
@@ -28,19 +33,72 @@ class FileSource(msgspec.Struct, frozen=True, tag="file"):
         return load_workflows(self.path, self.names)
 
 
+class Baggage(msgspec.Struct, frozen=True):
+    """Files that come along, by a path beneath some root, and what the test calls them."""
+
+    files: dict[str, bytes] = {}
+    names: dict[str, str] = {}  # as the test writes it -> key of `files`
+
+    def unpack(self) -> Path:
+        root = unpacking.unpack(self.files)
+        bring({name: root / file for name, file in self.names.items()})
+        return root
+
+
 class PickledSource(msgspec.Struct, frozen=True, tag="pickled"):
     code: bytes
     import_path: list[str]
+    baggage: Baggage = Baggage()
 
     def load(self) -> list[type[Workflow]]:
         import cloudpickle
 
+        if self.baggage.files:
+            self.baggage.unpack()
         sys.path[:0] = [entry for entry in self.import_path if entry not in sys.path]
-        workflows: list[type[Workflow]] = cloudpickle.loads(self.code)
+        try:
+            workflows: list[type[Workflow]] = cloudpickle.loads(self.code)
+        except ModuleNotFoundError as error:
+            raise BadInput(
+                f"the workflows need the module {error.name}, which is not installed here",
+                "install it on every worker, or put the workflows in a file and submit that",
+            ) from error
         return workflows
 
 
-Source = FileSource | PickledSource
+class BundleSource(msgspec.Struct, frozen=True, tag="bundle"):
+    """A test file with the modules and files it needs, for a machine that has none of them."""
+
+    baggage: Baggage
+    entry: str  # the test file among them
+    names: list[str] = []
+
+    def load(self) -> list[type[Workflow]]:
+        entry = self.baggage.unpack() / self.entry
+        os.chdir(entry.parent)
+        return FileSource(str(entry), self.names).load()
+
+
+Source = FileSource | PickledSource | BundleSource
+
+
+_sources: msgspec.msgpack.Decoder[Source] = msgspec.msgpack.Decoder(Source)
+
+
+def encode_source(source: Source) -> bytes:
+    return msgspec.msgpack.encode(source)
+
+
+def decode_source(data: bytes) -> Source:
+    return _sources.decode(data)
+
+
+def encode_overrides(overrides: Overrides) -> bytes:
+    return msgspec.msgpack.encode(overrides)
+
+
+def decode_overrides(data: bytes) -> Overrides:
+    return msgspec.msgpack.decode(data, type=Overrides)
 
 
 class ClassSource:
@@ -53,14 +111,35 @@ class ClassSource:
         return self.workflows
 
     def pickled(self) -> PickledSource:
+        """For a process on this machine, which finds the same modules installed."""
+        names = {workflow.__module__ for workflow in self.workflows}
+        return PickledSource(self._code(names), [entry for entry in sys.path if entry])
+
+    def pickled_with_modules(self, baggage: Baggage) -> PickledSource:
+        """For another machine: modules beside those of the workflows travel with them."""
+        modules = [sys.modules[w.__module__] for w in self.workflows if w.__module__ in sys.modules]
+        files = [file for m in modules if (file := getattr(m, "__file__", None))]
+        homes = {Path(file).resolve().parent for file in files}
+        near = {
+            name
+            for name, module in list(sys.modules.items())
+            if (file := getattr(module, "__file__", None)) and _is_near(Path(file), homes)
+        }
+        return PickledSource(self._code(near | {m.__name__ for m in modules}), [], baggage)
+
+    def _code(self, modules: set[str]) -> bytes:
+        """The classes, with what is defined in `modules` by value and the rest by name."""
         import cloudpickle
 
-        modules = {sys.modules[w.__module__] for w in self.workflows if w.__module__ in sys.modules}
-        own = [m for m in modules if m.__name__.split(".")[0] != "hyperscale"]
+        own = [
+            sys.modules[name]
+            for name in sorted(modules)
+            if name in sys.modules and name.split(".")[0] != "hyperscale"
+        ]
         for module in own:
             cloudpickle.register_pickle_by_value(module)
         try:
-            code = cloudpickle.dumps(self.workflows)
+            code: bytes = cloudpickle.dumps(self.workflows)
         except Exception as error:
             names = ", ".join(w.__name__ for w in self.workflows)
             raise BadInput(
@@ -71,4 +150,9 @@ class ClassSource:
         finally:
             for module in own:
                 cloudpickle.unregister_pickle_by_value(module)
-        return PickledSource(code, [entry for entry in sys.path if entry])
+        return code
+
+
+def _is_near(file: Path, homes: set[Path]) -> bool:
+    installed = {"site-packages", "dist-packages"} & set(file.parts)
+    return not installed and any(home in file.parents for home in homes)

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 import msgspec
 
-from hyperscale.metrics.delta import CheckDelta, Delta, MetricDelta, StepDelta
-from hyperscale.metrics.failures import SAMPLES_MAX, FailureKinds
-from hyperscale.metrics.histogram import VALUES, Histogram
-from hyperscale.metrics.results import (
-    CheckResult,
-    CoreUse,
-    ErrorCount,
-    Mark,
-    MetricResult,
-    StepResult,
-    WorkflowResult,
-)
-from hyperscale.metrics.saturation import BUSY
-from hyperscale.metrics.timeline import Amounts, LatencyPair, Timeline
+from hyperscale.metrics import exported
+from hyperscale.metrics.delta import CheckDelta, Delta
+from hyperscale.metrics.exported import AggregateState, DamagedState
+from hyperscale.metrics.failures import SAMPLES_MAX
+from hyperscale.metrics.histogram import Histogram
+from hyperscale.metrics.results import CheckResult, CoreUse, Mark, StepResult, WorkflowResult
+from hyperscale.metrics.tallies import CoreTally, MetricKind, MetricTally, StepTally
+from hyperscale.metrics.timeline import Amounts, Timeline
 
-MetricKind = Literal["count", "rate", "distribution", "sample"]
-
-PHASES = ("dns", "connect", "tls", "write", "wait", "read")
 MARKS_MAX = 200
 RECENT_S = 30.0  # how far back recent_rate can look
 RECENT_STEP_S = 0.05
@@ -61,13 +51,13 @@ class WorkflowAggregate:
         templates = (
             s if isinstance(s, StepResult) else StepResult(name=s, workflow=name) for s in steps
         )
-        self._steps = {template.name: _Step(template) for template in templates}
+        self._steps = {template.name: StepTally(template) for template in templates}
         self._checks = {check: CheckResult(name=check, workflow=name) for check in checks}
         self._metrics = {
-            metric: _Metric(metric, name, kind) for metric, kind in (metrics or {}).items()
+            metric: MetricTally(metric, name, kind) for metric, kind in (metrics or {}).items()
         }
         self._iteration = Histogram()
-        self._cores: dict[int, _Core] = {}
+        self._cores: dict[int, CoreTally] = {}
         self._timeline = Timeline(width_s)
         self._marks: list[Mark] = []
         self._recent: deque[tuple[float, int]] = deque([(0.0, 0)])
@@ -91,7 +81,7 @@ class WorkflowAggregate:
 
     def apply(self, core: int, delta: Delta, at_s: float | None = None) -> bool:
         """Add a core's delta, which ends at `at_s` of load time; False if it was known already."""
-        use = self._cores.setdefault(core, _Core())
+        use = self._cores.setdefault(core, CoreTally())
         if delta.seq <= use.seq:
             return False
         end_s = self.elapsed_s if at_s is None else at_s
@@ -132,6 +122,11 @@ class WorkflowAggregate:
         if core in self._cores:
             self._cores[core].vus = 0
             self._note_vus()
+
+    def peaked(self, vus: int) -> None:
+        """The most users there were, also if they came and went between two deltas."""
+        self.facts.vus_max = max(self.facts.vus_max, vus)
+        self._timeline.peaked(vus)
 
     def mark(self, text: str, at_s: float | None = None) -> None:
         """Note something that happened; after 200 marks later ones are not kept."""
@@ -177,6 +172,83 @@ class WorkflowAggregate:
             marks=list(self._marks),
         )
 
+    def export(self) -> bytes:
+        """All that was measured, for `absorb` on another machine; facts stay here."""
+        metrics = (metric.so_far() for metric in self._metrics.values())
+        return exported.encode(
+            AggregateState(
+                version=exported.VERSION,
+                workflow=self.name,
+                dropped=self.dropped,
+                interrupted=self.interrupted,
+                vus_max=max(self.facts.vus_max, self.vus_max),
+                iteration=self._iteration.sparse(),
+                steps=[step.so_far() for step in self._steps.values()],
+                checks=[
+                    CheckDelta(check.name, check.passed, check.failed, check.samples)
+                    for check in self._checks.values()
+                ],
+                metrics=[metric for metric in metrics if metric is not None],
+                cores={core: use.so_far() for core, use in self._cores.items()},
+                marks=self._marks,
+                timeline=self._timeline.export(),
+            )
+        )
+
+    def absorb(self, state: bytes, *, core_base: int = 0) -> None:
+        """Add what another aggregate of this workflow measured, at the same time or before.
+
+        Its core n counts as core `core_base + n` here. Whoever calls sees to it that nothing is
+        absorbed twice. DamagedState leaves everything as it was.
+        """
+        other = self._readable(state)
+        for core, use in other.cores.items():
+            known = self._cores.setdefault(core_base + core, CoreTally())
+            known.absorb(use)
+        self._add(other)
+
+    def restore(self, core: int, state: bytes, seq: int) -> None:
+        """Begin with a snapshot of one source, told as `core`, whose deltas up to `seq` are in it.
+
+        The deltas that follow are applied as those of `core`."""
+        other = self._readable(state)
+        known = self._cores.setdefault(core, CoreTally())
+        for use in other.cores.values():
+            known.absorb(use)
+        known.seq = max(seq, 0)
+        self._add(other)
+
+    def _readable(self, state: bytes) -> AggregateState:
+        other = exported.decode(state)
+        strange = other.workflow != self.name or not (
+            self._steps.keys() >= {step.name for step in other.steps}
+            and self._checks.keys() >= {check.name for check in other.checks}
+            and self._metrics.keys() >= {metric.name for metric in other.metrics}
+        )
+        if strange or not self._timeline.fits(other.timeline):
+            raise DamagedState(f"the numbers given for {self.name} are of another workflow")
+        return other
+
+    def _add(self, other: AggregateState) -> None:
+        for step in other.steps:
+            self._steps[step.name].apply(step)
+            self.requests += step.count
+            self.failed += step.failed
+        for check in other.checks:
+            self._apply_check(check)
+        for metric in other.metrics:
+            self._metrics[metric.name].apply(metric)
+        if other.iteration is not None:
+            self._iteration.add(other.iteration)
+            self.iterations += other.iteration.count
+        self.dropped += other.dropped
+        self.interrupted += other.interrupted
+        self._timeline.absorb(other.timeline, sum(core.vus for core in other.cores.values()))
+        self.vus_max = max(self.vus_max, other.vus_max, self._timeline.vus_max)
+        marks = sorted([*self._marks, *other.marks], key=lambda mark: (mark.at_s, mark.text))
+        self._marks = marks[:MARKS_MAX]
+        self._recent = deque(self._timeline.recent(RECENT_S))
+
     def _apply_check(self, delta: CheckDelta) -> None:
         check = self._checks[delta.name]
         check.passed += delta.passed
@@ -195,127 +267,3 @@ class WorkflowAggregate:
         recent.append((self.elapsed_s, self.requests))
         while len(recent) > 1 and recent[1][0] <= self.elapsed_s - RECENT_S:
             recent.popleft()
-
-
-class _Step:
-    def __init__(self, template: StepResult) -> None:
-        self.template = template
-        self.count = 0
-        self.failed = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.latency = LatencyPair()
-        self.phases: dict[str, Histogram] = {}
-        self.statuses: dict[int, int] = {}
-        self.failures = FailureKinds()
-
-    def apply(self, delta: StepDelta) -> None:
-        self.count += delta.count
-        self.failed += delta.failed
-        self.bytes_in += delta.bytes_in
-        self.bytes_out += delta.bytes_out
-        if delta.service is not None:
-            self.latency.add(delta.service, delta.response)
-        for phase, durations in delta.phases.items():
-            self.phases.setdefault(phase, Histogram()).add(durations)
-        for status, count in delta.statuses.items():
-            self.statuses[status] = self.statuses.get(status, 0) + count
-        self.failures.merge(delta.errors)
-
-    def freeze(self, elapsed_s: float, *, buckets: bool) -> StepResult:
-        service = self.latency.service.distribution(buckets=buckets)
-        response = service
-        if self.latency.response is not self.latency.service:
-            response = self.latency.response.distribution(buckets=buckets)
-        return msgspec.structs.replace(
-            self.template,
-            count=self.count,
-            failed=self.failed,
-            rate=self.count / elapsed_s if elapsed_s > 0 else 0.0,
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            service=service,
-            response=response,
-            phases={
-                phase: self.phases[phase].distribution(buckets=buckets)
-                for phase in PHASES
-                if phase in self.phases
-            },
-            statuses={str(status): self.statuses[status] for status in sorted(self.statuses)},
-            errors=[
-                ErrorCount(outcome=e.outcome, detail=e.detail, count=e.count, samples=e.samples)
-                for e in self.failures.snapshot()
-            ],
-        )
-
-
-class _Metric:
-    """A custom metric. Of a rate the value is the mean, which for yes or no is the share of yes."""
-
-    def __init__(self, name: str, workflow: str, kind: MetricKind) -> None:
-        self.name = name
-        self.workflow = workflow
-        self.kind = kind
-        self.values = Histogram(VALUES)
-        self.last = 0.0
-
-    def apply(self, delta: MetricDelta) -> None:
-        self.values.add(delta.values)
-        self.last = delta.last
-
-    def freeze(self, elapsed_s: float, *, buckets: bool) -> MetricResult:
-        spread = self.kind in ("distribution", "sample")
-        amount = self.values.count if spread else self.values.total
-        values = {
-            "count": self.values.total,
-            "rate": self.values.mean,
-            "distribution": self.values.mean,
-            "sample": self.last,
-        }
-        return MetricResult(
-            name=self.name,
-            workflow=self.workflow,
-            kind=self.kind,
-            count=self.values.count,
-            value=values[self.kind],
-            per_second=amount / elapsed_s if elapsed_s > 0 else 0.0,
-            distribution=self.values.distribution(buckets=buckets) if spread else None,
-        )
-
-
-class _Core:
-    """The last word of one generator process, and how busy it was."""
-
-    def __init__(self) -> None:
-        self.seq = 0
-        self.until_s = 0.0
-        self.vus = 0
-        self.cpu_sum = 0.0
-        self.cpu_max = 0.0
-        self.busy = 0
-        self.deltas = 0
-        self.rss_mb = 0.0
-        self.lag = Histogram()
-
-    def apply(self, delta: Delta, until_s: float) -> None:
-        self.seq = delta.seq
-        self.until_s = until_s
-        self.vus = delta.vus
-        self.deltas += 1
-        self.cpu_sum += delta.cpu
-        self.cpu_max = max(self.cpu_max, delta.cpu)
-        self.busy += delta.cpu >= BUSY
-        self.rss_mb = max(self.rss_mb, delta.rss_mb)
-        if delta.lag is not None:
-            self.lag.add(delta.lag)
-
-    def freeze(self, core: int, workflow: str) -> CoreUse:
-        return CoreUse(
-            core=core,
-            workflow=workflow,
-            cpu_mean=self.cpu_sum / self.deltas if self.deltas else 0.0,
-            cpu_max=self.cpu_max,
-            busy_share=self.busy / self.deltas if self.deltas else 0.0,
-            lag_p99_ms=self.lag.percentile(99) * 1000,
-            rss_mb=self.rss_mb,
-        )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -25,6 +26,8 @@ Unsigned = npt.NDArray[np.unsignedinteger[npt.NBitBase]]
 SUB_BUCKETS = 64
 _SHIFT = 52 - 6  # a double has 52 mantissa bits; the upper six number the 64 sub-buckets
 _BIAS = 1023  # exponent bias of a double
+# Sparse histograms are put into the buckets this many at a time: most of the price is per visit.
+WAITING_MAX = 16
 _PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
 
 
@@ -110,10 +113,39 @@ def summarise(values: Floats, scale: Scale = LATENCY) -> Sparse | None:
     )
 
 
+def add_up(sparses: Iterable[Sparse | None]) -> Sparse | None:
+    """One sparse histogram of several on the same scale; None when there is no value in them."""
+    given = [sparse for sparse in sparses if sparse is not None]
+    if len(given) < 2:
+        return given[0] if given else None
+    numbers = np.fromiter(chain.from_iterable(s.buckets for s in given), np.int64)
+    weights = np.fromiter(chain.from_iterable(s.counts for s in given), np.float64)
+    dense = np.bincount(numbers, weights)  # doubles are exact up to 2**53
+    used = np.flatnonzero(dense)
+    return Sparse(
+        buckets=used.tolist(),
+        counts=dense[used].astype(np.int64).tolist(),
+        low=min(s.low for s in given),
+        high=max(s.high for s in given),
+        total=math.fsum(s.total for s in given),
+        squares=math.fsum(s.squares for s in given),
+    )
+
+
 class Histogram:
     """Adds up values and other histograms; buckets are allocated with the first value."""
 
-    __slots__ = ("_dense", "_packed", "count", "high", "low", "scale", "squares", "total")
+    __slots__ = (
+        "_dense",
+        "_packed",
+        "_waiting",
+        "count",
+        "high",
+        "low",
+        "scale",
+        "squares",
+        "total",
+    )
 
     def __init__(self, scale: Scale = LATENCY) -> None:
         self.scale = scale
@@ -152,6 +184,7 @@ class Histogram:
         self.high = -math.inf
         self._dense: Ints | None = None
         self._packed: tuple[Unsigned, Unsigned] | None = None
+        self._waiting: list[Sparse] = []  # added, but not yet in the buckets
 
     def record(self, value: float) -> None:
         self.record_many(np.array([value], dtype=np.float64))
@@ -162,9 +195,10 @@ class Histogram:
             self.add(sparse)
 
     def add(self, sparse: Sparse) -> None:
-        new = np.array(sparse.counts, dtype=np.int64)
-        self._unpack()[sparse.buckets] += new
-        self._add_moments(int(new.sum()), sparse.total, sparse.squares, sparse.low, sparse.high)
+        self._waiting.append(sparse)
+        self._add_moments(sum(sparse.counts), sparse.total, sparse.squares, sparse.low, sparse.high)
+        if len(self._waiting) == WAITING_MAX:
+            self._unpack()
 
     def merge(self, other: Histogram) -> None:
         if not other.count:
@@ -180,7 +214,7 @@ class Histogram:
 
     def compact(self) -> None:
         """Keep only the buckets in use, in the smallest integers; the next change undoes it."""
-        if self._dense is not None:
+        if self._dense is not None or self._waiting:
             used, counts = self._used()
             self._packed = (
                 used.astype(np.uint16),
@@ -258,7 +292,7 @@ class Histogram:
 
     def _used(self) -> tuple[Ints, Ints]:
         """Numbers and counts of the buckets in use."""
-        if self._packed is not None:
+        if self._packed is not None and not self._waiting:
             packed, counts = self._packed
             return packed.astype(np.int64), counts.astype(np.int64)
         dense = self._unpack()
@@ -272,6 +306,11 @@ class Histogram:
                 used, counts = self._packed
                 self._dense[used] = counts
                 self._packed = None
+        if self._waiting:
+            numbers = np.fromiter(chain.from_iterable(s.buckets for s in self._waiting), np.int64)
+            more = np.fromiter(chain.from_iterable(s.counts for s in self._waiting), np.int64)
+            np.add.at(self._dense, numbers, more)
+            self._waiting.clear()
         return self._dense
 
     def _add_moments(

@@ -195,6 +195,8 @@ class Results(Struct):
     cut_reason: str = ""
     passed: bool = False
     exit_code: int = 1
+    coverage: float = 1.0  # share of the planned load that was carried out, 0..1
+    lost: list[str] = []  # one sentence for each part of the load that was not
     tags: dict[str, str] = {}
     workflows: list[WorkflowResult] = []
     thresholds: list[ThresholdResult] = []

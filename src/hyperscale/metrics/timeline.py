@@ -8,8 +8,11 @@ sides by time, else the rate would flicker by one delta in ten.
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
+from hyperscale.metrics.exported import Counts, SlotState, TimelineState, coarser
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.results import Point
 
@@ -37,6 +40,16 @@ class Amounts(msgspec.Struct):
         self.dropped += other.dropped
         self.bytes_in += other.bytes_in
         self.bytes_out += other.bytes_out
+
+    def counts(self) -> Counts:
+        return (
+            self.requests,
+            self.failed,
+            self.iterations,
+            self.dropped,
+            self.bytes_in,
+            self.bytes_out,
+        )
 
     def divide(self, share: float) -> tuple[Amounts, Amounts]:
         """Two parts that add up to the whole, the first with `share` of it."""
@@ -79,6 +92,11 @@ class LatencyPair:
             self._response.merge(other.response)
         self.service.merge(other.service)
 
+    def sparse(self) -> tuple[Sparse | None, Sparse | None]:
+        """As they travel: the second is None where response times are the service times."""
+        response = None if self._response is None else self._response.sparse()
+        return self.service.sparse(), response
+
     def compact(self) -> None:
         self.service.compact()
         if self._response is not None:
@@ -115,6 +133,15 @@ class Timeline:
         self._vus = count
         self._slots[-1].vus = max(self._slots[-1].vus, count)
 
+    def peaked(self, count: int) -> None:
+        """Users of a load that was too short for them to be seen at any one moment."""
+        if len(self._slots) == 1:
+            self._slots[0].vus = max(self._slots[0].vus, count)
+
+    @property
+    def vus_max(self) -> int:
+        return max(slot.vus for slot in self._slots)
+
     def add(
         self,
         start_s: float,
@@ -139,6 +166,42 @@ class Timeline:
         first.amounts.add(before)
         last.amounts.add(after)
         first.point = last.point = None
+
+    def export(self) -> TimelineState:
+        return TimelineState(self.width_s, self.now_s, [slot.export() for slot in self._slots])
+
+    def fits(self, other: TimelineState) -> bool:
+        """Whether the intervals of both fall together once the finer ones are joined."""
+        ratio = math.log2(other.width_s / self.width_s)
+        return ratio == int(ratio)
+
+    def absorb(self, other: TimelineState, vus: int) -> None:
+        """Add another timeline, on which `vus` users live at this moment.
+
+        Users of one interval add up: the two ran at the same time."""
+        assert self.fits(other)
+        self.advance(other.now_s)
+        while self.width_s < other.width_s:
+            self._double()
+        while other.width_s < self.width_s:
+            other = coarser(other)
+        for number, slot in enumerate(self._slots):
+            if number < len(other.slots):
+                slot.add(other.slots[number])
+            else:
+                slot.vus += vus
+            slot.point = None
+            slot.latency.compact()
+        self._vus += vus
+
+    def recent(self, seconds: float) -> list[tuple[float, int]]:
+        """Requests before the end of each of the last intervals, back that many seconds."""
+        total, ends = 0, [(0.0, 0)]
+        for number, slot in enumerate(self._slots, 1):
+            total += slot.amounts.requests
+            ends.append((min(number * self.width_s, self.now_s), total))
+        older = sum(1 for end_s, _ in ends if end_s <= self.now_s - seconds)
+        return ends[max(0, older - 1) :]
 
     def points(self) -> list[Point]:
         """The timeline so far. An end shorter than half an interval joins the one before it."""
@@ -193,6 +256,16 @@ class _Slot:
         self.amounts.add(other.amounts)
         self.latency.merge(other.latency)
         self.vus = max(self.vus, other.vus)
+
+    def add(self, other: SlotState) -> None:
+        self.amounts.add(Amounts(*other.amounts))
+        self.vus += other.vus
+        if other.service is not None:
+            self.latency.add(other.service, other.response)
+
+    def export(self) -> SlotState:
+        service, response = self.latency.sparse()
+        return SlotState(self.amounts.counts(), self.vus, service, response)
 
     def measure(self, at_s: float, width_s: float) -> Point:
         service, response = self.latency.service, self.latency.response

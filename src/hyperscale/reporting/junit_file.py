@@ -40,6 +40,7 @@ def _run_suite(results: Results) -> Xml.Element:
     case = _case("run", "the run was carried out", results.elapsed_s)
     if not results.passed and results.exit_code != ExitCode.THRESHOLDS_CROSSED:
         reason = results.cut_reason or (f"cut short: {results.cut}" if results.cut else "")
+        reason = reason or "; ".join(results.lost)
         message = reason or f"the run failed with exit code {results.exit_code}"
         _add(case, "error", message, results.warnings)
     suite = _suite("run", [case], results.elapsed_s)

@@ -23,7 +23,7 @@ from hyperscale.metrics.results import (
 from hyperscale.ui import text
 from hyperscale.ui.output import Output, Paint
 from hyperscale.ui.steptable import step_table
-from hyperscale.ui.totals import top_errors, views_differ
+from hyperscale.ui.totals import coverage, explains_cut, top_errors, views_differ
 from hyperscale.ui.trend import DEFAULT_STATS, Trend
 from hyperscale.ui.verdict import verdict
 
@@ -301,7 +301,9 @@ def _notes(lines: _Lines, results: Results) -> None:
             lines.add(text.fit(f"{_INDENT}{text.seconds(mark.at_s):>7}  {what}", lines.width))
     notes = [(workflow.name, workflow.error) for workflow in results.workflows if workflow.error]
     notes += [("warning", each) for each in (results.saturation, *results.warnings) if each]
-    if results.cut:
+    if covered := coverage(results):
+        notes.append(("coverage", covered))
+    if results.cut and not explains_cut(results):
         notes.append(("cut short", results.cut_reason or f"by {results.cut}"))
     if notes:
         lines.add("")

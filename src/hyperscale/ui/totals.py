@@ -1,11 +1,12 @@
-"""What the view and the summary both draw from the steps: errors ranked, latency views compared."""
+"""What the view, the summary and the report all say: errors ranked, latency views compared, what
+was lost of the planned load."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hyperscale.metrics.results import ErrorCount, StepResult, WorkflowResult
+from hyperscale.metrics.results import ErrorCount, Results, StepResult, WorkflowResult
 
 _SENTENCES = {
     "dns": "host not found",
@@ -56,3 +57,17 @@ def views_differ(workflow: WorkflowResult, step: StepResult) -> bool:
         return False
     late_ms = step.response.p99_ms - step.service.p99_ms
     return workflow.open_model or late_ms > max(1.0, 0.05 * step.service.p99_ms)
+
+
+def coverage(results: Results) -> str:
+    """How much of the planned load there was and what is missing; nothing when all of it was."""
+    if results.coverage >= 1 and not results.lost:
+        return ""
+    share = "less than all" if results.coverage >= 1 else f"{results.coverage * 100:.1f} %"
+    share = "99.9 %" if share == "100.0 %" else share
+    return ", ".join([f"{share} of planned load", *results.lost])
+
+
+def explains_cut(results: Results) -> bool:
+    """Whether the cut is the loss itself, so that saying it again would be news to nobody."""
+    return bool(results.lost) and results.cut_reason == "; ".join(results.lost)

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.files import locate
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LINE_BREAK = re.compile(r"[\r\n\0]").search
@@ -197,7 +198,7 @@ class File(OptimizedArgument):
         encoded: tuple[bytes, str] | None = self.optimized.get("body")
         if encoded is None:
             try:
-                content = Path(self.value).expanduser().read_bytes()
+                content = locate(self.value).read_bytes()
             except OSError as error:
                 raise BadInput(f"file {self.value} cannot be read: {error.strerror}") from error
             encoded = self.optimized["body"] = (content, content_type_of(self.value))

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.files import locate
 
 Per = Literal["iteration", "vu"]
 WhenDone = Literal["repeat", "stop"]
@@ -99,7 +100,7 @@ class Unread:
         """Paths are looked up beside the test file first, then from the current directory."""
         source = self.source
         if isinstance(source, (str, Path)):
-            rows, name = _read_file(_find(Path(source).expanduser(), beside)), str(source)
+            rows, name = _read_file(locate(str(source), beside)), str(source)
         elif callable(source):
             return self._generated(source)
         elif isinstance(source, Iterator):
@@ -150,12 +151,6 @@ def _call(source: Callable[[], Iterable[Any]], name: str) -> Iterable[Any]:
     if not isinstance(rows, Iterable):
         raise BadInput(f"data function {name} returned {rows!r}, which has no rows")
     return rows
-
-
-def _find(path: Path, beside: Path | None) -> Path:
-    if beside is not None and not path.is_absolute() and (beside / path).exists():
-        return beside / path
-    return path
 
 
 def _read_file(path: Path) -> Rows:

@@ -5,6 +5,7 @@ Each core gets a load of the same model; together they are exactly the whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -31,6 +32,8 @@ __all__ = [
     "RampingVUs",
     "SharedIterations",
     "Stage",
+    "left_over",
+    "longest_s",
     "split",
     "split_vus",
 ]
@@ -54,6 +57,42 @@ def split(load: Load, cores: int) -> list[Load]:
     if isinstance(load, SharedIterations):
         return _split_iterations(load, cores)
     return _split_arrivals(load, cores)
+
+
+def longest_s(load: Load) -> float:
+    """Seconds from its start, pauses left out, after which a load must be over."""
+    planned_s = load.planned_seconds
+    if planned_s is None:
+        assert isinstance(load, (SharedIterations, PerVUIterations))
+        planned_s = load.max_duration_s
+    return load.start_time_s + load.warmup_s + planned_s + load.graceful_stop_s
+
+
+def left_over(shares: Sequence[Load], iterations_done: int) -> list[Load | None]:
+    """The shares of a load that goes on elsewhere: None for one that has nothing left to do.
+
+    Models by time are the same as before, they begin later. Of models by iterations it is only
+    known how many were done in all, so what is left is spread evenly; users that had a number of
+    iterations each now share what is left of them.
+    """
+    planned = [share.planned_iterations for share in shares]
+    if any(iterations is None for iterations in planned):
+        return list(shares)
+    left = max(0, sum(filter(None, planned)) - iterations_done)
+    several = split_vus(left, len(shares)) if left >= len(shares) else [1] * left
+    several += [0] * (len(shares) - len(several))
+    return [
+        _rest(share, iterations) if iterations else None
+        for share, iterations in zip(shares, several, strict=True)
+    ]
+
+
+def _rest(share: Load, iterations: int) -> Load:
+    assert isinstance(share, (SharedIterations, PerVUIterations))
+    common = {name: getattr(share, name) for name in LoadModel.__struct_fields__}
+    return SharedIterations(
+        min(share.vus, iterations), iterations, max_duration_s=share.max_duration_s, **common
+    )
 
 
 def _split_ramp(load: RampingVUs, cores: int) -> list[Load]:

@@ -172,9 +172,9 @@ class ArrivalRate(LoadModel, frozen=True, tag="arrival-rate"):
     def peak_vus(self) -> int:
         return self.max_vus
 
-    def arrivals(self) -> Iterator[float]:
-        """When each iteration is due, in seconds since the load began."""
-        number = 0
+    def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
+        """When each iteration is due, in seconds since the load began; none before `from_s`."""
+        number = max(0, math.ceil(from_s * self.rate - self.phase))
         last = _without_end(self.rate * self.duration_s)
         while number + self.phase < last:
             yield (number + self.phase) / self.rate
@@ -225,7 +225,7 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
     def peak_vus(self) -> int:
         return self.max_vus
 
-    def arrivals(self) -> Iterator[float]:
+    def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
         """When each iteration is due: where the area under the rate reaches the next number."""
         levels = [self.start, *(stage.target for stage in self.stages)]
         areas = [
@@ -234,7 +234,7 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
         ]
         last = _without_end(math.fsum(areas))
         began_s, area, rate = 0.0, 0.0, self.start
-        number = 0
+        number = max(0, math.ceil(self._area(from_s) - self.phase))
         for (duration_s, target), stage_area in zip(self.stages, areas, strict=True):
             slope = (target - rate) / duration_s if duration_s else 0.0
             while (wanted := number + self.phase) < last and (
@@ -245,6 +245,18 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
                 yield began_s + (2 * missing / root if root else 0.0)
                 number += 1
             began_s, area, rate = began_s + duration_s, area + stage_area, target
+
+    def _area(self, until_s: float) -> float:
+        """Iterations due until then."""
+        began_s, area, rate = 0.0, 0.0, self.start
+        for duration_s, target in self.stages:
+            span_s = min(duration_s, until_s - began_s)
+            if span_s < 0:
+                break
+            if duration_s:
+                area += span_s * (rate + (target - rate) * span_s / duration_s / 2)
+            began_s, rate = began_s + duration_s, target
+        return area
 
     def describe(self) -> str:
         return (

@@ -5,6 +5,7 @@ import pytest
 
 from hyperscale.metrics.aggregate import MARKS_MAX, WorkflowAggregate
 from hyperscale.metrics.delta import CheckDelta, Delta, ErrorDelta, MetricDelta, StepDelta
+from hyperscale.metrics.exported import STATE_BYTES_MAX, DamagedState
 from hyperscale.metrics.histogram import VALUES, Sparse, summarise
 from hyperscale.metrics.results import StepResult
 
@@ -176,3 +177,61 @@ def test_a_live_result_has_percentiles_without_buckets():
     service = aggregate.freeze(buckets=False).steps[0].service
     assert service.p99_ms == 10.0
     assert service.buckets == []
+
+
+def test_users_of_machines_at_work_together_add_up_and_those_of_attempts_do_not():
+    first, beside, after = (WorkflowAggregate("W", ["get"]) for _ in range(3))
+    first.apply(0, requests(1, 5, vus=3), 0.5)
+    first.apply(0, requests(2, 5, vus=3), 1.5)
+    first.gone(0)
+    beside.apply(0, requests(1, 5, vus=2), 1.5)
+    after.apply(0, requests(1, 5, vus=3), 12.0)
+    merged = WorkflowAggregate("W", ["get"])
+    for state in (first.export(), beside.export(), after.export()):
+        merged.absorb(state)
+    result = merged.freeze()
+    assert (result.vus_max, result.vus, result.cores) == (5, 5, 1)
+    assert result.series[0].vus == 3
+    assert result.series[-1].vus == 5  # beside has not ended
+
+
+def test_users_too_quick_to_be_seen_are_known_by_their_number():
+    parts = [WorkflowAggregate("W", ["get"]) for _ in range(2)]
+    merged = WorkflowAggregate("W", ["get"])
+    for part in parts:
+        part.apply(0, requests(1, 5, vus=0), 0.05)
+        part.peaked(2)
+        merged.absorb(part.export())
+    assert merged.freeze().vus_max == 4
+
+
+def test_a_long_timeline_travels_coarser(monkeypatch: pytest.MonkeyPatch):
+    aggregate = WorkflowAggregate("W", ["get"])
+    for seq in range(1, 400):
+        aggregate.apply(0, requests(seq, 3, 0.001 * seq), float(seq))
+    before = aggregate.freeze()
+    whole = aggregate.export()
+    monkeypatch.setattr("hyperscale.metrics.exported.STATE_BYTES_AIM", len(whole) // 3)
+    small = aggregate.export()
+    assert len(small) <= len(whole) // 3
+    merged = WorkflowAggregate("W", ["get"])
+    merged.absorb(small)
+    after = merged.freeze()
+    assert after.requests == before.requests == sum(point.requests for point in after.series)
+    assert after.steps == before.steps
+    assert len(after.series) < len(before.series)
+
+
+def test_states_of_another_workflow_or_version_are_refused():
+    aggregate = WorkflowAggregate("W", ["get"])
+    aggregate.apply(0, requests(1, 5), 0.5)
+    state = aggregate.export()
+    for stranger in (WorkflowAggregate("X", ["get"]), WorkflowAggregate("W", ["put"])):
+        with pytest.raises(DamagedState, match="another workflow"):
+            stranger.absorb(state)
+    newer = bytearray(state)
+    newer[1] = 2
+    with pytest.raises(DamagedState, match="version 2, this program reads 1"):
+        aggregate.absorb(bytes(newer))
+    with pytest.raises(DamagedState, match="bytes"):
+        aggregate.absorb(bytes(STATE_BYTES_MAX + 1))

@@ -68,6 +68,7 @@ def test_crossed_thresholds_are_no_error_of_the_run() -> None:
     [
         (Results(cut="signal", cut_reason="Stopped by Ctrl-C.", exit_code=105), "by Ctrl-C"),
         (Results(cut="timeout", exit_code=1), "cut short: timeout"),
+        (Results(lost=["worker w7 lost at 41 s"], exit_code=98), "w7 lost at 41 s"),
         (Results(exit_code=1), "exit code 1"),
     ],
 )

@@ -75,6 +75,21 @@ def test_verdict_says_why(exit_code: int, words: str) -> None:
     assert render_summary(results, quiet=True).startswith(f"✗ {words}: ")
 
 
+def test_what_is_missing_of_the_planned_load_is_said_once() -> None:
+    results = sample_results()
+    results.exit_code, results.passed = 98, False
+    results.coverage, results.lost = 0.973, ["worker w7 lost at 41 s"]
+    said = "coverage: 97.3 % of planned load, worker w7 lost at 41 s"
+    assert said in render_summary(results)
+    results.cut, results.cut_reason = "worker lost", "worker w7 lost at 41 s"
+    assert render_summary(results).count("worker w7") == 1
+    results.coverage = 0.99999
+    assert "99.9 % of planned load" in render_summary(results)
+    results.coverage, results.lost = 1.0, []
+    assert "of planned load" not in render_summary(results)
+    assert "cut short: worker w7" in render_summary(results)
+
+
 def test_verdict_when_every_request_failed() -> None:
     step = StepResult(name="home", workflow="Site", count=10, failed=10)
     results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])

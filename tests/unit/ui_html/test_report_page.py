@@ -147,6 +147,11 @@ def test_a_generator_that_was_the_bottleneck_is_said_first() -> None:
         ({"exit_code": 0, "passed": True}, "Passed", "nothing judged the other numbers"),
         ({"exit_code": 1}, "Failed", "No request was made."),
         ({"exit_code": 98, "cut": "worker lost"}, "Incomplete", "Cut short: worker lost."),
+        (
+            {"exit_code": 98, "coverage": 0.973, "lost": ["worker w7 lost at 41 s"]},
+            "Incomplete",
+            "97.3 % of planned load, worker w7 lost at 41 s.",
+        ),
         ({"exit_code": 105, "cut": "signal", "cut_reason": "Ctrl-C"}, "Stopped", "Ctrl-C."),
         ({"exit_code": 77}, "Failed", "No request was made."),
         ({"state": "running"}, "Not finished", "The run was running at this moment."),

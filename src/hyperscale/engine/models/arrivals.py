@@ -57,7 +57,7 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
     async def drive(self) -> None:
         if not self.population.size:
             self.population.grow(self.load.vus)
-        await self._follow(self.load.arrivals(), self.load.planned_seconds)
+        await self._follow(self.load.arrivals(self.clock.began_s), self.load.planned_seconds)
 
     async def _follow(self, arrivals: Iterator[float], seconds: float) -> None:
         alarm = Alarm()

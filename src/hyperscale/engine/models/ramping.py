@@ -15,7 +15,7 @@ class RampingPace(Pace[RampingVUs]):
 
     async def drive(self) -> None:
         seconds = self.load.planned_seconds
-        elapsed = 0.0
+        elapsed = self.clock.elapsed()
         while elapsed < seconds:
             self.resize(max(0, self.load.vus_at(elapsed) + self._by_hand))
             if not await self.clock.reach(min(elapsed + GLANCE_S, seconds)):

@@ -12,6 +12,7 @@ from hyperscale.errors import ExitCode
 from hyperscale.metrics.results import Results
 from hyperscale.ui.html import numbers
 from hyperscale.ui.html.markup import Html, tag
+from hyperscale.ui.totals import coverage, explains_cut
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -109,7 +110,10 @@ def _met(results: Results) -> str:
 
 def _why(results: Results) -> str:
     reasons = []
-    if results.cut_reason or results.cut:
+    covered = coverage(results)
+    if covered:
+        reasons.append(_sentence(covered))
+    if (results.cut_reason or results.cut) and not explains_cut(results):
         reasons.append(_sentence(results.cut_reason or f"Cut short: {results.cut}"))
     crossed = [threshold for threshold in results.thresholds if not threshold.passed]
     if crossed:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hyperscale.engine.provision import Share, Wanted, core_range, partition
+from hyperscale.cluster.placement.provision import Share, Wanted, core_range, partition
 
 
 @pytest.mark.parametrize("pool", range(1, 65))

@@ -1,0 +1,167 @@
+"""From aggregates to results: one way for a run on this machine and for a run on many.
+
+A local run, the manager that ends a job and the client that watches one all have aggregates and
+know how the run went (`Course`). What the view, the files and the exit code say follows from
+these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+import msgspec
+
+from hyperscale.engine.verdict import Judge
+from hyperscale.errors import ExitCode, HyperscaleError
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.results import (
+    Cut,
+    Environment,
+    Results,
+    State,
+    StepResult,
+    WorkflowResult,
+)
+from hyperscale.metrics.saturation import saturation
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.hooks import HookType
+
+_EXIT_OF_CUT: dict[Cut, ExitCode] = {
+    "signal": ExitCode.STOPPED,
+    "threshold": ExitCode.THRESHOLDS_CROSSED,
+    "worker lost": ExitCode.LOAD_LOST,
+}
+
+
+class Course(msgspec.Struct, kw_only=True):
+    """How a run went, besides its numbers."""
+
+    name: str = ""
+    started_at: str = ""  # ISO 8601, UTC
+    elapsed_s: float = 0.0
+    state: State = "preparing"
+    cut: Cut | None = None
+    cut_reason: str = ""
+    failure: HyperscaleError | None = None  # what kept the run from being carried out
+    coverage: float = 1.0
+    lost: Sequence[str] = ()
+    tags: Mapping[str, str] = {}
+    warnings: Sequence[str] = ()
+    environment: Environment = msgspec.field(default_factory=Environment)
+
+
+def aggregate_of(facts: WorkflowFacts) -> WorkflowAggregate:
+    """An empty aggregate for this workflow; those of its parts can be absorbed by one another."""
+    aggregate = WorkflowAggregate(
+        facts.name,
+        steps=[
+            StepResult(
+                name=step.name,
+                workflow=facts.name,
+                kind=step.kind,
+                method=step.method,
+                target=step.target,
+                tags={**facts.tags, **step.tags},
+                group=step.group,
+            )
+            for step in facts.steps
+            if step.hook_type is HookType.TEST
+        ],
+        checks=[step.name for step in facts.steps if step.hook_type is HookType.CHECK],
+        metrics={s.name: s.metric_kind for s in facts.steps if s.metric_kind is not None},
+    )
+    known = aggregate.facts
+    known.is_test = facts.is_test
+    known.load = facts.load.describe() if facts.is_test else "once"
+    known.open_model = facts.load.open_model
+    known.planned_s = facts.planned_s
+    known.planned_iterations = facts.load.planned_iterations if facts.is_test else 1
+    return aggregate
+
+
+def judges_of(workflows: Iterable[WorkflowFacts]) -> list[Judge]:
+    return [Judge(threshold, facts.name) for facts in workflows for threshold in facts.thresholds]
+
+
+def watch(judges: Iterable[Judge], aggregates: Mapping[str, WorkflowAggregate]) -> Judge | None:
+    """Look at the thresholds that hold over time or may abort; the first that ends the run.
+
+    To be called about once a second while the load runs."""
+    watched = [j for j in judges if j.threshold.abort or j.threshold.for_s]
+    now = {name: aggregates[name].freeze() for name in {j.workflow for j in watched}}
+    aborting = [judge for judge in watched if judge.watch(now[judge.workflow])]
+    return aborting[0] if aborting else None
+
+
+def assemble(
+    course: Course,
+    aggregates: Iterable[WorkflowAggregate],
+    judges: Iterable[Judge] = (),
+    *,
+    final: bool = False,
+) -> Results:
+    """Everything known so far; `final` also judges and carries the histograms."""
+    parts = list(aggregates)
+    workflows = [aggregate.freeze(buckets=final) for aggregate in parts]
+    uses = [use for aggregate in parts for use in aggregate.core_use()]
+    requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
+    results = Results(
+        name=course.name or ", ".join(workflow.name for workflow in workflows),
+        started_at=course.started_at,
+        elapsed_s=course.elapsed_s,
+        state=course.state,
+        cut=course.cut,
+        cut_reason=course.cut_reason,
+        coverage=course.coverage,
+        lost=list(course.lost),
+        tags=dict(course.tags),
+        workflows=workflows,
+        warnings=list(dict.fromkeys(course.warnings)),
+        core_use=uses,
+        saturation=""
+        if requests and requests == failed  # a generator busy with failing proves nothing
+        else saturation(
+            uses,
+            dropped=sum(w.dropped_iterations for w in workflows),
+            iterations=sum(w.iterations for w in workflows if w.open_model),
+            open_model=any(w.open_model for w in workflows),
+        ),
+        environment=course.environment,
+    )
+    if final:
+        by_name = {workflow.name: workflow for workflow in workflows}
+        results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
+        if course.failure is not None:
+            results.cut, results.cut_reason = "error", course.failure.message
+        results.exit_code = int(_exit_code(results, course.failure))
+        results.passed = results.exit_code == ExitCode.PASSED
+    return results
+
+
+def carried_out(workflows: Iterable[WorkflowResult]) -> float:
+    """The share of the planned load that was carried out when the run ended early."""
+    shares = []
+    for workflow in workflows:
+        if workflow.is_test and workflow.planned_s:
+            shares.append(min(1.0, workflow.elapsed_s / workflow.planned_s))
+        elif workflow.is_test and workflow.planned_iterations:
+            shares.append(min(1.0, workflow.iterations / workflow.planned_iterations))
+    return fmean(shares) if shares else 1.0
+
+
+def _exit_code(results: Results, failure: HyperscaleError | None) -> ExitCode:
+    """A verdict on less load than was planned is no verdict: the loss outranks the thresholds."""
+    if failure is not None:
+        return failure.exit_code
+    if results.cut is not None:
+        return _EXIT_OF_CUT.get(results.cut, ExitCode.FAILED)
+    tests = [workflow for workflow in results.workflows if workflow.is_test]
+    nothing_succeeded = tests and results.requests <= results.failed
+    if any(workflow.error for workflow in results.workflows) or nothing_succeeded:
+        return ExitCode.FAILED
+    if results.lost or results.coverage < 1:
+        return ExitCode.LOAD_LOST
+    if not all(threshold.passed for threshold in results.thresholds):
+        return ExitCode.THRESHOLDS_CROSSED
+    return ExitCode.PASSED

@@ -1,0 +1,163 @@
+"""A test made ready to travel: the file, what it imports from beneath its directory, its data.
+
+Imports are read from the source text, so that those inside functions count too. The files keep
+their places relative to each other, so that paths made from `__file__` stay true; paths that were
+written out are looked up by their text.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hyperscale.engine.source import Baggage, BundleSource, ClassSource, FileSource, PickledSource
+from hyperscale.errors import BadInput
+from hyperscale.workload.arguments import File
+from hyperscale.workload.files import locate
+from hyperscale.workload.plan import plan_workflow
+from hyperscale.workload.workflow import Workflow, directory_of, feed_of
+
+# A submission is 32 MB at most; facts, names and options need some of it.
+BUNDLE_BYTES_MAX = 24 << 20
+LARGEST_NAMED = 3
+
+
+def bundle(source: FileSource | ClassSource) -> BundleSource | PickledSource:
+    """The same test in a form that another machine can run; BadInput says what cannot travel."""
+    workflows = source.load()
+    named = dict(_named_files(workflows))
+    if isinstance(source, ClassSource):
+        packed = source.pickled_with_modules(_pack([], named)[0])
+        _check_size({"the workflows": packed.code, **packed.baggage.files})
+        return packed
+    entry = Path(source.path).expanduser().resolve()
+    code = sorted(_code_files(entry))
+    for name, path in _file_literals(code):
+        named.setdefault(name, path)
+    baggage, root = _pack(code, named)
+    _check_size(baggage.files)
+    return BundleSource(baggage, entry.relative_to(root).as_posix(), source.names)
+
+
+def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[Baggage, Path]:
+    """All files beneath the directory they have in common."""
+    paths = [*code, *named.values()]
+    if not paths:
+        return Baggage(), Path()
+    root = Path(os.path.commonpath([path.parent for path in paths]))
+    keys = {path: path.relative_to(root).as_posix() for path in paths}
+    return Baggage(
+        {key: _content(path) for path, key in keys.items()},
+        {name: keys[path] for name, path in named.items()},
+    ), root
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _check_size(files: dict[str, bytes]) -> None:
+    total = sum(map(len, files.values()))
+    if total > BUNDLE_BYTES_MAX:
+        largest = sorted(files, key=lambda name: -len(files[name]))[:LARGEST_NAMED]
+        sizes = ", ".join(f"{name} ({len(files[name]) / 1e6:.1f} MB)" for name in largest)
+        raise BadInput(
+            f"the test and its files are {total / 1e6:.1f} MB, but at most "
+            f"{BUNDLE_BYTES_MAX / 1e6:.0f} MB can be sent; the largest are {sizes}",
+            "make the data smaller, or let a function fetch or generate it",
+        )
+
+
+def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Path]]:
+    """Files that workflows declare: data, File arguments, certificates."""
+    for workflow in workflows:
+        feed = feed_of(workflow)
+        if feed is not None and isinstance(feed.source, (str, Path)):
+            yield str(feed.source), _absolute(locate(str(feed.source), directory_of(workflow)))
+        plan = plan_workflow(workflow)
+        for step in plan.steps:
+            for argument in step.optimized.values():
+                if isinstance(argument, File):
+                    yield argument.value, _absolute(locate(argument.value))
+        for name in ("ca", "cert", "key"):
+            file = getattr(plan.http, name)
+            if file is not None and Path(file).is_dir():
+                raise BadInput(
+                    f"{workflow.__name__}: http.{name} is the directory {file}, which cannot be "
+                    "sent to other machines",
+                    "name one PEM file",
+                )
+            if file is not None:
+                yield file, _absolute(Path(file))
+
+
+def _absolute(path: Path) -> Path:
+    """Links to directories followed, a link to the file itself not: its name must stay."""
+    return path.parent.resolve() / path.name
+
+
+def _code_files(entry: Path) -> set[Path]:
+    """The test file and all it imports from beneath its directory, directly or not."""
+    found: set[Path] = set()
+    waiting = [entry]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.add(file)
+        waiting += _imported(file, entry.parent)
+    return found
+
+
+def _imported(file: Path, home: Path) -> Iterator[Path]:
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _modules(home, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = home if not node.level else [file, *file.parents][node.level]
+            module = f"{node.module}." if node.module else ""
+            for alias in node.names:
+                yield from _modules(base, module + alias.name)
+
+
+def _modules(base: Path, dotted: str) -> Iterator[Path]:
+    """Files that `import dotted` may read beneath `base`; the last name may be no module."""
+    place = base
+    for name in dotted.split("."):
+        place = place / name
+        if place == base / "hyperscale":
+            return
+        for file in (place.with_name(f"{name}.py"), place / "__init__.py"):
+            if file.is_file():
+                yield file
+
+
+def _file_literals(code: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """Files named in calls of `File("...")`; one that is not there may never be asked for."""
+    for file in code:
+        for node in ast.walk(_tree(file)):
+            if isinstance(node, ast.Call) and node.args and _called(node.func) == File.__name__:
+                argument = node.args[0]
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    path = locate(argument.value)
+                    if path.is_file():
+                        yield argument.value, _absolute(path)
+
+
+def _called(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _tree(file: Path) -> ast.Module:
+    try:
+        return ast.parse(_content(file), str(file))
+    except SyntaxError as error:
+        raise BadInput(f"{file.name} line {error.lineno}: {error.msg}", "correct it") from error

@@ -1,0 +1,85 @@
+"""Who plays what: the orders for the generator processes of one part of a workflow.
+
+A workflow may run on several machines, each with some of its cores. User numbers, rows of data,
+arrivals and shares of the load are those of the whole workflow, whoever runs them. A local run is
+the case of one part with all cores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from hyperscale.engine.messages import Prepare, Values
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.load import Load, left_over, split
+
+# Iterations a lost generator may have made since its last report: it fences itself before that.
+UNREPORTED_S = 10.0
+# Cores are not equally fast; one of them may have used more rows than its share.
+UNEVEN = 1.25
+
+
+class Casting(msgspec.Struct, frozen=True, kw_only=True):
+    """What a part's generator processes are told besides the workflow's facts."""
+
+    source: bytes
+    overrides: bytes
+    total_cores: int  # of the whole workflow; this part has some of them, from `first_core` on
+    first_core: int = 0
+    context: Values = {}
+    used: dict[str, Values] = {}
+    run_setup: bool = True
+    seed: int | None = None
+    env: dict[str, str] = {}
+    http_debug: str = ""
+    memory_mb: int = 0
+    # A part that goes on elsewhere: from which load time, and what was done before in all attempts.
+    attempt: int = 1
+    resume_at_s: float = 0.0
+    iterations_done: int = 0
+
+
+def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
+    """One order per core; fewer when the load has no more shares for this part."""
+    shares = split(facts.load, casting.total_cores)
+    first, last = casting.first_core, min(casting.first_core + cores, len(shares))
+    mine: Mapping[int, Load] = dict(enumerate(shares[first:last], first))
+    if casting.attempt > 1:
+        left = left_over(list(mine.values()), casting.iterations_done)
+        mine = {core: load for core, load in zip(mine, left, strict=True) if load is not None}
+    rows_used = _rows_used(casting, shares[first:last])
+    return [
+        Prepare(
+            source=casting.source,
+            overrides=casting.overrides,
+            workflow=facts.name,
+            load=load,
+            core=core,
+            cores=len(shares),
+            first_vu=sum(share.peak_vus for share in shares[:core]),
+            context=casting.context,
+            used=casting.used,
+            run_setup=casting.run_setup and number == 0,
+            seed=casting.seed,
+            env=casting.env,
+            http_debug=casting.http_debug,
+            resume_at_s=casting.resume_at_s,
+            rows_used=rows_used,
+            memory_mb=casting.memory_mb,
+        )
+        for number, (core, load) in enumerate(mine.items())
+    ]
+
+
+def _rows_used(casting: Casting, shares: list[Load]) -> int:
+    """How many rows one core may have used before: rather too many than one twice."""
+    losses = casting.attempt - 1
+    if not losses or not shares:
+        return 0
+    reported = casting.iterations_done / len(shares)
+    rate = reported / casting.resume_at_s if casting.resume_at_s else 0.0
+    in_flight = max(share.peak_vus for share in shares)
+    return math.ceil(UNEVEN * reported + losses * (UNEVEN * rate * UNREPORTED_S + in_flight))

@@ -1,0 +1,169 @@
+"""All of an aggregate as bytes that another machine can add to its own.
+
+The layout is that of a delta, of everything since the beginning, plus the timeline and the cores.
+It carries its version; bytes that are damaged, of another version or too long raise
+`DamagedState` before anything is changed. New fields go at the end, with a default.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+
+import msgspec
+
+from hyperscale.errors import RunFailed
+from hyperscale.metrics.delta import CheckDelta, MetricDelta, StepDelta
+from hyperscale.metrics.histogram import LATENCY, VALUES, Scale, Sparse, add_up
+from hyperscale.metrics.results import Mark
+
+VERSION = 1
+# What `export` keeps to by making the timeline coarser: an hour of a usual run is some 300 kB.
+STATE_BYTES_AIM = 8 << 20
+# What is read at all. Thousands of steps with every bucket in use stay below it.
+STATE_BYTES_MAX = 32 << 20
+SLOTS_MAX = 10_000
+
+
+class DamagedState(RunFailed):
+    """The numbers of a part of the run cannot be read."""
+
+
+class CoreState(msgspec.Struct, array_like=True):
+    seq: int
+    until_s: float
+    vus: int
+    cpu_sum: float
+    cpu_max: float
+    busy: int
+    deltas: int
+    rss_mb: float
+    lag: Sparse | None
+
+
+# Requests, failed, iterations, dropped, bytes in, bytes out.
+Counts = tuple[int, int, int, int, int, int]
+
+
+class SlotState(msgspec.Struct, array_like=True):
+    """One interval of the timeline. `response` is None where it equals `service`."""
+
+    amounts: Counts
+    vus: int
+    service: Sparse | None
+    response: Sparse | None
+
+
+class TimelineState(msgspec.Struct, array_like=True):
+    width_s: float
+    now_s: float
+    slots: list[SlotState]
+
+
+class AggregateState(msgspec.Struct, array_like=True):
+    version: int
+    workflow: str
+    dropped: int
+    interrupted: int
+    vus_max: int
+    iteration: Sparse | None
+    steps: list[StepDelta]
+    checks: list[CheckDelta]
+    metrics: list[MetricDelta]
+    cores: dict[int, CoreState]
+    marks: list[Mark]
+    timeline: TimelineState
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(AggregateState)
+
+
+def encode(state: AggregateState) -> bytes:
+    data = _encoder.encode(state)
+    while len(data) > STATE_BYTES_AIM and len(state.timeline.slots) > 1:
+        state.timeline = coarser(state.timeline)
+        data = _encoder.encode(state)
+    return data
+
+
+def decode(data: bytes) -> AggregateState:
+    if len(data) > STATE_BYTES_MAX:
+        raise DamagedState(f"the numbers of a part take {len(data):,} bytes, more than allowed")
+    version = _version_of(data)
+    if version != VERSION:
+        raise DamagedState(
+            f"the numbers of a part have version {version}, this program reads {VERSION}",
+            "run the same version of hyperscale on all machines",
+        )
+    try:
+        state = _decoder.decode(data)
+        _check(state)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DamagedState(f"the numbers of a part are damaged: {error}") from error
+    return state
+
+
+def coarser(timeline: TimelineState) -> TimelineState:
+    """The same timeline in intervals twice as wide."""
+    slots = timeline.slots
+    return TimelineState(
+        timeline.width_s * 2,
+        timeline.now_s,
+        [_joined(slots[number : number + 2]) for number in range(0, len(slots), 2)],
+    )
+
+
+def _joined(slots: list[SlotState]) -> SlotState:
+    late = any(slot.response is not None for slot in slots)
+    responses = [slot.response or slot.service for slot in slots] if late else []
+    return SlotState(
+        amounts=_sums([slot.amounts for slot in slots]),
+        vus=max(slot.vus for slot in slots),
+        service=add_up(slot.service for slot in slots),
+        response=add_up(responses),
+    )
+
+
+def _sums(several: list[Counts]) -> Counts:
+    requests, failed, iterations, dropped, bytes_in, bytes_out = map(
+        sum, zip(*several, strict=True)
+    )
+    return requests, failed, iterations, dropped, bytes_in, bytes_out
+
+
+def _version_of(data: bytes) -> int:
+    try:
+        first = msgspec.msgpack.decode(data, type=list[msgspec.Raw])[:1]
+        return msgspec.msgpack.decode(first[0], type=int) if first else -1
+    except msgspec.MsgspecError as error:
+        raise DamagedState(f"the numbers of a part are damaged: {error}") from error
+
+
+def _check(state: AggregateState) -> None:
+    """What the types do not say: a bucket that does not exist must not be counted somewhere."""
+    width_s, now_s = state.timeline.width_s, state.timeline.now_s
+    if not (math.isfinite(now_s) and 0 < width_s < math.inf and now_s / width_s < SLOTS_MAX):
+        raise ValueError("a timeline of no length")
+    if len(state.timeline.slots) != int(now_s / width_s) + 1:
+        raise ValueError("a timeline with intervals missing")
+    latencies = chain(
+        [state.iteration],
+        *([step.service, step.response, *step.phases.values()] for step in state.steps),
+        *([slot.service, slot.response] for slot in state.timeline.slots),
+        (core.lag for core in state.cores.values()),
+    )
+    for sparse in latencies:
+        _check_buckets(sparse, LATENCY)
+    for metric in state.metrics:
+        _check_buckets(metric.values, VALUES)
+
+
+def _check_buckets(sparse: Sparse | None, scale: Scale) -> None:
+    if sparse is None:
+        return
+    buckets, counts = sparse.buckets, sparse.counts
+    if len(buckets) != len(counts) or not buckets or min(counts) < 0:
+        raise ValueError("a histogram whose counts do not fit its buckets")
+    if min(buckets) < 0 or max(buckets) >= scale.size or len(set(buckets)) != len(buckets):
+        raise ValueError("a histogram with buckets that do not exist")

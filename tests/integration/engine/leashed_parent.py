@@ -1,0 +1,56 @@
+"""A program that runs a load on a leash and says how the load ended."""
+
+import asyncio
+import sys
+
+from hyperscale import Workflow, step
+from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.casting import Casting
+from hyperscale.engine.performance import Performance
+from hyperscale.engine.pool import Core
+from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
+from hyperscale.testing import HTTPResponse
+from hyperscale.workload.facts import facts_of
+from hyperscale.workload.plan import Overrides, plan_workflow
+
+
+def say(word: object) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
+class Long(Workflow):
+    vus = 2
+    duration = "60s"
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        return await self.client.http.get("/")
+
+
+async def main() -> None:
+    overrides = Overrides(base_url=sys.argv[1])
+    facts = facts_of(plan_workflow(Long, overrides))
+    core = Core()
+    await core.open()
+    casting = Casting(
+        source=encode_source(ClassSource(Long).pickled()),
+        overrides=encode_overrides(overrides),
+        total_cores=1,
+    )
+    part = Performance(facts, aggregate_of(facts), [core], casting)
+    running = asyncio.create_task(part.perform(await part.prepare()))
+    said = False
+    while not running.done():
+        part.leash(1.0)
+        await asyncio.sleep(0.1)
+        if not said and part.aggregate.requests:
+            said = True
+            say("loaded")
+    await part.release()
+    await core.close()
+    say(part.outcome)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,440 @@
+"""Parts of a workflow on real generator processes, as a worker runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from hyperscale import CustomResult, Workflow, feed, step
+from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.casting import Casting
+from hyperscale.engine.performance import Performance
+from hyperscale.engine.pool import Core
+from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
+from hyperscale.errors import RunFailed
+from hyperscale.metrics.delta import Delta
+from hyperscale.testing import HTTPResponse
+from hyperscale.workload.facts import WorkflowFacts, facts_of
+from hyperscale.workload.plan import Overrides, plan_workflow
+
+T = TypeVar("T")
+
+
+class Troupe:
+    """Some generator processes and what is needed to put parts of a workflow on them."""
+
+    def __init__(self, workflow: type[Workflow], base_url: str, cores: int, **load: Any) -> None:
+        overrides = Overrides(base_url=base_url, **load)
+        self.facts: WorkflowFacts = facts_of(plan_workflow(workflow, overrides))
+        self.cores = [Core(number) for number in range(cores)]
+        self._source = encode_source(ClassSource(workflow).pickled())
+        self._overrides = encode_overrides(overrides)
+
+    def part(self, first: int, cores: int, total: int, **more: Any) -> Performance:
+        hook = more.pop("on_progress", None)
+        casting = Casting(
+            source=self._source,
+            overrides=self._overrides,
+            first_core=first,
+            total_cores=total,
+            **more,
+        )
+        mine = self.cores[first : first + cores]
+        aggregate = aggregate_of(self.facts)
+        return Performance(self.facts, aggregate, mine, casting, on_progress=hook)
+
+    def play(self, scenario: Callable[[], Awaitable[T]], limit_s: float = 30.0) -> T:
+        async def played() -> T:
+            for core in self.cores:
+                await core.open()
+            try:
+                async with asyncio.timeout(limit_s):
+                    return await scenario()
+            finally:
+                await asyncio.gather(*(core.close() for core in self.cores))
+
+        return asyncio.run(played())
+
+
+class Numbered(Workflow):
+    vus = 4
+    iterations = 60
+
+    async def setup(self) -> None:
+        self.context["greeting"] = "hello"
+
+    async def teardown(self) -> None:
+        assert self.context["greeting"] == "hello"
+        raise RuntimeError(f"torn down by {os.getpid()}")
+
+    @step()
+    async def hit(self, greeting: str = "") -> HTTPResponse:
+        return await self.client.http.get(f"/anything?vu={self.vu_id}&say={greeting}")
+
+
+def test_two_parts_are_one_workflow(target: str, stats: Callable[[], dict[str, Any]]) -> None:
+    troupe = Troupe(Numbered, target, 3)
+    told: list[tuple[int, Delta]] = []
+
+    async def scenario() -> tuple[Performance, Performance, str]:
+        first = troupe.part(0, 2, 3, on_progress=lambda _, core, delta: told.append((core, delta)))
+        second = troupe.part(2, 1, 3, run_setup=False)
+        wrote, nothing = await asyncio.gather(first.prepare(), second.prepare())
+        assert set(wrote) == {"greeting"}
+        assert nothing == {}
+        await asyncio.gather(first.perform(wrote), second.perform(wrote))
+        warning = await second.teardown()
+        await asyncio.gather(first.release(), second.release())
+        return first, second, warning
+
+    first, second, warning = troupe.play(scenario)
+    assert (first.outcome, second.outcome) == ("completed", "completed")
+    merged = aggregate_of(troupe.facts)
+    merged.absorb(first.aggregate.export())
+    merged.absorb(second.aggregate.export())
+    result = merged.freeze()
+    assert result.iterations == result.requests == 60 == stats()["requests"]
+    assert result.vus_max == 4
+    assert [use.core for use in merged.core_use()] == [0, 1, 2]
+    assert (
+        sum(step.count for core, delta in told for step in delta.steps) == first.aggregate.requests
+    )
+    assert {core for core, _ in told} == {0, 1}
+    assert f"torn down by {troupe.cores[2].pid}" in warning
+
+
+def test_teardown_sees_what_setup_wrote_when_nothing_was_started(target: str) -> None:
+    troupe = Troupe(Numbered, target, 1)
+
+    async def scenario() -> tuple[str, Performance]:
+        part = troupe.part(0, 1, 1)
+        await part.prepare()
+        part.stop(now=True)
+        await part.perform({})
+        warning = await part.teardown()
+        await part.release()
+        return warning, part
+
+    warning, part = troupe.play(scenario)
+    assert "torn down by" in warning
+    assert part.outcome == "cancelled"
+    assert part.aggregate.requests == 0
+
+
+class Long(Workflow):
+    vus = 2
+    duration = "60s"
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        return await self.client.http.get("/")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - the load lives in other processes
+        await asyncio.sleep(0.01)
+
+
+def test_a_part_may_be_paused_the_moment_it_starts(target: str) -> None:
+    troupe = Troupe(Long, target, 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1)
+        running = asyncio.create_task(part.perform(await part.prepare()))
+        await asyncio.sleep(0)
+        assert part.pause()
+        await until(lambda: part.aggregate.vus == 2)
+        assert part.aggregate.requests == 0
+        assert part.resume()
+        await until(lambda: part.aggregate.requests > 0)
+        assert part.scale(3)
+        await until(lambda: part.aggregate.vus == 5)
+        part.stop()
+        await running
+        await part.release()
+        return part
+
+    assert troupe.play(scenario).outcome == "completed"
+
+
+def test_each_part_takes_its_share_of_a_change(target: str) -> None:
+    troupe = Troupe(Long, target, 2)
+
+    async def scenario() -> None:
+        parts = [troupe.part(0, 1, 2), troupe.part(1, 1, 2, run_setup=False)]
+        await asyncio.gather(*(part.prepare() for part in parts))
+        running = [asyncio.create_task(part.perform({})) for part in parts]
+        await until(lambda: all(part.aggregate.vus == 1 for part in parts))
+        assert all(part.scale(3) for part in parts)
+        await until(lambda: sum(part.aggregate.vus for part in parts) == 5)
+        for part in parts:
+            part.stop(now=True)
+        await asyncio.gather(*running)
+        await asyncio.gather(*(part.release() for part in parts))
+
+    troupe.play(scenario)
+
+
+def test_a_part_that_is_stopped_before_it_is_prepared_does_nothing(target: str) -> None:
+    troupe = Troupe(Long, target, 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1)
+        part.stop(now=True)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert (part.outcome, part.aggregate.requests) == ("cancelled", 0)
+
+
+def test_a_load_nobody_holds_ends_by_itself(target: str) -> None:
+    troupe = Troupe(Long, target, 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1)
+        part.leash(30)
+        running = asyncio.create_task(part.perform(await part.prepare()))
+        await until(lambda: part.aggregate.requests > 0)
+        part.leash(0.2)
+        await running
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "cut off"
+    assert part.aggregate.facts.error == ""
+    assert part.measured_s < 60
+
+
+def test_a_load_that_was_let_go_before_its_start_does_not_start(target: str) -> None:
+    troupe = Troupe(Long, target, 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1)
+        wrote = await part.prepare()
+        part.leash(0.0)
+        await asyncio.sleep(0.1)
+        await part.perform(wrote)
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "cut off"
+    assert part.aggregate.requests == 0
+
+
+def test_the_end_of_a_suspended_parent_is_the_end_of_the_load(target: str) -> None:
+    """SIGSTOP of the process that should end the load: the leash runs out all the same."""
+    program = Path(__file__).with_name("leashed_parent.py")
+    parent = subprocess.Popen(
+        [sys.executable, str(program), target], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "loaded\n"
+        parent.send_signal(signal.SIGSTOP)
+        wait_until(lambda: count(target) == (time.sleep(1.0), count(target))[1])
+        parent.send_signal(signal.SIGCONT)
+        assert parent.stdout.readline() == "cut off\n"
+        assert parent.wait(20) == 0
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def count(target: str) -> int:
+    import json
+    import urllib.request
+
+    body = json.load(urllib.request.urlopen(f"{target}/stats", timeout=10))
+    return int(body["requests"])
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_a_closed_load_goes_on_with_the_rest_of_its_time(target: str) -> None:
+    troupe = Troupe(Long, target, 1, duration="13s")
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=10.0, iterations_done=5)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "completed"
+    assert part.measured_s >= 13.0
+    series = part.aggregate.freeze().series
+    assert [point.requests for point in series[:9]] == [0] * 9
+    assert sum(point.requests for point in series[9:]) == part.aggregate.requests > 0
+
+
+def test_arrivals_go_on_without_the_overdue_ones(target: str) -> None:
+    troupe = Troupe(Long, target, 1, rate="100/s", duration="13s")
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=10.0)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert 0 < part.aggregate.iterations + part.aggregate.dropped <= 300
+
+
+def test_a_load_whose_time_is_over_makes_no_request(target: str) -> None:
+    troupe = Troupe(Long, target, 1, duration="5s")
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=5.0)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "completed"
+    assert part.aggregate.requests == 0
+
+
+class Rows(Workflow):
+    vus = 1
+    iterations = 10
+    data = feed([{"n": n} for n in range(1000)], when_done="stop")
+
+    @step()
+    async def take(self, row: Any = None) -> CustomResult:
+        if row["n"] < 8:
+            raise ValueError("this row was used before")
+        return CustomResult()
+
+
+def test_rows_that_were_used_are_not_used_again() -> None:
+    troupe = Troupe(Rows, "http://localhost", 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1, attempt=2, iterations_done=7)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert (part.aggregate.iterations, part.aggregate.failed) == (3, 0)
+
+
+class Hoards(Workflow):
+    vus = 2
+    duration = "60s"
+    graceful_stop = "1s"
+    kept: list[bytes] = []
+
+    @step()
+    async def keep(self) -> CustomResult:
+        self.kept.append(os.urandom(1_000_000))
+        await asyncio.sleep(0.001)
+        return CustomResult()
+
+
+class Gulps(Hoards):
+    @step()
+    async def keep(self) -> CustomResult:
+        self.kept.append(bytes(4 << 30))
+        return CustomResult()
+
+
+class HoardsEarly(Hoards):
+    async def setup(self) -> None:
+        while True:
+            self.kept.append(os.urandom(1_000_000))
+
+
+@pytest.mark.parametrize("workflow", [Hoards, Gulps])
+def test_a_workflow_that_eats_memory_ends_with_a_reason(workflow: type[Workflow]) -> None:
+    troupe = Troupe(workflow, "http://localhost", 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1, memory_mb=300)
+        await part.perform(await part.prepare())
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "failed"
+    assert "took more than 300 MB of memory" in part.aggregate.facts.error
+    assert part.lost == []
+
+
+def test_so_does_a_setup_that_eats_memory() -> None:
+    troupe = Troupe(HoardsEarly, "http://localhost", 1)
+
+    async def scenario() -> None:
+        part = troupe.part(0, 1, 1, memory_mb=300)
+        with pytest.raises(RunFailed, match=r"setup\(\) of HoardsEarly raised MemoryError"):
+            await part.prepare()
+        await part.release()
+
+    troupe.play(scenario)
+
+
+def test_a_killed_part_keeps_what_it_told(target: str) -> None:
+    troupe = Troupe(Long, target, 2)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 2, 2)
+        running = asyncio.create_task(part.perform(await part.prepare()))
+        await until(lambda: part.aggregate.requests > 0)
+        part.kill()
+        await running
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert part.outcome == "cancelled"
+    assert len(part.lost) == 2
+    assert part.aggregate.freeze().requests > 0
+    assert part.aggregate.vus == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child with its parent")
+def test_a_generator_whose_loop_is_held_dies_with_its_parent() -> None:
+    program = Path(__file__).with_name("hogging_parent.py")
+    parent = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "hogged\n"
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: not Path(f"/proc/{child}/cmdline").exists() or gone(child))
+
+
+def gone(pid: int) -> bool:
+    """Ended; an orphan may wait for somebody to ask how."""
+    return " Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def test_a_core_gets_the_environment_it_is_given() -> None:
+    core = Core(env={"PATH": os.environ["PATH"], "ONLY": "this"})
+    try:
+        seen = Path(f"/proc/{core.pid}/environ").read_bytes().split(b"\0")
+        assert b"ONLY=this" in seen
+        assert not any(entry.startswith(b"HOME=") for entry in seen)
+    finally:
+        core.hang_up()
+        core.kill_and_wait()

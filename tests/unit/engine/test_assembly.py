@@ -1,0 +1,148 @@
+"""Results and the verdict from aggregates and the course of the run, wherever they were made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hyperscale import COUNT, Metric, Workflow, check, step
+from hyperscale.engine.assembly import (
+    Course,
+    aggregate_of,
+    assemble,
+    carried_out,
+    judges_of,
+    watch,
+)
+from hyperscale.errors import BadInput, ExitCode, RunFailed
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.histogram import Sparse
+from hyperscale.metrics.results import WorkflowResult
+from hyperscale.testing import URL, HTTPResponse
+from hyperscale.workload.facts import WorkflowFacts, facts_of
+from hyperscale.workload.plan import plan_workflow
+
+
+class Shop(Workflow):
+    vus = 4
+    duration = "10s"
+    thresholds = ("p(95)<500", "http_req_failed: rate<0.5 abort")
+    tags = {"team": "cart"}
+
+    @step(tags={"page": "home"}, group="browse")
+    async def home(self, url: URL = "http://shop/") -> HTTPResponse:
+        return await self.client.http.get(url)
+
+    @check()
+    async def cheap(self) -> Exception | None:
+        return None
+
+    @step()
+    async def items(self) -> Metric[COUNT]:
+        return Metric(1)
+
+
+@pytest.fixture
+def facts() -> WorkflowFacts:
+    """As a manager has them: they came over the wire."""
+    made = facts_of(plan_workflow(Shop))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(made), type=WorkflowFacts)
+
+
+def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
+    aggregate = aggregate_of(facts)
+    service = Sparse([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
+    steps = [StepDelta(name="home", count=count, failed=failed, service=service)]
+    aggregate.apply(0, Delta(seq=1, vus=4, steps=steps, cpu=0.1), 5.0)
+    return aggregate
+
+
+def test_an_aggregate_needs_no_code(facts: WorkflowFacts) -> None:
+    result = aggregate_of(facts).freeze()
+    assert (result.name, result.is_test, result.load) == ("Shop", True, "4 VUs for 10s")
+    assert (result.planned_s, result.planned_iterations, result.open_model) == (10.0, None, False)
+    (home,) = result.steps
+    assert (home.name, home.workflow, home.group) == ("home", "Shop", "browse")
+    assert home.tags == {"team": "cart", "page": "home"}
+    assert [c.name for c in result.checks] == ["cheap"]
+    assert [(m.name, m.kind) for m in result.metrics] == [("items", "count")]
+
+
+def exit_of(facts: WorkflowFacts, aggregate: WorkflowAggregate, **course: Any) -> int:
+    judges = judges_of([facts])
+    return assemble(Course(**course), [aggregate], judges, final=True).exit_code
+
+
+@pytest.mark.parametrize(
+    ("course", "code"),
+    [
+        ({}, ExitCode.PASSED),
+        ({"coverage": 0.97}, ExitCode.LOAD_LOST),
+        ({"lost": ["worker w7 lost at 41 s"]}, ExitCode.LOAD_LOST),
+        ({"cut": "signal"}, ExitCode.STOPPED),
+        ({"cut": "threshold"}, ExitCode.THRESHOLDS_CROSSED),
+        ({"cut": "timeout"}, ExitCode.FAILED),
+        ({"cut": "worker lost"}, ExitCode.LOAD_LOST),
+        ({"failure": BadInput("no"), "cut": "signal"}, ExitCode.BAD_INPUT),
+        ({"failure": RunFailed("no"), "coverage": 0.1}, ExitCode.FAILED),
+        ({"cut": "signal", "coverage": 0.5}, ExitCode.STOPPED),
+    ],
+)
+def test_the_exit_code_of_a_run_whose_requests_went_well(
+    facts: WorkflowFacts, course: dict[str, Any], code: ExitCode
+) -> None:
+    assert exit_of(facts, measured(facts), **course) == code
+
+
+def test_a_loss_outranks_the_thresholds_but_not_a_failure(facts: WorkflowFacts) -> None:
+    crossed = measured(facts, 100, 60)
+    assert exit_of(facts, crossed) == ExitCode.THRESHOLDS_CROSSED
+    assert exit_of(facts, crossed, coverage=0.9) == ExitCode.LOAD_LOST
+    assert exit_of(facts, measured(facts, 100, 100), coverage=0.9) == ExitCode.FAILED
+    broken = measured(facts)
+    broken.facts.error = "setup() raised"
+    assert exit_of(facts, broken, coverage=0.9) == ExitCode.FAILED
+
+
+def test_a_failure_is_the_reason_of_the_cut(facts: WorkflowFacts) -> None:
+    results = assemble(Course(failure=RunFailed("no cores")), [measured(facts)], final=True)
+    assert (results.cut, results.cut_reason, results.passed) == ("error", "no cores", False)
+
+
+def test_live_results_do_not_judge(facts: WorkflowFacts) -> None:
+    results = assemble(Course(state="running"), [measured(facts)], judges_of([facts]))
+    assert results.thresholds == []
+    assert results.workflows[0].steps[0].service.buckets == []
+    assert results.name == "Shop"
+
+
+def test_parts_of_two_machines_give_one_verdict(facts: WorkflowFacts) -> None:
+    """60 % failed on one machine, none on the other: three in ten, which the threshold allows."""
+    merged = aggregate_of(facts)
+    merged.absorb(measured(facts, 100, 60).export())
+    merged.absorb(measured(facts, 100, 0).export(), core_base=1)
+    results = assemble(Course(), [merged], judges_of([facts]), final=True)
+    assert results.exit_code == ExitCode.PASSED
+    assert [t.passed for t in results.thresholds] == [True, True]
+    assert "rate=30.00%" in results.thresholds[1].actual_text
+    assert [use.core for use in results.core_use] == [0, 1]
+
+
+def test_only_thresholds_that_may_abort_end_a_run(facts: WorkflowFacts) -> None:
+    judges = judges_of([facts])
+    assert watch(judges, {"Shop": measured(facts, 100, 10)}) is None
+    crossed = watch(judges, {"Shop": measured(facts, 100, 60)})
+    assert crossed is not None
+    assert crossed.threshold.abort
+
+
+def test_coverage_is_planned_time_or_iterations() -> None:
+    by_time = WorkflowResult(name="a", planned_s=10.0, elapsed_s=4.0)
+    by_count = WorkflowResult(name="b", planned_iterations=10, iterations=6)
+    plain = WorkflowResult(name="c", is_test=False)
+    assert carried_out([by_time, by_count, plain]) == pytest.approx(0.5)
+    assert carried_out([plain]) == 1.0
+    assert carried_out([WorkflowResult(name="a", planned_s=1.0, elapsed_s=1.2)]) == 1.0

@@ -1,0 +1,93 @@
+"""Parts of a workflow: together they are the whole, wherever each of them runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.messages import Prepare
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.load import (
+    ArrivalRate,
+    ClosedVUs,
+    Load,
+    PerVUIterations,
+    SharedIterations,
+)
+
+
+def facts(load: Load) -> WorkflowFacts:
+    return WorkflowFacts(name="W", is_test=True, priority="auto", load=load)
+
+
+def cast(load: Load, cores: int, total: int, first: int = 0, **more: Any) -> list[Prepare]:
+    casting = Casting(source=b"", overrides=b"", total_cores=total, first_core=first, **more)
+    return orders(facts(load), casting, cores)
+
+
+LOADS = [
+    ClosedVUs(17, 10.0),
+    ArrivalRate(100.0, 10.0, max_vus=50, vus=7),
+    SharedIterations(9, 100),
+    PerVUIterations(5, 3),
+]
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_two_parts_are_told_what_one_would_be(load: Load, cut: int) -> None:
+    whole = cast(load, 4, 4)
+    parts = cast(load, cut, 4) + cast(load, 4 - cut, 4, cut, run_setup=False)
+    assert parts == whole
+    assert [order.run_setup for order in whole] == [True, False, False, False]
+    assert [order.core for order in whole] == [0, 1, 2, 3]
+    ends = [order.first_vu + order.load.peak_vus for order in whole]
+    assert ends[:-1] == [order.first_vu for order in whole[1:]]
+
+
+def test_there_are_no_more_orders_than_users() -> None:
+    assert len(cast(ClosedVUs(3, 10.0), 2, 8, 0)) == 2
+    assert len(cast(ClosedVUs(3, 10.0), 2, 8, 2)) == 1
+    assert cast(ClosedVUs(3, 10.0), 2, 8, 4) == []
+
+
+def test_a_load_by_time_goes_on_as_it_was() -> None:
+    load = ArrivalRate(100.0, 60.0, max_vus=50)
+    before = cast(load, 2, 4, 2)
+    after = cast(load, 2, 4, 2, attempt=2, resume_at_s=20.0, iterations_done=1000)
+    assert [o.load for o in after] == [o.load for o in before]
+    assert {o.resume_at_s for o in after} == {20.0}
+
+
+@pytest.mark.parametrize("load", [SharedIterations(8, 100), PerVUIterations(8, 25)])
+@pytest.mark.parametrize("done", [0, 1, 37, 47, 48, 49])
+def test_what_is_left_of_the_iterations_is_done_once(load: Load, done: int) -> None:
+    first = cast(load, 2, 4, 2)
+    planned = sum(o.load.planned_iterations or 0 for o in first)
+    left = cast(load, 2, 4, 2, attempt=2, iterations_done=done)
+    assert sum(o.load.planned_iterations or 0 for o in left) == planned - done
+    known = {o.core: o.first_vu for o in first}
+    assert all(known[o.core] == o.first_vu for o in left)
+
+
+def test_nothing_is_left() -> None:
+    assert cast(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=50) == []
+    assert cast(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=70) == []
+
+
+def test_rows_that_may_have_been_used_are_passed_over() -> None:
+    load = ClosedVUs(8, 60.0)
+    (first,) = {o.rows_used for o in cast(load, 2, 4)}
+    (second,) = {
+        o.rows_used for o in cast(load, 2, 4, attempt=2, resume_at_s=20.0, iterations_done=400)
+    }
+    (third,) = {
+        o.rows_used for o in cast(load, 2, 4, attempt=3, resume_at_s=30.0, iterations_done=600)
+    }
+    assert first == 0
+    # 200 a core were reported, at 10 a second, and two users may have been at work.
+    assert second >= 200 + 10 * 10 + 2
+    # The second attempt began after the rows passed over; it made 100 a core, and was lost too.
+    assert third >= second + 100 + 2
