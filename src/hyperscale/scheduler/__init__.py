@@ -1,0 +1,1 @@
+"""Jobs by the clock: cron, schedules, a durable queue, coordinators and workers."""
