@@ -1,0 +1,238 @@
+"""Clients and managers: jobs, from their submission to their results.
+
+A client may ask any manager; one that does not lead passes the question on, once. A stream of
+updates begins with all there is (a snapshot of each workflow, every finished workflow, the end if
+there was one), so that a client that comes back misses nothing.
+"""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from hyperscale.cluster.jobs.records import Action, JobStatus
+from hyperscale.metrics.delta import Delta
+from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.wire.messages import Priority, Registry
+from hyperscale.workload.facts import WorkflowFacts
+
+SUBMISSION_BYTES_MAX = 32 << 20
+UPDATE_BYTES_MAX = 48 << 20
+UNKNOWN_JOB = "unknown_job"  # the code of a refusal: no manager knows this job
+
+
+class Body(Fields, frozen=True, kw_only=True):
+    """What a job is made of. Managers read the facts and keep the rest as it came."""
+
+    workflows: tuple[WorkflowFacts, ...]
+    source: bytes
+    overrides: bytes
+    name: str = ""
+    timeout_s: float | None = None
+    seed: int | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    started_at: str = ""  # the client's wall time: a label
+    warnings: tuple[str, ...] = ()
+
+
+class SubmitJob(Fields, frozen=True, kw_only=True):
+    """The client makes the job's id, so that a repeated submission cannot become a second job."""
+
+    job_id: str
+    body: bytes  # an encoded Body
+    idempotency_key: str = ""
+    requested_by: str = ""
+    correlation_id: str = ""
+    passed_on: bool = False
+
+
+class JobAck(Fields, frozen=True, kw_only=True):
+    job_id: str
+    accepted: bool
+    error: str = ""
+    hint: str = ""
+    position: int = 0  # in the queue; 0 when it need not wait
+    retry_after_s: float = 0.0
+    leader: str = ""
+    idempotency_key: str = ""
+    was_duplicate: bool = False
+    original_job_id: str = ""
+    durability: str = ""  # "local" or "quorum": how the job is held
+
+
+class SteerJob(Fields, frozen=True, kw_only=True):
+    job_id: str
+    action: Action
+    amount: int = 0
+    by: str = ""
+    reason: str = ""
+    passed_on: bool = False
+
+
+class SteerAck(Fields, frozen=True, kw_only=True):
+    """Accepted at once; the stream of updates tells when it is done."""
+
+    job_id: str
+    accepted: bool
+    workflows: int = 0  # how many it concerns
+    error: str = ""
+
+
+class AskJob(Fields, frozen=True, kw_only=True):
+    job_id: str
+    passed_on: bool = False
+
+
+class WorkflowView(Fields, frozen=True, kw_only=True):
+    name: str
+    state: str  # E-12: pending running completed failed cancelled aggregated
+    lifecycle: str  # E-1, exact
+    cores: int = 0
+    workers: tuple[str, ...] = ()
+    attempts: int = 0
+    elapsed_s: float = 0.0
+    planned_s: float | None = None
+    requests: int = 0
+    failed: int = 0
+    error: str = ""
+    history: tuple[str, ...] = ()  # "5.0 RUNNING → FAILED (worker w2 died)"
+
+
+class JobView(Fields, frozen=True, kw_only=True):
+    job_id: str
+    name: str
+    status: JobStatus
+    reason: str = ""
+    age_s: float = 0.0
+    position: int = 0
+    paused: bool = False
+    workflows: tuple[WorkflowView, ...] = ()
+    lost: tuple[str, ...] = ()
+    coverage: float = 1.0
+    requested_by: str = ""
+    correlation_id: str = ""
+    exit_code: int | None = None
+
+
+class AskJobs(Fields, frozen=True, kw_only=True):
+    limit: int = 100
+    passed_on: bool = False
+
+
+class JobViews(Fields, frozen=True, kw_only=True):
+    jobs: tuple[JobView, ...] = ()
+    leader: str = ""
+
+
+class AskResults(Fields, frozen=True, kw_only=True):
+    job_id: str
+    passed_on: bool = False
+
+
+class JobResults(Fields, frozen=True, kw_only=True):
+    job_id: str
+    known: bool
+    status: JobStatus | None = None
+    results: bytes = b""  # metrics.results.Results as JSON; empty until there is an end
+
+
+class AskWorkers(Fields, frozen=True, kw_only=True):
+    job_id: str = ""  # only those that work for it, with its live numbers
+    passed_on: bool = False
+
+
+class WorkerView(Fields, frozen=True, kw_only=True):
+    worker: str
+    address: str
+    state: str  # healthy degraded draining suspect
+    total_cores: int
+    free_cores: int
+    parts: tuple[str, ...] = ()
+    requests: int = 0
+    rate: float = 0.0
+    cpu_percent: float = 0.0
+    memory_percent: float = 0.0
+    routing: str = ""  # route hold investigate drain evict
+
+
+class WorkerViews(Fields, frozen=True, kw_only=True):
+    workers: tuple[WorkerView, ...] = ()
+    leader: str = ""
+    total_cores: int = 0
+    free_cores: int = 0
+
+
+class WatchJob(Fields, frozen=True, kw_only=True):
+    job_id: str
+    live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
+    passed_on: bool = False
+
+
+class Window(Fields, frozen=True, kw_only=True):
+    """100 ms of one workflow over all its workers. `index` only grows."""
+
+    workflow: str
+    index: int
+    elapsed_s: float
+    delta: Delta
+    workers: int = 0
+
+
+class Snapshot(Fields, frozen=True, kw_only=True):
+    """All of a workflow so far; windows up to `index` are in it."""
+
+    workflow: str
+    index: int
+    elapsed_s: float
+    state: bytes
+
+
+class WorkflowDone(Fields, frozen=True, kw_only=True):
+    workflow: str
+    status: str
+    result: bytes = b""  # metrics.results.WorkflowResult as JSON
+    error: str = ""
+    hint: str = ""
+
+
+class Outline(Fields, frozen=True, kw_only=True):
+    """What a job is, for somebody who did not submit it: its `Body` without the code."""
+
+    workflows: tuple[WorkflowFacts, ...]
+    name: str = ""
+    started_at: str = ""
+    command: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class JobUpdate(Fields, frozen=True, kw_only=True):
+    outline: Outline | None = None  # in the first update of every stream
+    view: JobView | None = None  # when it changed
+    snapshots: tuple[Snapshot, ...] = ()
+    windows: tuple[Window, ...] = ()
+    done: tuple[WorkflowDone, ...] = ()
+    marks: tuple[tuple[str, float, str], ...] = ()  # workflow, load time, what happened
+    results: bytes = b""  # the end: metrics.results.Results as JSON
+    final: bool = False
+
+
+JOBS = Registry()
+for _kind, _struct, _priority, _limit in (
+    ("submit.job", SubmitJob, Priority.HIGH, SUBMISSION_BYTES_MAX),
+    ("job.ack", JobAck, Priority.HIGH, 1 << 16),
+    ("steer.job", SteerJob, Priority.CRITICAL, 1 << 16),
+    ("steer.ack", SteerAck, Priority.CRITICAL, 1 << 16),
+    ("ask.job", AskJob, Priority.NORMAL, 1 << 10),
+    ("job.view", JobView, Priority.NORMAL, 4 << 20),
+    ("ask.jobs", AskJobs, Priority.NORMAL, 1 << 10),
+    ("job.views", JobViews, Priority.NORMAL, 32 << 20),
+    ("ask.results", AskResults, Priority.NORMAL, 1 << 10),
+    ("job.results", JobResults, Priority.NORMAL, UPDATE_BYTES_MAX),
+    ("ask.workers", AskWorkers, Priority.NORMAL, 1 << 10),
+    ("worker.views", WorkerViews, Priority.NORMAL, 16 << 20),
+    ("watch.job", WatchJob, Priority.NORMAL, 1 << 10),
+    ("job.update", JobUpdate, Priority.NORMAL, UPDATE_BYTES_MAX),
+):
+    JOBS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)

@@ -1,0 +1,277 @@
+"""Managers and workers: parts of workflows, from their dispatch to their acknowledged end.
+
+Every command carries the token of the part it is for and the term of the leader that speaks: a
+worker refuses a term below the highest it has heard. Every event carries its part's token, so that
+a manager can refuse one from an attempt that is over.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.identity import Node
+from hyperscale.cluster.jobs.records import Action, Outcome, Part
+from hyperscale.engine.messages import Values
+from hyperscale.metrics.delta import Delta
+from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.wire.messages import Priority, Registry
+from hyperscale.workload.facts import WorkflowFacts
+
+CODE_BYTES_MAX = 32 << 20
+EVENT_BYTES_MAX = 32 << 20
+
+PartState = Literal["preparing", "prepared", "running", "paused", "ending", "ended"]
+WorkerState = Literal["registering", "healthy", "degraded", "draining"]
+
+
+# -- leader to worker ----------------------------------------------------------------------------
+
+
+class DispatchPart(Fields, frozen=True, kw_only=True):
+    part: Part
+    fence: Fence
+    term: int
+    facts: WorkflowFacts
+    source: bytes  # opaque: only a generator process looks into it
+    overrides: bytes
+    first_core: int
+    cores: int
+    total_cores: int
+    resume_at_s: float = 0.0
+    iterations_done: int = 0
+    run_setup: bool = False
+    context: Values = field(default_factory=dict)
+    used: dict[str, Values] = field(default_factory=dict)
+    context_version: int = 0
+    seed: int | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    limit_s: float = 0.0  # hard end of this part, whatever it says
+    correlation_id: str = ""
+
+
+class DispatchAnswer(Fields, frozen=True, kw_only=True):
+    accepted: bool
+    reason: str = ""
+    no_room: bool = False  # refused only for lack of cores: try elsewhere, no retry used up
+    free_cores: int = 0
+
+
+class StartPart(Fields, frozen=True, kw_only=True):
+    part: Part
+    fence: Fence
+    term: int
+    context: Values = field(default_factory=dict)
+
+
+class SteerPart(Fields, frozen=True, kw_only=True):
+    """`cancel` ends at once, `stop` lets iterations finish."""
+
+    part: Part
+    fence: Fence
+    term: int
+    action: Action
+    amount: int = 0
+    reason: str = ""
+
+
+class TearDownPart(Fields, frozen=True, kw_only=True):
+    part: Part
+    fence: Fence
+    term: int
+
+
+class PartAnswer(Fields, frozen=True, kw_only=True):
+    """`known` is false when the worker has no such part under that token, or is done with it."""
+
+    known: bool
+    state: PartState = "ended"
+    reason: str = ""
+
+
+class AskParts(Fields, frozen=True, kw_only=True):
+    term: int
+
+
+class PartStatus(Fields, frozen=True, kw_only=True):
+    part: Part
+    fence: Fence
+    state: PartState
+    elapsed_s: float = 0.0
+    prepared: PartPrepared | None = None
+
+
+class HeldParts(Fields, frozen=True, kw_only=True):
+    worker: str
+    incarnation: int
+    total_cores: int
+    free_cores: int
+    parts: tuple[PartStatus, ...] = ()
+
+
+# -- worker to leader ----------------------------------------------------------------------------
+
+
+class RegisterWorker(Fields, frozen=True, kw_only=True):
+    """Said to every leader anew: who I am, what I have, what I am doing."""
+
+    node: Node
+    total_cores: int
+    free_cores: int
+    parts: tuple[PartStatus, ...] = ()
+    draining: bool = False
+
+
+class Registered(Fields, frozen=True, kw_only=True):
+    accepted: bool
+    reason: str = ""
+    term: int = 0
+    leader: str = ""
+    leader_address: tuple[str, int] | None = None
+    managers: tuple[Node, ...] = ()
+    unwanted: tuple[tuple[Part, Fence], ...] = ()  # end these: nobody waits for them
+
+
+class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):
+    part: Part
+    fence: Fence
+    worker: str
+    seconds: float
+    context: Values = field(default_factory=dict)  # what setup() wrote, on the part that ran it
+
+
+class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
+    """Kept by the worker until a leader says it is held by a quorum."""
+
+    part: Part
+    fence: Fence
+    worker: str
+    outcome: Outcome
+    measured_s: float = 0.0
+    iterations: int = 0
+    peak_vus: int = 0
+    prepare_s: float = 0.0
+    state: bytes = b""  # metrics.aggregate: what was measured, mergeable
+    context: Values = field(default_factory=dict)
+    provided: Values = field(default_factory=dict)
+    error: str = ""
+    hint: str = ""
+    bad_input: bool = False
+    warnings: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  # one sentence per generator process that died
+
+
+class PartTornDown(Fields, frozen=True, kw_only=True, tag="torn down"):
+    part: Part
+    fence: Fence
+    worker: str
+    warning: str = ""
+
+
+PartEvent = PartPrepared | PartEnd | PartTornDown
+
+
+class TellEvent(Fields, frozen=True, kw_only=True):
+    event: PartEvent
+
+
+class EventAnswer(Fields, frozen=True, kw_only=True):
+    """`settled`: a quorum holds it or nobody needs it; the worker may forget it."""
+
+    settled: bool
+    reason: str = ""
+    leader_address: tuple[str, int] | None = None
+
+
+class Progress(Fields, frozen=True, kw_only=True):
+    """What a part did since its last report; `snapshot` instead when the leader asked for it."""
+
+    part: Part
+    fence: Fence
+    state: PartState
+    elapsed_s: float
+    deltas: tuple[Delta, ...] = ()
+    snapshot: bytes = b""
+    snapshot_seq: int = 0  # deltas up to this one are in the snapshot
+
+
+class ReportProgress(Fields, frozen=True, kw_only=True):
+    """One message per worker and flush, whatever the number of parts; at least once a second."""
+
+    worker: str
+    incarnation: int
+    free_cores: int
+    parts: tuple[Progress, ...] = ()
+    cpu_percent: float = 0.0
+    memory_percent: float = 0.0
+    draining: bool = False
+
+
+class ProgressAnswer(Fields, frozen=True, kw_only=True):
+    known: bool = True  # false: register first
+    term: int = 0
+    leader_address: tuple[str, int] | None = None
+    level: int = 0  # backpressure 0..3
+    delay_ms: int = 0
+    wanted: tuple[Part, ...] = ()  # send a snapshot of these
+    unwanted: tuple[tuple[Part, Fence], ...] = ()
+
+
+class AskExtension(Fields, frozen=True, kw_only=True):
+    worker: str
+    reason: str
+    progress: float  # 0..1
+    active_parts: int = 0
+
+
+class ExtensionAnswer(Fields, frozen=True, kw_only=True):
+    granted: bool
+    extension_s: float = 0.0
+    remaining: int = 0
+    denial: str = ""
+    warning: bool = False
+    grace_s: float = 0.0
+
+
+class WorkerPulse(Fields, frozen=True, kw_only=True, array_like=True):
+    """What a worker adds to its probes (B-31), beside `Vitals`; numbers of its present life."""
+
+    state: WorkerState
+    total_cores: int
+    free_cores: int
+    version: int  # only grows within one incarnation
+
+
+class LeaveWorker(Fields, frozen=True, kw_only=True):
+    worker: str
+    incarnation: int
+
+
+class Left(Fields, frozen=True, kw_only=True):
+    pass
+
+
+PARTS = Registry()
+for _kind, _struct, _priority, _limit in (
+    ("dispatch.part", DispatchPart, Priority.HIGH, CODE_BYTES_MAX),
+    ("dispatch.answer", DispatchAnswer, Priority.HIGH, 1 << 16),
+    ("start.part", StartPart, Priority.HIGH, CODE_BYTES_MAX),
+    ("steer.part", SteerPart, Priority.CRITICAL, 1 << 16),
+    ("tear.down.part", TearDownPart, Priority.HIGH, 1 << 16),
+    ("part.answer", PartAnswer, Priority.HIGH, 1 << 16),
+    ("ask.parts", AskParts, Priority.HIGH, 1 << 10),
+    ("held.parts", HeldParts, Priority.HIGH, CODE_BYTES_MAX),
+    ("register.worker", RegisterWorker, Priority.HIGH, CODE_BYTES_MAX),
+    ("registered", Registered, Priority.HIGH, 1 << 20),
+    ("tell.event", TellEvent, Priority.CRITICAL, EVENT_BYTES_MAX),
+    ("event.answer", EventAnswer, Priority.CRITICAL, 1 << 16),
+    ("report.progress", ReportProgress, Priority.NORMAL, EVENT_BYTES_MAX),
+    ("progress.answer", ProgressAnswer, Priority.NORMAL, 1 << 20),
+    ("ask.extension", AskExtension, Priority.HIGH, 1 << 16),
+    ("extension.answer", ExtensionAnswer, Priority.HIGH, 1 << 16),
+    ("leave.worker", LeaveWorker, Priority.HIGH, 1 << 10),
+    ("left", Left, Priority.HIGH, 1 << 10),
+):
+    PARTS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)

@@ -1,0 +1,199 @@
+"""The real stage: warm generator processes of the engine, one per core, each for one part only.
+
+Processes are started ahead of need and replaced when their part is over, so that a dispatch meets
+a warm interpreter and no author's code ever shares a process with another job's. They die with
+this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from hyperscale.cluster.jobs.records import Action
+from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.casting import Casting
+from hyperscale.engine.messages import Values
+from hyperscale.engine.performance import Performance
+from hyperscale.engine.pool import Core
+from hyperscale.errors import BadInput, RunFailed
+from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+
+
+class EngineStage:
+    def __init__(self, cores: int, memory_mb: int = 0) -> None:
+        """`memory_mb` is of one generator process; 0: no limit."""
+        self._cores = cores
+        self._memory_mb = memory_mb
+        self._warm: list[Core] = []
+        self._playing: dict[EnginePerformer, None] = {}
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Of all generator processes, warm and playing."""
+        playing = [core for performer in self._playing for core in performer.processes]
+        return [core.pid for core in (*self._warm, *playing)]
+
+    async def open(self) -> None:
+        from hyperscale.engine.cores import raise_open_files
+
+        raise_open_files()
+        self.use()  # the first reading of the CPU is of no use
+        await self._refill()
+
+    def perform(
+        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+    ) -> Performer:
+        if self._closed:
+            raise RunFailed("this worker is stopping")
+        warm = [core for core in self._warm if not core.lost]
+        cold = _start(len(cores) - len(warm))
+        taken, self._warm = warm[: len(cores)], warm[len(cores) :]
+        performer = EnginePerformer(self, order, taken, cold, self._memory_mb, progressed)
+        self._playing[performer] = None
+        return performer
+
+    def use(self) -> MachineUse:
+        import psutil
+
+        return MachineUse(psutil.cpu_percent(None), psutil.virtual_memory().percent)
+
+    async def close(self) -> None:
+        self._closed = True
+        warm, self._warm = self._warm, []
+        for performer in self._playing:
+            performer.kill()
+        await asyncio.gather(
+            *(core.close() for core in warm), *(one.close() for one in list(self._playing))
+        )
+
+    async def give_back(self, performer: EnginePerformer) -> None:
+        """Its processes are gone: make new ones."""
+        self._playing.pop(performer, None)
+        await self._refill()
+
+    async def _refill(self) -> None:
+        in_use = sum(len(performer.processes) for performer in self._playing)
+        fresh = [] if self._closed else _start(self._cores - in_use - len(self._warm))
+        self._warm += fresh
+        for core in fresh:
+            await core.open()
+
+
+def _start(count: int) -> list[Core]:
+    """All of them or none."""
+    started: list[Core] = []
+    try:
+        started.extend(Core() for _ in range(count))
+    except OSError:
+        for core in started:
+            core.hang_up()
+            core.kill_and_wait()
+        raise
+    return started
+
+
+class EnginePerformer:
+    def __init__(
+        self,
+        stage: EngineStage,
+        order: DispatchPart,
+        warm: list[Core],
+        cold: list[Core],
+        memory_mb: int,
+        progressed: Progressed,
+    ) -> None:
+        self.processes = [*warm, *cold]
+        self._stage = stage
+        self._cold = cold
+        self._resume_at_s = order.resume_at_s
+        self._aggregate = aggregate_of(order.facts)
+        self._context: Values = {}
+        self._closing: asyncio.Future[None] | None = None
+        casting = Casting(
+            source=order.source,
+            overrides=order.overrides,
+            total_cores=order.total_cores,
+            first_core=order.first_core,
+            context=order.context,
+            used=order.used,
+            run_setup=order.run_setup,
+            seed=order.seed,
+            env=order.env,
+            memory_mb=memory_mb,
+            attempt=order.fence.attempt,
+            resume_at_s=order.resume_at_s,
+            iterations_done=order.iterations_done,
+        )
+        self._performance = Performance(
+            order.facts, self._aggregate, self.processes, casting, on_progress=progressed
+        )
+
+    @property
+    def elapsed_s(self) -> float:
+        return max(self._resume_at_s, self._aggregate.elapsed_s)
+
+    async def prepare(self) -> Ready:
+        for core in self._cold:
+            await core.open()
+        wrote = await self._performance.prepare()
+        return Ready(seconds=self._performance.prepare_s, context=wrote)
+
+    def start(self, context: Values) -> None:
+        self._context = context
+
+    async def ended(self) -> Ended:
+        performance = self._performance
+        await performance.perform(self._context)
+        failure = performance.failure
+        return Ended(
+            outcome=performance.outcome,
+            measured_s=max(0.0, performance.measured_s - self._resume_at_s),
+            iterations=self._aggregate.iterations,
+            peak_vus=performance.peak_vus,
+            prepare_s=performance.prepare_s,
+            state=self._aggregate.export(),
+            context=performance.context,
+            provided=performance.provided,
+            error=self._aggregate.facts.error,
+            hint="" if failure is None else failure.hint,
+            bad_input=isinstance(failure, BadInput),
+            warnings=tuple(performance.warnings),
+            lost=tuple(performance.lost),
+        )
+
+    async def teardown(self) -> str:
+        return await self._performance.teardown()
+
+    def steer(self, action: Action, amount: int = 0) -> None:
+        performance = self._performance
+        if action == "pause":
+            performance.pause()
+        elif action == "resume":
+            performance.resume()
+        elif action == "scale":
+            performance.scale(amount)
+        else:
+            performance.stop(now=action == "cancel")
+
+    def leash(self, seconds: float) -> None:
+        self._performance.leash(seconds)
+
+    def kill(self) -> None:
+        self._performance.kill()
+
+    def snapshot(self) -> bytes:
+        return self._aggregate.export()
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for core in self.processes:
+            core.hang_up()
+        await self._performance.release()
+        await asyncio.gather(*(core.ended() for core in self.processes))
+        await self._stage.give_back(self)

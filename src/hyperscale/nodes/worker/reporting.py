@@ -1,0 +1,179 @@
+"""Live numbers on their way to the leader: merged while they wait, never dropped, never doubled.
+
+Per part there is what waits, which grows, and what is under way, which keeps its number and its
+content until it is answered, so that a repetition is recognised. Memory depends on the number of
+parts, not on how long a leader is away (D-54, D-55). When the leader is overloaded numbers are held
+back, but it hears of us every second all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Part
+from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.merging import merge_deltas
+from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer
+
+LEVEL_HOLD_BACK = 3
+WAITING_MAX = 128  # deltas of one part, before they are merged ahead of time
+UNDER_WAY_MAX = 8  # more than one only after snapshots that nobody answered
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A part as it stands now."""
+
+    part: Part
+    fence: Fence
+    state: PartState
+    elapsed_s: float
+
+
+@dataclass(slots=True)
+class _Numbers:
+    fence: Fence
+    seq: int = 0
+    waiting: list[Delta] = field(default_factory=list)
+    vus: dict[int, int] = field(default_factory=dict)
+    under_way: list[Delta] = field(default_factory=list)
+    snapshot_wanted: bool = False
+
+    def add(self, core: int, delta: Delta) -> None:
+        self.vus[core] = delta.vus
+        self.waiting.append(delta)
+        if len(self.waiting) >= WAITING_MAX:
+            self.waiting = [merge_deltas(self.waiting, 0)]
+
+    def close(self) -> None:
+        """What waits gets its number and will change no more."""
+        if self.waiting:
+            self.seq += 1
+            alive = sum(self.vus.values())
+            self.under_way.append(merge_deltas(self.waiting, self.seq, alive))
+            self.waiting = []
+
+
+class ReportBuffer:
+    def __init__(self) -> None:
+        self._numbers: dict[Part, _Numbers] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def waiting(self) -> bool:
+        """There is something worth a message."""
+        return any(
+            one.waiting or one.under_way or one.snapshot_wanted for one in self._numbers.values()
+        )
+
+    def open(self, part: Part, fence: Fence) -> None:
+        self._numbers[part] = _Numbers(fence)
+
+    def drop(self, part: Part, fence: Fence) -> None:
+        """The part has ended: its end carries all its numbers."""
+        known = self._numbers.get(part)
+        if known is not None and known.fence == fence:
+            del self._numbers[part]
+
+    def add(self, part: Part, fence: Fence, core: int, delta: Delta) -> None:
+        known = self._numbers.get(part)
+        if known is not None and known.fence == fence:
+            known.add(core, delta)
+
+    def want(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            if part in self._numbers:
+                self._numbers[part].snapshot_wanted = True
+
+    def next_snapshot(self) -> tuple[Part, Fence] | None:
+        """One at a time: each may be megabytes."""
+        return next(
+            (
+                (part, one.fence)
+                for part, one in self._numbers.items()
+                if one.snapshot_wanted and len(one.under_way) < UNDER_WAY_MAX
+            ),
+            None,
+        )
+
+    def take(
+        self, held: Iterable[Held], snapshot: tuple[Part, bytes] | None, *, numbers: bool
+    ) -> tuple[Progress, ...]:
+        """One entry per part. Without `numbers`, states only.
+
+        A snapshot is of this moment: all that waits is in it. Therefore what waits is closed under
+        the number that the snapshot names, and stays under way like any other: should the snapshot
+        be lost its numbers are not, should its answer be lost they are not counted twice."""
+        return tuple(self._entry(one, snapshot, numbers) for one in held)
+
+    def _entry(self, held: Held, snapshot: tuple[Part, bytes] | None, numbers: bool) -> Progress:
+        known = self._numbers.get(held.part)
+        plain = Progress(
+            part=held.part, fence=held.fence, state=held.state, elapsed_s=held.elapsed_s
+        )
+        if known is None or known.fence != held.fence or not numbers:
+            return plain
+        if snapshot is not None and snapshot[0] == held.part:
+            known.close()
+            return msgspec.structs.replace(plain, snapshot=snapshot[1], snapshot_seq=known.seq)
+        if not known.under_way:
+            known.close()
+        return msgspec.structs.replace(plain, deltas=tuple(known.under_way))
+
+    def answered(self, sent: Iterable[Progress]) -> None:
+        """The leader has this message, and with it every number in it."""
+        for entry in sent:
+            known = self._numbers.get(entry.part)
+            if known is None or known.fence != entry.fence:
+                continue
+            if entry.snapshot:
+                known.snapshot_wanted = False
+            until = max([entry.snapshot_seq, *(delta.seq for delta in entry.deltas)])
+            known.under_way = [delta for delta in known.under_way if delta.seq > until]
+
+
+class Pace:
+    """When the next report is due (D-55)."""
+
+    def __init__(self, now: float, flush_s: float, contact_s: float) -> None:
+        self._flush_s = flush_s
+        self._contact_s = contact_s
+        self._delay_s = 0.0
+        self._level = 0
+        self._sent_at = now
+        self._urgent = True
+
+    @property
+    def holding_back(self) -> bool:
+        return self._level >= LEVEL_HOLD_BACK
+
+    def due_at(self, waiting: bool) -> float:
+        if self._urgent:
+            return self._sent_at
+        if not waiting or self.holding_back:
+            return self._sent_at + self._contact_s
+        return self._sent_at + self._flush_s + self._delay_s
+
+    def sent(self, now: float) -> None:
+        self._sent_at = now
+        self._urgent = False
+
+    def hear(self, answer: ProgressAnswer) -> None:
+        self._level = answer.level
+        self._delay_s = min(max(answer.delay_ms, 0) / 1000, self._contact_s)
+
+    def hasten(self) -> None:
+        """Something that should not wait: a changed state, free cores."""
+        self._urgent = True
+
+    def begin_anew(self) -> None:
+        """A new leader has not complained yet."""
+        self._level = 0
+        self._delay_s = 0.0
+        self._urgent = True

@@ -1,0 +1,114 @@
+"""What a worker asks of whatever runs its parts: the engine's processes, or the simulator's.
+
+A stage has one place per core. A performer is one part on its places: prepared, started, steered,
+ended, perhaps torn down, and closed, after which the places are as good as new. Code and values of
+users are opaque on this side of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from hyperscale.cluster.jobs.records import Action, Outcome
+from hyperscale.engine.messages import Values
+from hyperscale.metrics.delta import Delta
+from hyperscale.nodes.protocol.parts import DispatchPart
+
+Progressed = Callable[[float, int, Delta], None]
+"""Hears what one core did, by its number within the workflow, up to a moment of load time."""
+
+
+class MachineUse(NamedTuple):
+    cpu_percent: float
+    memory_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """The author's code is loaded and waits at the barrier."""
+
+    seconds: float
+    context: Values = field(default_factory=dict)  # what setup() wrote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the load of a part went, in its own words; see `PartEnd` for the fields."""
+
+    outcome: Outcome = "completed"
+    measured_s: float = 0.0
+    iterations: int = 0
+    peak_vus: int = 0
+    prepare_s: float = 0.0
+    state: bytes = b""
+    context: Values = field(default_factory=dict)
+    provided: Values = field(default_factory=dict)
+    error: str = ""
+    hint: str = ""
+    bad_input: bool = False
+    warnings: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+class Performer(Protocol):
+    @property
+    def elapsed_s(self) -> float:
+        """Load time of the workflow: a part that goes on elsewhere begins where it was."""
+        ...
+
+    async def prepare(self) -> Ready:
+        """Raises HyperscaleError with what the author should know."""
+        ...
+
+    def start(self, context: Values) -> None:
+        """Begin the load; `context` is what setup() wrote, wherever it ran."""
+        ...
+
+    async def ended(self) -> Ended:
+        """Return when the load that was started is over, for whatever reason."""
+        ...
+
+    async def teardown(self) -> str:
+        """Run teardown(); returns what went wrong, or nothing."""
+        ...
+
+    def steer(self, action: Action, amount: int = 0) -> None:
+        """Take note and return. `cancel` ends at once, `stop` lets iterations finish; `amount` of
+        a scaling is by how many VUs the whole workflow changes."""
+        ...
+
+    def leash(self, seconds: float) -> None:
+        """The load ends by itself unless this is said again in time."""
+        ...
+
+    def kill(self) -> None:
+        """End everything of this part now; what is awaited returns soon after."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """All that was measured so far, mergeable."""
+        ...
+
+    async def close(self) -> None:
+        """Give the places back; nothing of the part is left. Safe to call again."""
+        ...
+
+
+class Stage(Protocol):
+    async def open(self) -> None:
+        """Raises OSError or HyperscaleError when nothing can be run here."""
+        ...
+
+    def perform(
+        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+    ) -> Performer:
+        """Put a part on free places. Raises HyperscaleError for an order that makes no sense."""
+        ...
+
+    def use(self) -> MachineUse: ...
+
+    async def close(self) -> None:
+        """End everything, whatever state it is in."""
+        ...

@@ -1,0 +1,248 @@
+"""A worker: a member that runs parts of workflows on its cores, and is fenced when it is alone.
+
+It joins the cluster as every node does, registers with the managers' leader, and obeys whoever
+leads. Load never depends on one manager: it goes on while any of them answers, and ends when none
+has for `fence_s`, also in processes this one can no longer reach, by their leash.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from hyperscale.cluster.calm import RateLimitSettings
+from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW
+from hyperscale.cluster.membership import Change, Changed
+from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.protocol.parts import PARTS, WorkerPulse
+from hyperscale.nodes.worker.condition import Condition
+from hyperscale.nodes.worker.contact import Contact
+from hyperscale.nodes.worker.conversation import Conversation
+from hyperscale.nodes.worker.links import Links
+from hyperscale.nodes.worker.outbox import Outbox
+from hyperscale.nodes.worker.parts import Parts
+from hyperscale.nodes.worker.registration import Registration
+from hyperscale.nodes.worker.reporting import ReportBuffer
+from hyperscale.nodes.worker.settings import WorkerSettings
+from hyperscale.nodes.worker.stage import MachineUse, Stage
+from hyperscale.runtime import logs
+from hyperscale.runtime.host import Address, Host, Task
+from hyperscale.wire.errors import Reason, Refused
+
+# How late a limit, a silence or our own lateness is noticed at most.
+TICK_S: Final = 0.1
+TICKS_PER_LOOK: Final = 5  # at managers, the machine and our own state: twice a second
+# An event per part and a few to spare; beyond it no new part is taken on.
+EVENTS_MAX: Final = 1_024
+# Between two requests for patience: shorter than the first grant (15 s).
+PATIENCE_EVERY_S: Final = 10.0
+# For the last results of a draining worker, once all parts have ended.
+LAST_WORDS_S: Final = 15.0
+# A leader may start, steer and end every core of ours several times a second.
+COMMANDS_PER_WINDOW: Final = 2_000
+
+
+def _limits() -> RateLimitSettings:
+    commands = ("dispatch.part", "start.part", "steer.part", "tear.down.part", "ask.parts")
+    return RateLimitSettings(
+        limits={**LIMITS_PER_WINDOW, **dict.fromkeys(commands, COMMANDS_PER_WINDOW)}
+    )
+
+
+class Worker:
+    def __init__(self, host: Host, settings: WorkerSettings, stage: Stage) -> None:
+        now = host.clock.now()
+        self.settings = settings
+        self.contact = Contact(now, settings.fence_s)
+        self.registration = Registration(now, host.random)
+        self.outbox = Outbox(EVENTS_MAX, host.random)
+        self._host = host
+        self._stage = stage
+        self._links = Links(host, self.contact)
+        self._buffer = ReportBuffer()
+        self.conversation = Conversation(
+            host,
+            settings,
+            self.registration,
+            self._links,
+            self.outbox,
+            self._buffer,
+            me=lambda: self.node.membership.me,
+            use=lambda: self._use,
+        )
+        self.parts = Parts(
+            host,
+            settings,
+            stage,
+            self.outbox,
+            self._buffer,
+            on_change=self.conversation.changed,
+            on_numbers=self.conversation.moved,
+            on_term=self._heard_term,
+            leash_s=lambda: self.contact.remaining_s(host.clock.now()),
+        )
+        self.conversation.parts = self.parts
+        self.node = Node(host, settings.node, PARTS, self.parts.handlers, _limits())
+        self._condition = Condition()
+        self._use = MachineUse(0.0, 0.0)
+        self._pulse: WorkerPulse | None = None
+        self._started = False
+        self._fenced = False
+        self._leashed_at = now
+        self._patience_at = now
+        self._tasks: list[Task] = []
+        self._log = logs.logger("worker", node_id=settings.node.id)
+
+    # -- life --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Raises BadInput or OSError."""
+        await self._stage.open()
+        await self.node.start()
+        self._links.endpoint = self.node.endpoint
+        self.node.membership.on_change(self._member_changed)
+        self._look()
+        self._started = True
+        spawn = self._host.tasks.spawn
+        self._tasks = [
+            spawn("keep watch", self._watch()),
+            spawn("register", self.conversation.register()),
+            spawn("report", self.conversation.report()),
+            spawn("tell", self.conversation.tell()),
+        ]
+
+    async def drain(self) -> None:
+        """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
+        if self.parts.draining:
+            return
+        self.parts.draining = True
+        self._log.info("draining", parts=len(self.parts), limit_s=self.settings.drain_s)
+        self._look()
+        self.conversation.changed()
+        clock = self._host.clock
+        until = clock.now() + self.settings.drain_s
+        while not self.parts.empty and clock.now() < until:
+            await clock.sleep(TICK_S)
+        if not self.parts.idle:
+            self.parts.cut_off(clock.now(), "its worker was told to leave")
+        until = clock.now() + LAST_WORDS_S
+        while not (self.parts.idle and not len(self.outbox)) and clock.now() < until:
+            await clock.sleep(TICK_S)
+        self._log.info("drained", untold=len(self.outbox))
+
+    async def stop(self) -> None:
+        """Say goodbye and leave nothing running, whatever is under way."""
+        await self.conversation.leave()
+        for task in self._tasks:
+            task.cancel()
+        await self._stage.close()
+        self._links.close()
+        await self.node.stop()
+
+    # -- watching ----------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        clock, ticks = self._host.clock, 0
+        while True:
+            asleep_at = clock.now()
+            await clock.sleep(TICK_S)
+            now = clock.now()
+            ticks += 1
+            if ticks % TICKS_PER_LOOK == 0:
+                self._look()
+            self._mind_contact(now)
+            self.parts.tick(now)
+            self._mind_lateness(now, now - asleep_at - TICK_S)
+
+    def _mind_contact(self, now: float) -> None:
+        if self.contact.is_cut_off(now):
+            silent_s = self.contact.silent_s(now)
+            reason = f"no manager has answered for {silent_s:.1f} s"
+            count = self.parts.cut_off(now, reason)
+            if count or not self._fenced:
+                self._log.warning("cut off", silent_s=round(silent_s, 1), parts_ended=count)
+            self._fenced = True
+            return
+        if self._fenced:
+            self._log.info("back in touch")
+            self._fenced = False
+        if now - self._leashed_at >= self.settings.contact_s:
+            self._leashed_at = now
+            self.parts.in_touch(now)
+
+    def _mind_lateness(self, now: float, late_s: float) -> None:
+        if late_s < self.settings.starved_s or not len(self.parts):
+            return
+        if now - self._patience_at >= PATIENCE_EVERY_S:
+            self._patience_at = now
+            self._log.warning("running late", late_s=round(late_s, 2))
+            self._host.tasks.spawn("ask for patience", self._ask_patience())
+
+    async def _ask_patience(self) -> None:
+        answer = await self.conversation.ask_patience("resource_contention")
+        if answer is None:
+            return
+        say = self._log.warning if answer.warning or not answer.granted else self._log.info
+        say(
+            "patience granted" if answer.granted else "patience denied",
+            seconds=answer.extension_s,
+            remaining=answer.remaining,
+            reason=answer.denial,
+            grace_s=answer.grace_s,
+        )
+
+    def _look(self) -> None:
+        """Who the managers are, whether they answer our probes, how we are."""
+        core = self.node.membership.core
+        managers = [member for member in core.members() if member.node.role == "manager"]
+        for member in managers:
+            if member.acked_at is not None:
+                self.contact.heard(member.acked_at)
+        live = [Address(*member.node.tcp) for member in managers if member.live]
+        # With nobody left, those of old may be back before membership knows.
+        others = [Address(*member.node.tcp) for member in managers]
+        others += [Address(*seed) for seed in self.settings.node.seeds]
+        self.registration.know(live or others)
+        leader = self.registration.leader
+        self._links.keep([*self.registration.managers, *([leader] if leader else [])])
+        self._use = self._stage.use()
+        self._tell_pulse()
+
+    def _tell_pulse(self) -> None:
+        state = self._condition.judge(
+            registered=self.registration.registered,
+            draining=self.parts.draining,
+            cpu_percent=self._use.cpu_percent,
+            memory_percent=self._use.memory_percent,
+            health_score=self.node.membership.core.health_score,
+        )
+        last = self._pulse
+        free, total = self.parts.cores.free, self.parts.cores.total
+        if last is not None and (last.state, last.free_cores) == (state, free):
+            return
+        version = 1 if last is None else last.version + 1
+        self._pulse = WorkerPulse(state=state, total_cores=total, free_cores=free, version=version)
+        self.node.pulse = msgspec.msgpack.encode(self._pulse)
+
+    # -- what others say ---------------------------------------------------------------------
+
+    def _heard_term(self, term: int, speaker: str) -> bool:
+        """A command of a term; False when a later one is known."""
+        if not self._started:
+            raise Refused("", "this worker is still starting", 0.5, Reason.OVERLOADED)
+        member = self.node.membership.core.member(speaker)
+        place = None if member is None else Address(*member.node.tcp)
+        before = self.registration.registered
+        present = self.registration.hear_term(self._host.clock.now(), term, place)
+        if before and not self.registration.registered:
+            self.conversation.seek(place)
+        return present
+
+    def _member_changed(self, event: Changed) -> None:
+        """Our leader died or left: look for the next one without waiting for a silence (A-14)."""
+        gone = event.change in (Change.DIED, Change.LEFT)
+        if event.node.role == "manager" and gone:
+            self._look()
+            if self.registration.leader == Address(*event.node.tcp):
+                self.conversation.seek()

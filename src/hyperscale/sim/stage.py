@@ -1,0 +1,316 @@
+"""Virtual load for simulated workers: parts that take time and yield numbers, without an engine.
+
+A part is cut into its cores' shares as the engine does, each making iterations at a steady pace in
+simulated time. What a workflow does wrong is named by its tag `mishap`; everything else follows
+from the host's dice. Generators of a real worker are processes of their own: they go on while it
+stands still, until their leash runs out, and so does virtual load, in hindsight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal, get_args
+
+from hyperscale.cluster.jobs.records import Action
+from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.messages import Prepare, Stamped, Values
+from hyperscale.errors import BadInput, RunFailed
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.histogram import LATENCY, Sparse
+from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.host import Host
+from hyperscale.workload.hooks import HookType
+from hyperscale.workload.load import ArrivalRate, Load, RampingRate, split_vus
+
+TICK_S: Final = 0.1
+ITERATIONS_PER_VU_S: Final = 5.0
+LATENCY_S: Final = 0.02
+FAILED_SHARE: Final = 0.01
+PREPARE_S: Final = (0.05, 0.4)
+ONCE_S: Final = (0.1, 0.8)  # a workflow that is no test
+TEARDOWN_S: Final = 0.1
+KILLED_S: Final = 0.01
+
+Mishap = Literal["", "raises in prepare", "raises in run", "never ends", "dies", "teardown fails"]
+Deed = Literal["prepared", "began", "loaded", "over", "torn down", "closed"]
+Witness = Callable[[Deed, DispatchPart, int], None]
+"""Sees what really happens on a stage, for checkers: `loaded` comes with a number of requests."""
+
+
+class SimStage:
+    def __init__(self, host: Host, cores: int, witness: Witness | None = None) -> None:
+        self._host = host
+        self._cores = cores
+        self._witness = witness or (lambda deed, order, amount: None)
+        self._open: dict[SimPerformer, None] = {}
+
+    @property
+    def busy(self) -> int:
+        """Performers that were not closed."""
+        return len(self._open)
+
+    async def open(self) -> None:
+        """Nothing to start."""
+
+    def perform(
+        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+    ) -> Performer:
+        assert len(cores) == order.cores
+        assert set(cores) <= set(range(self._cores))
+        performer = SimPerformer(self._host, order, progressed, self._witness)
+        performer.on_closed = lambda: self._open.pop(performer, None)
+        self._open[performer] = None
+        return performer
+
+    def use(self) -> MachineUse:
+        return MachineUse(50.0 if self._open else 1.0, 20.0)
+
+    async def close(self) -> None:
+        for performer in list(self._open):
+            await performer.close()
+
+
+class SimPerformer:
+    def __init__(
+        self,
+        host: Host,
+        order: DispatchPart,
+        progressed: Progressed,
+        witness: Witness,
+    ) -> None:
+        mishap = order.facts.tags.get("mishap", "")
+        assert mishap in get_args(Mishap), mishap
+        self.on_closed: Callable[[], object] = lambda: None
+        self._mishap = mishap
+        self._host = host
+        self._order = order
+        self._progressed = progressed
+        self._witness = witness
+        self._steps = [s.name for s in order.facts.steps if s.hook_type is HookType.TEST]
+        self._aggregate = aggregate_of(order.facts)
+        self._shares = [_Share(made.load, made.core) for made in _prepares(order)]
+        self._at_s = order.resume_at_s
+        self._limit_s = self._planned_s()
+        self._prepare_s = 0.0
+        self._went_on_at = 0.0
+        self._paused = False
+        self._stopping = False
+        self._cancelled = False
+        self._leashed_until: float | None = None
+        self._killed = asyncio.Event()
+        self._closed = False
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._at_s
+
+    async def prepare(self) -> Ready:
+        clock, began_at = self._host.clock, self._host.clock.now()
+        await self._wait(self._host.random.uniform(*PREPARE_S))
+        if self._killed.is_set():
+            raise RunFailed("its generator processes were killed while it was prepared")
+        if self._mishap == "raises in prepare":
+            raise BadInput(f"{self._order.facts.name} cannot be loaded", "this is a simulation")
+        self._prepare_s = clock.now() - began_at
+        self._witness("prepared", self._order, 0)
+        wrote: Values = {}
+        if self._order.run_setup and self._order.facts.sets_up:
+            wrote = {"setup": self._stamped(b"written by setup")}
+        return Ready(seconds=self._prepare_s, context=wrote)
+
+    def start(self, context: Values) -> None:
+        self._witness("began", self._order, 0)
+        self._went_on_at = self._host.clock.now()
+
+    async def ended(self) -> Ended:
+        outcome = await self._load()
+        self._witness("over", self._order, 0)
+        provided = {name: self._stamped(b"provided") for name in self._order.facts.provides}
+        failed = outcome == "raised"
+        return Ended(
+            outcome="failed" if failed else "cut off" if outcome == "cut off" else "completed",
+            measured_s=self._at_s - self._order.resume_at_s,
+            iterations=self._aggregate.iterations,
+            peak_vus=sum(share.load.peak_vus for share in self._shares),
+            prepare_s=self._prepare_s,
+            state=self._aggregate.export(),
+            provided={} if failed else provided,
+            error="a step raised SimulatedError" if failed else "",
+            lost=("generator process 1 was killed by SIGKILL",) if outcome == "died" else (),
+        )
+
+    async def teardown(self) -> str:
+        await self._wait(TEARDOWN_S)
+        self._witness("torn down", self._order, 0)
+        return "teardown() raised SimulatedError" if self._mishap == "teardown fails" else ""
+
+    def steer(self, action: Action, amount: int = 0) -> None:
+        if action == "pause":
+            self._catch_up()
+            self._paused = True
+        elif action == "resume":
+            self._went_on_at = self._host.clock.now()
+            self._paused = False
+        elif action == "scale":
+            self._scale(amount)
+        else:
+            self._stopping = True
+            self._cancelled = self._cancelled or action == "cancel"
+
+    def _scale(self, amount: int) -> None:
+        sign = 1 if amount > 0 else -1
+        spread = split_vus(abs(amount), self._order.total_cores)
+        for share in self._shares:
+            share.extra_vus += sign * spread[share.core]
+
+    def leash(self, seconds: float) -> None:
+        self._leashed_until = self._host.clock.now() + seconds
+
+    def kill(self) -> None:
+        self._killed.set()
+
+    def snapshot(self) -> bytes:
+        return self._aggregate.export()
+
+    async def close(self) -> None:
+        self.kill()
+        if not self._closed:
+            self._closed = True
+            self._witness("closed", self._order, 0)
+            self.on_closed()
+
+    # -- load --------------------------------------------------------------------------------
+
+    async def _load(self) -> Literal["over", "raised", "died", "cut off"]:
+        half_s = (self._order.resume_at_s + self._limit_s) / 2
+        while True:
+            await self._wait(TICK_S)
+            if self._leash_is_over():
+                return "cut off"
+            if self._killed.is_set():
+                return "died"
+            self._catch_up()
+            if self._mishap in ("raises in run", "dies") and self._at_s >= half_s:
+                return "raised" if self._mishap == "raises in run" else "died"
+            if self._mishap == "never ends":
+                continue
+            done = all(share.done for share in self._shares)
+            if self._stopping or done or self._at_s >= self._limit_s:
+                return "over"
+
+    def _leash_is_over(self) -> bool:
+        """What ran while nobody looked, ran until the leash ended."""
+        until = self._leashed_until
+        if until is None or self._host.clock.now() < until:
+            return False
+        self._catch_up(until)
+        return True
+
+    def _catch_up(self, until: float | None = None) -> None:
+        """Make the load of the time since the last look."""
+        now = self._host.clock.now() if until is None else until
+        passed_s = max(0.0, now - self._went_on_at)
+        self._went_on_at = max(now, self._went_on_at)
+        if self._paused or self._cancelled:
+            return
+        if self._mishap != "never ends":
+            passed_s = min(passed_s, max(0.0, self._limit_s - self._at_s))
+        self._at_s += passed_s
+        self._aggregate.advance(self._at_s)
+        for share in self._shares:
+            delta = share.make(passed_s, self._steps, self._host.random.random())
+            if delta is None:
+                continue
+            self._aggregate.apply(share.core, delta, self._at_s)
+            self._witness("loaded", self._order, sum(step.count for step in delta.steps))
+            self._progressed(self._at_s, share.core, delta)
+
+    def _planned_s(self) -> float:
+        facts = self._order.facts
+        if not facts.is_test:
+            return self._at_s + self._host.random.uniform(*ONCE_S)
+        planned_s = facts.load.planned_seconds
+        return self._order.limit_s or 600.0 if planned_s is None else planned_s
+
+    async def _wait(self, seconds: float) -> None:
+        """Or until it is killed; then a process needs a moment to be gone."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._killed.wait()
+            await self._host.clock.sleep(KILLED_S)
+        except TimeoutError:
+            pass
+
+    def _stamped(self, value: bytes) -> Stamped:
+        return Stamped(int(self._host.clock.wall() * 1e9), self._order.first_core, value)
+
+
+class _Share:
+    """One core: iterations at a steady pace, one request per step and iteration."""
+
+    def __init__(self, load: Load, core: int) -> None:
+        self.load = load
+        self.core = core
+        self.extra_vus = 0
+        self._left = load.planned_iterations
+        self._owed = 0.0
+        self._seq = 0
+
+    @property
+    def done(self) -> bool:
+        return self._left == 0
+
+    @property
+    def rate(self) -> float:
+        if isinstance(self.load, ArrivalRate):
+            return self.load.rate
+        if isinstance(self.load, RampingRate):
+            return max(stage.target for stage in self.load.stages) / 2
+        return max(0, self.load.peak_vus + self.extra_vus) * ITERATIONS_PER_VU_S
+
+    def make(self, seconds: float, steps: list[str], luck: float) -> Delta | None:
+        self._owed += self.rate * seconds
+        count = int(self._owed)
+        if self._left is not None:
+            count = min(count, self._left)
+            self._left -= count
+        self._owed = 0.0 if self.done else self._owed - count
+        if not count:
+            return None
+        self._seq += 1
+        failed = int(count * FAILED_SHARE + luck)
+        latencies = _latencies(count, LATENCY_S * (0.5 + luck))
+        return Delta(
+            seq=self._seq,
+            vus=0 if self.done else self.load.peak_vus + self.extra_vus,
+            iteration=latencies,
+            steps=[
+                StepDelta(name=name, count=count, failed=min(failed, count), service=latencies)
+                for name in steps
+            ],
+            cpu=0.5,
+        )
+
+
+def _latencies(count: int, seconds: float) -> Sparse:
+    import numpy as np
+
+    (bucket,) = LATENCY.buckets(np.array([seconds])).tolist()
+    total = seconds * count
+    return Sparse([bucket], [count], seconds, seconds, total, seconds * total)
+
+
+def _prepares(order: DispatchPart) -> list[Prepare]:
+    casting = Casting(
+        source=b"",
+        overrides=b"",
+        total_cores=order.total_cores,
+        first_core=order.first_core,
+        attempt=order.fence.attempt,
+        resume_at_s=order.resume_at_s,
+        iterations_done=order.iterations_done,
+    )
+    return orders(order.facts, casting, order.cores)
