@@ -1,0 +1,1 @@
+"""Jobs of one datacenter: decided by the leading manager, remembered by a quorum."""

@@ -1,0 +1,330 @@
+"""The leader's decisions about jobs: events and time in, effects out.
+
+Every manager folds the same records into the same book; only the leader decides. A decision is a
+record, handed out as `Append`; what follows from it happens when `applied` brings it back. Lost
+leadership costs nothing but the notes on this desk: the next leader reads the book, hears its
+workers, and goes on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs import coverage as covered
+from hyperscale.cluster.jobs import ending, losing, placing, review, snatching, steering, submitting
+from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.effects import Effect
+from hyperscale.cluster.jobs.inputs import (
+    Accepted,
+    Ended,
+    Grant,
+    LossFact,
+    PartReport,
+    Rejected,
+    Steering,
+    Unwanted,
+)
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.pool import Pool
+from hyperscale.cluster.jobs.records import (
+    Action,
+    Extended,
+    JobRecord,
+    JobStatus,
+    Part,
+    Placement,
+    Submitted,
+)
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import Book, JobState
+
+Effects = list[Effect]
+
+
+class Jobs:
+    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+        self.settings = settings
+        self._desk = Desk(settings, dice)
+        self._now = 0.0
+
+    @property
+    def leading(self) -> bool:
+        return self._desk.leading
+
+    @property
+    def term(self) -> int:
+        return self._desk.term
+
+    @property
+    def book(self) -> Book:
+        return self._desk.book
+
+    @property
+    def pool(self) -> Pool:
+        return self._desk.pool
+
+    # -- the log ---------------------------------------------------------------------------------
+
+    def lead(self, now: float, term: int) -> Effects:
+        """After the log is recovered and everything in it was applied."""
+        review.take_over(self._desk, now, term)
+        return self._settle(now)
+
+    def follow(self, now: float) -> Effects:
+        review.stand_back(self._desk)
+        return self._settle(now)
+
+    def applied(self, now: float, record: JobRecord) -> Effects:
+        """Each committed record, in the order of the log, on every manager."""
+        review.applied(self._desk, now, record)
+        return self._settle(now)
+
+    def append_failed(self, now: float, record: JobRecord, maybe_written: bool) -> Effects:
+        if self._desk.leading:
+            review.failed(self._desk, now, record, maybe_written)
+        return self._settle(now)
+
+    def forget(self, now: float, job_id: str) -> Effects:
+        review.forget(self._desk, now, job_id)
+        return self._settle(now)
+
+    # -- clients ---------------------------------------------------------------------------------
+
+    def submit(self, now: float, record: Submitted) -> tuple[Accepted | Rejected, Effects]:
+        answer = submitting.submit(self._desk, now, record)
+        return answer, self._settle(now)
+
+    def steer(
+        self,
+        now: float,
+        job_id: str,
+        action: Action,
+        amount: int = 0,
+        by: str = "",
+        reason: str = "",
+    ) -> tuple[Steering, Effects]:
+        """To be told to the client when its record, if there is one, is applied."""
+        if not self._desk.leading:
+            return Steering(False, error="this manager does not lead"), []
+        answer = steering.steer(self._desk, now, job_id, action, amount, by, reason)
+        return answer, self._settle(now)
+
+    def concluded(
+        self, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
+    ) -> Effects:
+        if self._desk.leading:
+            ending.concluded(self._desk, now, job_id, status, reason, results)
+        return self._settle(now)
+
+    # -- workers ---------------------------------------------------------------------------------
+
+    def worker_registered(
+        self,
+        now: float,
+        worker: str,
+        incarnation: int,
+        total: int,
+        free: int,
+        reports: Sequence[PartReport],
+        draining: bool = False,
+    ) -> tuple[Unwanted, Effects]:
+        """`reports` names everything the worker holds."""
+        desk = self._desk
+        known = None
+        if desk.leading:
+            known = desk.pool.register(now, worker, incarnation, total, free, draining)
+        if known is None:
+            return (), []
+        unwanted = losing.read_reports(desk, now, known, reports)
+        losing.compare(desk, now, known, reports)
+        losing.review_worker(desk, now, known)
+        desk.hungry = True
+        return unwanted, self._settle(now)
+
+    def worker_heard(
+        self,
+        now: float,
+        worker: str,
+        incarnation: int,
+        free: int,
+        reports: Sequence[PartReport],
+        draining: bool = False,
+        degraded: bool = False,
+    ) -> tuple[Unwanted, Effects] | None:
+        """None for a worker that must register first. `reports` may be any of its parts."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or not known.registered or known.incarnation != incarnation:
+            return None
+        was_dead = known.dead_at is not None
+        if desk.pool.heard(now, known, free, draining, degraded):
+            desk.hungry = True
+        unwanted = losing.read_reports(desk, now, known, reports)
+        if was_dead:
+            losing.review_worker(desk, now, known)
+        return unwanted, self._settle(now)
+
+    def worker_dead(self, now: float, worker: str, incarnation: int) -> Effects:
+        """The membership protocol has given it up."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is not None and known.incarnation <= incarnation and known.dead_at is None:
+            known.dead_at = now
+            losing.review_worker(desk, now, known)
+        return self._settle(now)
+
+    def worker_alive(self, now: float, worker: str, incarnation: int) -> Effects:
+        """The membership protocol hears it, whatever was said before."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is not None and known.incarnation == incarnation and known.dead_at is not None:
+            known.dead_at, known.heard_at = None, now
+            losing.review_worker(desk, now, known)
+            desk.hungry = True
+        return self._settle(now)
+
+    def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is not None and known.incarnation == incarnation:
+            losing.left(desk, now, known)
+        return self._settle(now)
+
+    def dispatch_answered(
+        self,
+        now: float,
+        placement: Placement,
+        accepted: bool,
+        no_room: bool = False,
+        reason: str = "",
+        free: int | None = None,
+    ) -> Effects:
+        if self._desk.leading:
+            placing.answered(self._desk, now, placement, accepted, no_room, reason, free)
+        return self._settle(now)
+
+    def prepared(
+        self, now: float, part: Part, fence: Fence, worker: str, context: bytes
+    ) -> tuple[bool, Effects]:
+        """Settled for any leader: a new one hears of it when the worker registers."""
+        if not self._desk.leading:
+            return False, []
+        ending.prepared(self._desk, part, fence, context)
+        return True, self._settle(now)
+
+    def ended(self, now: float, end: Ended) -> tuple[bool, Effects]:
+        """Not settled now: `Acknowledge` follows when the worker may forget it."""
+        if not self._desk.leading:
+            return False, []
+        settled = ending.ended(self._desk, now, end)
+        return settled, self._settle(now)
+
+    def torn_down(
+        self, now: float, part: Part, fence: Fence, worker: str, warning: str = ""
+    ) -> tuple[bool, Effects]:
+        if not self._desk.leading:
+            return False, []
+        settled = ending.torn_down(self._desk, now, part, fence, warning)
+        return settled, self._settle(now)
+
+    def part_lost(
+        self, now: float, placement: Placement, at_s: float, iterations: int, result: bytes
+    ) -> Effects:
+        if self._desk.leading:
+            snatching.snatched(self._desk, now, placement, at_s, iterations, result)
+        return self._settle(now)
+
+    def extension(
+        self, now: float, worker: str, reason: str, progress: float
+    ) -> tuple[Grant, Effects]:
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or not known.registered:
+            return Grant(False, denial="unknown worker: register first"), []
+        grant = known.extensions.ask(now, progress, suspect=known.dead_at is not None)
+        for job_id in sorted({p.part.job_id for p in desk.placements_on(worker)}):
+            desk.tell(job_id, "extension", worker=worker, reason=reason, granted=grant.granted)
+            if grant.granted:
+                age = desk.age_s(now, job_id)
+                desk.append(now, Extended(job_id, age, worker, grant.seconds))
+        losing.review_worker(desk, now, known)
+        return grant, self._settle(now)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> Effects:
+        review.due(self._desk, now)
+        return self._settle(now)
+
+    def next_deadline(self) -> float | None:
+        return self._desk.deadlines.next()
+
+    def _settle(self, now: float) -> Effects:
+        self._now = now
+        review.settle(self._desk, now)
+        return self._desk.drain()
+
+    # -- views -----------------------------------------------------------------------------------
+
+    def job(self, job_id: str) -> JobState | None:
+        return self._desk.book.jobs.get(job_id)
+
+    def jobs(self) -> list[JobState]:
+        return list(self._desk.book.jobs.values())
+
+    def age_s(self, now: float, job_id: str) -> float:
+        return self._desk.age_s(now, job_id)
+
+    def load_s(self, now: float, job_id: str, workflow: str) -> float:
+        job = self._desk.book.jobs.get(job_id)
+        known = job.workflows.get(workflow) if job else None
+        return 0.0 if job is None or known is None else self._desk.load_s(now, job, known)
+
+    def position(self, job_id: str) -> int:
+        return self._desk.queue.position(job_id)
+
+    def waiting_for(self, job_id: str) -> str:
+        entry = self._desk.queue.get(job_id)
+        return "" if entry is None else entry.reason
+
+    def coverage(self, job_id: str) -> float:
+        job = self._desk.book.jobs.get(job_id)
+        return 1.0 if job is None else covered.coverage(job)
+
+    def losses(self, job_id: str) -> list[LossFact]:
+        job = self._desk.book.jobs.get(job_id)
+        return [] if job is None else covered.losses(job)
+
+    def lost_sentences(self, job_id: str) -> list[str]:
+        job = self._desk.book.jobs.get(job_id)
+        return [] if job is None else covered.sentences(job)
+
+    def placed_on(self) -> set[str]:
+        return set(self._desk.book.by_worker)
+
+    def routing(self, worker: str) -> str:
+        """As of the last event."""
+        known = self._desk.pool.workers.get(worker)
+        if known is None:
+            return "unknown"
+        return self._desk.pool.signals(self._now, known).routing.value
+
+    def counts(self) -> dict[str, int]:
+        """Workflows by state; they sum to the workflows of the jobs that are not over."""
+        found = Counter(
+            workflow.lifecycle.state.value
+            for job in self._desk.book.jobs.values()
+            if not job.is_over
+            for workflow in job.workflows.values()
+        )
+        return {state.value: found[state.value] for state in State}
+
+    def transitions(self) -> Counter[tuple[str, str]]:
+        """Since this manager started."""
+        return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
+
+    def keep_s(self, status: JobStatus) -> float:
+        return review.keep_s(self.settings, status)

@@ -1,0 +1,73 @@
+"""What was lost, and how much of the planned load that is.
+
+A core without a worker delivers nothing from the load time its worker was lost to the load time
+another one went on, or to the end. Cores carry equal shares here; who knows the shape of the load
+can weigh the losses better.
+"""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs.inputs import LossFact
+from hyperscale.cluster.jobs.state import JobState, Loss, PartState, WorkflowState
+
+
+def losses(job: JobState) -> list[LossFact]:
+    found = [
+        LossFact(
+            workflow=name,
+            worker=loss.worker,
+            at_s=loss.at_s,
+            resumed_at_s=loss.resumed_at_s,
+            cores=loss.cores,
+            total_cores=workflow.total_cores,
+            sentence=_sentence(name, workflow, part, loss),
+        )
+        for name, workflow in job.workflows.items()
+        if workflow.needs.is_test and workflow.started
+        for part in workflow.parts.values()
+        for loss in part.losses
+        if loss.under_load
+    ]
+    return sorted(found, key=lambda fact: (fact.workflow, fact.at_s, fact.worker))
+
+
+def coverage(job: JobState) -> float:
+    """Delivered planned load over planned load, of the tests that were started."""
+    planned = missing = 0.0
+    for workflow in job.workflows.values():
+        if workflow.needs.is_test and workflow.started:
+            planned += 1.0
+            missing += _missing(workflow)
+    return 1.0 if planned == 0 else max(0.0, 1.0 - missing / planned)
+
+
+def _missing(workflow: WorkflowState) -> float:
+    total_s = workflow.needs.planned_s
+    gap = 0.0
+    for part in workflow.parts.values():
+        for number, loss in enumerate(part.losses):
+            last = number == len(part.losses) - 1
+            if not loss.under_load or (loss.resumed_at_s is None and last and not part.is_final):
+                continue  # nothing was under way, or it is still to be taken over
+            if total_s:
+                end = total_s if loss.resumed_at_s is None else loss.resumed_at_s
+                gap += loss.cores * max(0.0, min(end, total_s) - loss.at_s) / total_s
+            elif loss.resumed_at_s is None:
+                gap += loss.cores
+    return min(1.0, gap / max(1, workflow.total_cores))
+
+
+def _sentence(name: str, workflow: WorkflowState, part: PartState, loss: Loss) -> str:
+    text = f"{name}: worker {loss.worker} lost at {loss.at_s:.0f} s"
+    share = f"{loss.cores} of {workflow.total_cores} cores"
+    if loss.resumed_at_s is None:
+        return f"{text} ({share}), " + (part.given_up or "not taken over yet")
+    if workflow.needs.planned_s is None:
+        return f"{text} ({share}), its iterations went on elsewhere"
+    return f"{text} ({share}), its load went on elsewhere at {loss.resumed_at_s:.0f} s"
+
+
+def sentences(job: JobState) -> list[str]:
+    """For people: every loss, and every worker that did not confirm its end."""
+    found = [fact.sentence for fact in losses(job)]
+    return found + [f"worker {name} did not confirm that it ended" for name in job.unconfirmed]

@@ -1,0 +1,234 @@
+"""What the leader has before it while it decides: the book, the pool, the queue, and what is
+under way.
+
+A decision is a record. From the moment it is handed over until it is applied or has failed it is
+under way, and the same matter is not decided again. What a leader notes here dies with its
+leadership; the next one starts from the book and from what workers tell.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.deadlines import Deadlines
+from hyperscale.cluster.jobs.effects import Append, Effect, Tell
+from hyperscale.cluster.jobs.health import HealthTracker
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.pool import Pool
+from hyperscale.cluster.jobs.queue import Queue
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Extended,
+    GivenUp,
+    JobRecord,
+    Part,
+    PartEnded,
+    PartLost,
+    Placement,
+    Returned,
+    Steered,
+    Submitted,
+)
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
+from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
+
+Token = tuple[Part, Fence]
+Matter = tuple[str, ...]
+
+
+def token(placement: Placement) -> Token:
+    return placement.part, placement.fence
+
+
+def matter(record: JobRecord) -> Matter:
+    """What a record decides: of each matter at most one record is under way."""
+    match record:
+        case PartEnded() | PartLost() | GivenUp():
+            return "part", record.job_id, record.part.workflow, str(record.part.number)
+        case Returned(parts=parts) if parts:
+            return "part", record.job_id, record.workflow, str(parts[0])
+        case Submitted():
+            return "submit", record.job_id
+        case Steered():
+            return "steer", record.job_id, record.action, str(record.amount)
+        case Extended():
+            return "extend", record.job_id, record.worker
+    workflow = getattr(record, "workflow", None)
+    return ("job", record.job_id) if workflow is None else ("workflow", record.job_id, workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    no_room: bool
+    reason: str
+
+
+@dataclass(slots=True)
+class Watch:
+    """What this manager notes about a job beside its records."""
+
+    arrival: int
+    clock: JobClock
+    finished_at: float | None = None
+    ahead_s: dict[str, float] = field(default_factory=dict)
+    """By how much a workflow's load time is ahead of what ages tell: managers were down."""
+
+    # While leading.
+    epoch: int = 0
+    prepared: dict[Token, bytes] = field(default_factory=dict)
+    sent: dict[Token, float] = field(default_factory=dict)
+    refused: dict[Token, Refusal] = field(default_factory=dict)
+    started: set[Token] = field(default_factory=set)
+    stopped: set[Token] = field(default_factory=set)
+    cancelled: dict[Token, float] = field(default_factory=dict)
+    snatched: dict[Token, str] = field(default_factory=dict)
+    teardown: dict[Token, float] = field(default_factory=dict)
+    homeless: dict[Part, float] = field(default_factory=dict)
+    end_wanted: Steered | None = None
+    concluding: bool = False
+
+    def is_leaving(self, placement: Placement) -> bool:
+        """Its loss is on its way into the log: it must not be started any more."""
+        return token(placement) in self.refused or token(placement) in self.snatched
+
+    def reset(self) -> None:
+        self.epoch = 0
+        self.end_wanted = None
+        self.concluding = False
+        for notes in (self.prepared, self.sent, self.cancelled, self.snatched, self.teardown):
+            notes.clear()
+        self.refused.clear()
+        self.started.clear()
+        self.stopped.clear()
+        self.homeless.clear()
+
+
+class Desk:
+    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+        self.settings = settings
+        self.book = Book()
+        self.pool = Pool(settings, self.book, dice)
+        self.queue = Queue(settings)
+        self.health = HealthTracker(
+            settings.evict_share, settings.evict_population_min, settings.evict_hold_s
+        )
+        self.deadlines = Deadlines()
+        self.watches: dict[str, Watch] = {}
+        self.leading = False
+        self.term = 0
+        self.under_way: dict[Matter, JobRecord] = {}
+        self.not_before: dict[Matter, float] = {}
+        self.in_doubt: dict[Matter, JobRecord] = {}
+        self.dirty: dict[str, None] = {}
+        self.displaced: set[str] = set()
+        self.hungry = False
+        self.transitions: Counter[tuple[State, State]] = Counter()
+        self._arrivals = 0
+        self._out: list[Effect] = []
+
+    # -- effects ---------------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        self._out.append(effect)
+
+    def tell(self, job_id: str, event: str, level: str = "info", **facts: object) -> None:
+        self.emit(Tell(job_id, event, facts, level))
+
+    def drain(self) -> list[Effect]:
+        out, self._out = self._out, []
+        return out
+
+    def append(self, now: float, record: JobRecord) -> bool:
+        """False when the matter is under way already, or has just failed."""
+        about = matter(record)
+        if self.is_under_way(now, about):
+            return False
+        self.under_way[about] = record
+        if isinstance(record, Dispatched):
+            self.pool.reserve(record.placements)
+        self.emit(Append(record))
+        return True
+
+    def is_under_way(self, now: float, about: Matter) -> bool:
+        return about in self.under_way or now < self.not_before.get(about, now)
+
+    def arrived(self, record: JobRecord) -> bool:
+        """The record is applied, or not written: its matter may be decided again."""
+        about = matter(record)
+        if self.under_way.get(about) != record:
+            return False
+        del self.under_way[about]
+        if isinstance(record, Dispatched):
+            self.pool.release(record.placements)
+        return True
+
+    def not_written(self, now: float, record: JobRecord) -> bool:
+        """Its matter may be decided anew, a little later."""
+        if not self.arrived(record):
+            return False
+        again = now + self.settings.append_retry_s
+        self.not_before[matter(record)] = again
+        self.deadlines.set(("again", *matter(record)), again)
+        return True
+
+    def doubtful(self, now: float, record: JobRecord) -> None:
+        """It may yet appear, so nothing else may be decided: the same record is handed over again.
+        Whichever copy comes first takes effect, the other finds its matter settled."""
+        about = matter(record)
+        if self.under_way.get(about) == record:
+            self.in_doubt[about] = record
+            self.deadlines.set(("again", *about), now + self.settings.append_unknown_s)
+
+    def again(self, about: Matter) -> None:
+        self.not_before.pop(about, None)
+        record = self.in_doubt.pop(about, None)
+        if record is not None and self.under_way.get(about) == record:
+            self.emit(Append(record))
+
+    # -- jobs ------------------------------------------------------------------------------------
+
+    def watch(self, now: float, job_id: str) -> Watch:
+        watch = self.watches.get(job_id)
+        if watch is None:
+            self._arrivals += 1
+            watch = self.watches[job_id] = Watch(self._arrivals, JobClock(now, now))
+        return watch
+
+    def age_s(self, now: float, job_id: str) -> float:
+        watch = self.watches.get(job_id)
+        return 0.0 if watch is None else watch.clock.age_s(now)
+
+    def load_s(self, now: float, job: JobState, workflow: WorkflowState) -> float:
+        """The workflow's load time: what its workers' clocks show, or would show."""
+        if not workflow.started:
+            return 0.0
+        age = self.age_s(now, job.job_id)
+        pauses = paused_s(job, age) - workflow.started_paused_s
+        ahead = self.watches[job.job_id].ahead_s.get(workflow.needs.name, 0.0)
+        return max(0.0, age - workflow.started_age_s - pauses + ahead)
+
+    def touch(self, job_id: str) -> None:
+        self.dirty[job_id] = None
+
+    def placements_on(self, worker: str) -> list[Placement]:
+        held = self.book.by_worker.get(worker, {})
+        return [held[part] for part in sorted(held)]
+
+    def stop_leading(self) -> None:
+        self.leading = False
+        self.under_way.clear()
+        self.not_before.clear()
+        self.in_doubt.clear()
+        self.dirty.clear()
+        self.displaced.clear()
+        self.hungry = False
+        self.queue.clear()
+        self.pool.clear()
+        self.health.clear()
+        self.deadlines.clear()
+        for watch in self.watches.values():
+            watch.reset()

@@ -1,0 +1,211 @@
+"""From prepared to settled: the start barrier, ends that are held, teardown, the conclusion."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.desk import Desk, Watch, token
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Conclude, Start, Teardown
+from hyperscale.cluster.jobs.inputs import Ended
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import (
+    Failed,
+    Finished,
+    JobStatus,
+    Part,
+    PartEnded,
+    Placement,
+    Started,
+    TornDown,
+)
+from hyperscale.cluster.jobs.snatching import lose
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+
+
+def prepared(desk: Desk, part: Part, fence: Fence, context: bytes) -> None:
+    placement = desk.book.placement(part)
+    if placement is None or placement.fence != fence:
+        return
+    watch = desk.watches[part.job_id]
+    if (part, fence) not in watch.prepared:
+        watch.prepared[part, fence] = context
+        desk.touch(part.job_id)
+
+
+def open_barrier(
+    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+) -> float | None:
+    """Start what is ready; returns when to look again."""
+    if job.paused or workflow.is_winding_down:
+        return None
+    live = [p for p in workflow.live() if not watch.is_leaving(p)]
+    waiting = [p for p in live if token(p) not in watch.prepared and token(p) not in watch.started]
+    if workflow.lifecycle.state is State.RUNNING:
+        for placement in live:
+            if token(placement) in watch.prepared:
+                _start(desk, job, watch, workflow, placement)
+    elif workflow.lifecycle.state is State.DISPATCHED and live:
+        _declare_started(desk, now, job, watch, workflow, live, complete=not waiting)
+    return _hurry(desk, now, job, watch, workflow, waiting)
+
+
+def _declare_started(
+    desk: Desk,
+    now: float,
+    job: JobState,
+    watch: Watch,
+    workflow: WorkflowState,
+    live: list[Placement],
+    complete: bool,
+) -> None:
+    """Once for all parts together; a part that comes later does not wait for others again."""
+    if workflow.started:
+        if not any(token(p) in watch.prepared or token(p) in watch.started for p in live):
+            return
+        context = workflow.context
+    else:
+        if not complete or len(live) < len(workflow.parts):
+            return
+        first = next((token(p) for p in live if p.part.number == 0), None)
+        context = watch.prepared.get(first, b"") if first else b""
+    age = desk.age_s(now, job.job_id)
+    desk.append(now, Started(job.job_id, age, workflow.needs.name, context))
+
+
+def _hurry(
+    desk: Desk,
+    now: float,
+    job: JobState,
+    watch: Watch,
+    workflow: WorkflowState,
+    waiting: list[Placement],
+) -> float | None:
+    """Preparing takes too long: the workflow fails, or a part that came later loses its worker.
+    A leader counts from when it sent the part, or first heard of it."""
+    limit_s = desk.settings.prepare_s
+    due = {p: watch.sent[token(p)] + limit_s for p in waiting if token(p) in watch.sent}
+    late = [placement for placement, at in due.items() if now >= at]
+    if late and not workflow.started:
+        workers = ", ".join(sorted({placement.worker for placement in late}))
+        why = f"was not ready within {limit_s:g} s on {workers}"
+        age = desk.age_s(now, job.job_id)
+        desk.append(now, Failed(job.job_id, age, workflow.needs.name, why))
+        return None
+    for placement in late:
+        why = f"worker {placement.worker} was not ready within {limit_s:g} s"
+        desk.emit(Command(placement, "cancel", reason=why))
+        lose(desk, now, placement, why)
+    return min((at for at in due.values() if at > now), default=None)
+
+
+def _start(
+    desk: Desk, job: JobState, watch: Watch, workflow: WorkflowState, placement: Placement
+) -> None:
+    if token(placement) in watch.started:
+        return
+    watch.started.add(token(placement))
+    desk.emit(Start(placement, workflow.context))
+    if job.scale and workflow.needs.is_test:
+        desk.emit(Command(placement, "scale", job.scale))
+
+
+# -- ends ----------------------------------------------------------------------------------------
+
+
+def ended(desk: Desk, now: float, end: Ended) -> bool:
+    """True when the worker may forget it: held by a quorum, or of no use to anybody."""
+    job = desk.book.jobs.get(end.part.job_id)
+    if job is None or job.is_over:
+        return True
+    workflow = job.workflows.get(end.part.workflow)
+    part = workflow.parts.get(end.part.number) if workflow else None
+    if part is None:
+        return True
+    if part.holding is not None and part.holding.fence == end.fence:
+        return False
+    if part.live is None or part.live.fence != end.fence:
+        return True
+    if (end.part, end.fence) not in desk.watches[job.job_id].snatched:
+        desk.append(
+            now,
+            PartEnded(
+                job.job_id, desk.age_s(now, job.job_id), end.part, end.fence, end.worker,
+                end.outcome, end.measured_s, end.result, end.error, end.iterations,
+            ),
+        )  # fmt: skip
+    return False
+
+
+def acknowledge(desk: Desk, record: PartEnded) -> None:
+    """The end is recorded, or came too late: but one part stays for teardown."""
+    job = desk.book.jobs.get(record.job_id)
+    workflow = job.workflows.get(record.part.workflow) if job else None
+    holder = workflow.holder() if workflow else None
+    if holder is None or token(holder) != (record.part, record.fence):
+        desk.emit(Acknowledge(record.worker, record.part, record.fence))
+
+
+def release(desk: Desk, before: list[Placement], workflow: WorkflowState) -> None:
+    """Those that were kept for teardown and are not any more."""
+    holder = workflow.holder()
+    for placement in before:
+        if placement != holder:
+            desk.emit(Acknowledge(placement.worker, placement.part, placement.fence))
+
+
+def held(workflow: WorkflowState) -> list[Placement]:
+    return [part.holding for part in workflow.parts.values() if part.holding is not None]
+
+
+# -- teardown and conclusion ---------------------------------------------------------------------
+
+
+def tear_down(
+    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+) -> float | None:
+    if not workflow.is_over or workflow.live() or not workflow.needs_teardown:
+        return None
+    holder = workflow.holder()
+    age = desk.age_s(now, job.job_id)
+    if holder is None:
+        why = "teardown() did not run: no worker that could run it is left"
+        desk.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
+        return None
+    asked_at = watch.teardown.get(token(holder))
+    if asked_at is None:
+        watch.teardown[token(holder)] = asked_at = now
+        desk.emit(Teardown(holder))
+    deadline = asked_at + desk.settings.teardown_s
+    if now < deadline:
+        return deadline
+    why = f"teardown() did not end within {desk.settings.teardown_s:g} s on {holder.worker}"
+    desk.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
+    return None
+
+
+def torn_down(desk: Desk, now: float, part: Part, fence: Fence, warning: str) -> bool:
+    job = desk.book.jobs.get(part.job_id)
+    workflow = job.workflows.get(part.workflow) if job else None
+    holder = workflow.holder() if workflow else None
+    if job is None or holder is None or token(holder) != (part, fence):
+        return True
+    desk.append(now, TornDown(job.job_id, desk.age_s(now, job.job_id), part.workflow, warning))
+    return False
+
+
+def conclude(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
+    if not watch.concluding and not desk.is_under_way(now, ("job", job.job_id)):
+        watch.concluding = True
+        status, reason = job.outcome()
+        desk.emit(Conclude(job.job_id, status, reason))
+
+
+def concluded(
+    desk: Desk, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
+) -> None:
+    job = desk.book.jobs.get(job_id)
+    watch = desk.watches.get(job_id)
+    if job is None or watch is None or job.is_over or not watch.concluding:
+        return
+    record = Finished(job_id, desk.age_s(now, job_id), status, reason, results)
+    if not desk.append(now, record):
+        watch.concluding = False

@@ -1,0 +1,190 @@
+"""Records of endings: of a part, by itself or with its worker, of a workflow, of a job."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import (
+    Failed,
+    Finished,
+    GivenUp,
+    Part,
+    PartEnded,
+    PartLost,
+    Placement,
+    TornDown,
+)
+from hyperscale.cluster.jobs.state import Book, JobState, Loss, PartState, WorkflowState
+
+
+def ended(book: Book, job: JobState, record: PartEnded) -> bool:
+    workflow, part = find(job, record.part)
+    if workflow is None or part is None or part.live is None or part.live.fence != record.fence:
+        return False
+    placement = part.live
+    asked = workflow.is_winding_down or job.ending == "stop"
+    if record.outcome in ("cut off", "cancelled") and not asked:
+        at_s = placement.resume_at_s + record.measured_s
+        reason = record.error or f"worker {record.worker} was cut off from its managers"
+        _lose(book, workflow, part, at_s, record.iterations, record.result, reason, record.age_s)
+        return True
+    part.live = None
+    part.ended = record
+    ready = workflow.started or record.outcome != "failed"
+    if workflow.needs.tears_down and ready and not workflow.torn_down:
+        _keep_for_teardown(book, workflow, part, placement)
+    else:
+        book.free(placement)
+    if record.outcome == "failed" and not workflow.is_winding_down:
+        workflow.error = record.error or "failed"
+        workflow.lifecycle.transition(
+            workflow.lifecycle.state, State.FAILED, workflow.error, record.age_s
+        )
+    close(workflow, record.age_s)
+    return True
+
+
+def _keep_for_teardown(
+    book: Book, workflow: WorkflowState, part: PartState, placement: Placement
+) -> None:
+    """Processes of one ended part are kept: of part 0, which also ran setup(), once it ended."""
+    others = [other for other in workflow.parts.values() if other.holding is not None]
+    if others and part.number != 0:
+        book.free(placement)
+        return
+    for other in others:
+        if other.holding is not None:
+            book.free(other.holding)
+            other.holding = None
+    part.holding = placement
+
+
+def lost(book: Book, job: JobState, record: PartLost) -> bool:
+    workflow, part = find(job, record.part)
+    if workflow is None or part is None:
+        return False
+    if part.live is not None and part.live.fence == record.fence:
+        if workflow.is_winding_down and record.worker not in job.unconfirmed:
+            job.unconfirmed.append(record.worker)
+        _lose(
+            book, workflow, part,
+            record.at_s, record.iterations, record.result, record.reason, record.age_s,
+        )  # fmt: skip
+        return True
+    if part.holding is not None and part.holding.fence == record.fence:
+        book.free(part.holding)
+        part.holding = None
+        return True
+    return False
+
+
+def _lose(
+    book: Book,
+    workflow: WorkflowState,
+    part: PartState,
+    at_s: float,
+    iterations: int,
+    result: bytes,
+    reason: str,
+    age_s: float,
+) -> None:
+    placement = part.live
+    if placement is None:
+        return
+    counts = workflow.needs.is_test and workflow.started
+    part.losses.append(
+        Loss(
+            worker=placement.worker,
+            at_s=max(at_s, placement.resume_at_s) if counts else 0.0,
+            cores=placement.cores,
+            iterations=iterations if counts else 0,
+            result=result if counts else b"",
+            reason=reason,
+            age_s=age_s,
+            under_load=counts,
+        )
+    )
+    workflow.excluded.add(placement.worker)
+    vacate(book, part)
+    if workflow.is_winding_down:
+        part.given_up = reason
+        close(workflow, age_s)
+
+
+def given_up(book: Book, job: JobState, record: GivenUp) -> bool:
+    workflow, part = find(job, record.part)
+    if workflow is None or part is None or not part.is_homeless:
+        return False
+    part.given_up = record.reason
+    close(workflow, record.age_s)
+    return True
+
+
+def failed(book: Book, job: JobState, record: Failed) -> bool:
+    workflow = job.workflows.get(record.workflow)
+    if workflow is None or not workflow.lifecycle.transition(
+        workflow.lifecycle.state, State.FAILED, record.reason, record.age_s
+    ):
+        return False
+    workflow.error = record.reason
+    return True
+
+
+def torn_down(book: Book, job: JobState, record: TornDown) -> bool:
+    workflow = job.workflows.get(record.workflow)
+    if workflow is None or not workflow.needs_teardown:
+        return False
+    workflow.torn_down = True
+    workflow.warning = record.warning
+    for part in workflow.parts.values():
+        if part.holding is not None:
+            book.free(part.holding)
+            part.holding = None
+    return True
+
+
+def finished(book: Book, job: JobState, record: Finished) -> bool:
+    for workflow in job.workflows.values():
+        for part in workflow.parts.values():
+            vacate(book, part)
+            if part.holding is not None:
+                book.free(part.holding)
+                part.holding = None
+    job.finished = record
+    job.reason = record.reason
+    return True
+
+
+def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | None]:
+    workflow = job.workflows.get(part.workflow)
+    return workflow, (workflow.parts.get(part.number) if workflow else None)
+
+
+def vacate(book: Book, part: PartState) -> None:
+    if part.live is not None:
+        book.free(part.live)
+        part.live = None
+
+
+def close(workflow: WorkflowState, age_s: float) -> None:
+    """The last part is in: how did the workflow end?"""
+    life = workflow.lifecycle
+    if workflow.live():
+        return
+    if life.state is State.CANCELLING:
+        life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)
+        return
+    if life.state not in (State.DISPATCHED, State.RUNNING) or not all(
+        part.is_final for part in workflow.parts.values()
+    ):
+        return
+    if any(part.ended or _measured(part) for part in workflow.parts.values()):
+        if life.state is State.DISPATCHED:
+            life.transition(State.DISPATCHED, State.RUNNING, "its end came first", age_s)
+        life.transition(State.RUNNING, State.COMPLETED, "all parts ended", age_s)
+        return
+    workflow.error = next(p.given_up for p in workflow.parts.values() if p.given_up)
+    life.transition(life.state, State.FAILED, workflow.error, age_s)
+
+
+def _measured(part: PartState) -> bool:
+    return any(loss.result for loss in part.losses)

@@ -1,0 +1,141 @@
+"""Records of placing: workers are chosen, give a part back, and the barrier opens."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs.fold_ending import vacate
+from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
+from hyperscale.cluster.jobs.records import Dispatched, Returned, Started
+from hyperscale.cluster.jobs.state import Book, JobState, PartState, WorkflowState
+
+
+def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
+    workflow = job.workflows.get(record.workflow)
+    placements = record.placements
+    if workflow is None or job.ending or not placements:
+        return False
+    epoch = placements[0].fence.epoch
+    if epoch <= workflow.epoch or len({p.part for p in placements}) != len(placements):
+        return False
+    place = _replaced if record.replaces else _placed
+    if not place(job, workflow, record):
+        return False
+    for placement in placements:
+        book.occupy(placement)
+    workflow.epoch = epoch
+    workflow.dispatched_age_s = record.age_s
+    workflow.returned = ""
+    job.epoch = max(job.epoch, epoch)
+    if job.dispatched_age_s is None:
+        job.dispatched_age_s = record.age_s
+    return True
+
+
+def _placed(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
+    if any(p.fence.attempt != workflow.tries + 1 for p in record.placements):
+        return False
+    workers = ", ".join(sorted({p.worker for p in record.placements}))
+    if not workflow.lifecycle.transition(
+        State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s
+    ):
+        return False
+    workflow.parts = {
+        p.part.number: PartState(
+            p.part.number, p.first_core, p.cores, attempts=p.fence.attempt, live=p
+        )
+        for p in record.placements
+    }
+    workflow.total_cores = record.total_cores
+    return True
+
+
+def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
+    """Parts are placed anew. One that found no single worker with enough cores comes back as
+    itself with fewer cores and as new parts with the others."""
+    if workflow.lifecycle.state not in (State.DISPATCHED, State.RUNNING):
+        return False
+    known = [p for p in record.placements if p.part.number in workflow.parts]
+    if not known:
+        return False
+    for placement in known:
+        part = workflow.parts[placement.part.number]
+        if not part.is_homeless or placement.fence.attempt != part.attempts + 1:
+            return False
+    if not workflow.live():
+        _recover(workflow, record)
+    for placement in record.placements:
+        number = placement.part.number
+        part = workflow.parts.setdefault(
+            number, PartState(number, placement.first_core, placement.cores)
+        )
+        part.first_core, part.cores = placement.first_core, placement.cores
+        part.attempts = placement.fence.attempt
+        part.live = placement
+        if part.losses:
+            part.losses[-1].resumed_at_s = placement.resume_at_s
+    return True
+
+
+def _recover(workflow: WorkflowState, record: Dispatched) -> None:
+    """Nothing of it was running: its life goes back to the start."""
+    life = workflow.lifecycle
+    lost = max(
+        (loss for part in workflow.parts.values() for loss in part.losses),
+        key=lambda loss: loss.age_s,
+        default=None,
+    )
+    if life.state is State.DISPATCHED and workflow.returned:
+        life.transition(State.DISPATCHED, State.PENDING, workflow.returned, record.age_s)
+    else:
+        reason = lost.reason if lost else "lost before it began"
+        at_s = lost.age_s if lost else record.age_s
+        for target, why in zip(
+            RECOVERY,
+            (reason, "dependents are held back", "nothing of it runs", "again"),
+            strict=True,
+        ):
+            life.transition(life.state, target, why, at_s)
+    workers = ", ".join(sorted({p.worker for p in record.placements}))
+    life.transition(State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s)
+
+
+def returned(book: Book, job: JobState, record: Returned) -> bool:
+    workflow = job.workflows.get(record.workflow)
+    if workflow is None or workflow.is_winding_down:
+        return False
+    if record.parts:
+        parts = [workflow.parts.get(number) for number in sorted(set(record.parts))]
+        if any(part is None or part.live is None for part in parts):
+            return False
+        for part in parts:
+            if part is not None:
+                vacate(book, part)
+                part.attempts -= 1
+                if part.losses:
+                    part.losses[-1].resumed_at_s = None
+        workflow.returned = record.reason
+        return True
+    if workflow.started or not workflow.lifecycle.transition(
+        State.DISPATCHED, State.PENDING, record.reason, record.age_s
+    ):
+        return False
+    for part in workflow.parts.values():
+        used = part.attempts - (part.live is not None)
+        workflow.tries = max(workflow.tries, used)
+        vacate(book, part)
+    workflow.parts = {}
+    workflow.total_cores = 0
+    return True
+
+
+def started(book: Book, job: JobState, record: Started) -> bool:
+    workflow = job.workflows.get(record.workflow)
+    if workflow is None or not workflow.lifecycle.transition(
+        State.DISPATCHED, State.RUNNING, "all parts are ready", record.age_s
+    ):
+        return False
+    if not workflow.started:
+        workflow.started = True
+        workflow.context = record.context
+        workflow.started_age_s = record.age_s
+        workflow.started_paused_s = job.paused_s
+    return True

@@ -1,0 +1,75 @@
+"""Records of steering: pause, resume, scale, more time, and the three ways to end a job early."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs.fold_ending import close
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import Extended, Steered, TimedOut
+from hyperscale.cluster.jobs.state import MARKS_MAX, Book, Ending, JobState, Mark
+
+
+def steered(book: Book, job: JobState, record: Steered) -> bool:
+    if record.action in ("cancel", "stop"):
+        return _bring_to_end(job, record.action, record)
+    if job.ending:
+        return False
+    if record.action == "pause":
+        if job.paused:
+            return False
+        job.paused, job.paused_age_s = True, record.age_s
+    elif record.action == "resume":
+        if not job.paused:
+            return False
+        _unpause(job, record.age_s)
+    else:
+        job.scale = record.amount
+    _mark(job, record)
+    return True
+
+
+def _bring_to_end(job: JobState, ending: Ending, record: Steered) -> bool:
+    if job.ending in ("cancel", "timeout") or job.ending == ending:
+        return False
+    _unpause(job, record.age_s)
+    job.ending, job.by = ending, record.by
+    job.reason = record.reason or (f"cancelled by {record.by}" if record.by else "cancelled")
+    _mark(job, record)
+    _wind_down(job, job.reason, record.age_s, spare_running=ending == "stop")
+    return True
+
+
+def timed_out(book: Book, job: JobState, record: TimedOut) -> bool:
+    if job.ending in ("cancel", "timeout"):
+        return False
+    _unpause(job, record.age_s)
+    job.ending, job.reason = "timeout", record.reason
+    _wind_down(job, record.reason, record.age_s, spare_running=False)
+    return True
+
+
+def _wind_down(job: JobState, reason: str, age_s: float, *, spare_running: bool) -> None:
+    for workflow in job.workflows.values():
+        if spare_running and workflow.lifecycle.state is State.RUNNING:
+            for part in workflow.homeless():
+                part.given_up = reason
+        elif not workflow.is_over:
+            workflow.lifecycle.transition(workflow.lifecycle.state, State.CANCELLING, reason, age_s)
+        close(workflow, age_s)
+
+
+def extended(book: Book, job: JobState, record: Extended) -> bool:
+    job.extended[record.worker] = job.extended.get(record.worker, 0.0) + max(0.0, record.seconds)
+    return True
+
+
+def _unpause(job: JobState, age_s: float) -> None:
+    if job.paused:
+        job.paused = False
+        job.paused_s += max(0.0, age_s - job.paused_age_s)
+
+
+def _mark(job: JobState, record: Steered) -> None:
+    text = record.action if record.action != "scale" else f"scale to {record.amount} VUs"
+    for workflow in sorted(record.at_s):
+        if len(job.marks) < MARKS_MAX:
+            job.marks.append(Mark(workflow, record.at_s[workflow], text))

@@ -1,0 +1,84 @@
+"""What the shell tells the jobs core, and what it is answered. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Outcome, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """To be told to the client once its record is held; a duplicate may be held already."""
+
+    job_id: str
+    position: int = 0
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    reason: str
+    retry_after_s: float = 0.0  # 0: it will not do later either
+    conflict: bool = False  # the key, or the id, belongs to another submission
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    accepted: bool
+    workflows: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """A part as its worker sees it."""
+
+    part: Part
+    fence: Fence
+    state: str
+    elapsed_s: float = 0.0  # load time of the workflow: skipped time counts, pauses do not
+    counter: int = 0  # anything that grows with the work done
+    context: bytes | None = None  # once prepared: what setup() wrote, or b""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    part: Part
+    fence: Fence
+    worker: str
+    outcome: Outcome
+    measured_s: float
+    iterations: int
+    result: bytes
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The answer to a worker that asks for more time."""
+
+    granted: bool
+    seconds: float = 0.0
+    remaining: int = 0
+    denial: str = ""
+    warning: bool = False
+    grace_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LossFact:
+    """`resumed_at_s` is None when nobody took the part over."""
+
+    workflow: str
+    worker: str
+    at_s: float
+    resumed_at_s: float | None
+    cores: int
+    total_cores: int
+    sentence: str
+
+
+Unwanted = tuple[tuple[Part, Fence], ...]
+"""Parts a worker holds that nobody waits for: to be ended."""

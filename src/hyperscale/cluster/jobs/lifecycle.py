@@ -1,0 +1,115 @@
+"""The life of a workflow (E-1 to E-6, E-12): one table, one way to move, a history to read.
+
+Every move names the state it expects. A decision made on an older state is thereby refused, and
+whoever made it sees that. A workflow whose worker was lost walks through the whole path of failure
+and recovery, so that its history tells what happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class State(Enum):
+    PENDING = "pending"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    FAILED_CANCELING_DEPENDENTS = "failed_canceling_deps"
+    FAILED_READY_FOR_RETRY = "failed_ready"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+    AGGREGATED = "aggregated"
+
+
+_S = State
+
+# Beyond the published table: recovery can be cancelled (T6), a refusal for want of cores is no
+# failure. A dependent is held back until its parent has completed, so it never has to come back
+# from CANCELLED (T2).
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    _S.PENDING: frozenset({_S.DISPATCHED, _S.CANCELLING, _S.FAILED}),
+    _S.DISPATCHED: frozenset({_S.RUNNING, _S.CANCELLING, _S.FAILED, _S.PENDING}),
+    _S.RUNNING: frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLING, _S.AGGREGATED}),
+    _S.FAILED: frozenset({_S.FAILED_CANCELING_DEPENDENTS, _S.CANCELLED}),
+    _S.FAILED_CANCELING_DEPENDENTS: frozenset({_S.FAILED_READY_FOR_RETRY, _S.CANCELLED}),
+    _S.FAILED_READY_FOR_RETRY: frozenset({_S.PENDING, _S.CANCELLED}),
+    _S.CANCELLING: frozenset({_S.CANCELLED}),
+    _S.COMPLETED: frozenset(),
+    _S.CANCELLED: frozenset(),
+    _S.AGGREGATED: frozenset(),
+}
+
+RECOVERY: Final = (
+    _S.FAILED,
+    _S.FAILED_CANCELING_DEPENDENTS,
+    _S.FAILED_READY_FOR_RETRY,
+    _S.PENDING,
+)
+"""The way back of a workflow whose worker was lost."""
+
+OVER: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.AGGREGATED})
+"""No decision leads on from here. Recovery passes FAILED within one record, so a workflow that is
+found in FAILED stays there."""
+
+PUBLIC: Final[dict[State, str]] = {
+    _S.PENDING: "pending",
+    _S.DISPATCHED: "pending",
+    _S.FAILED_READY_FOR_RETRY: "pending",
+    _S.RUNNING: "running",
+    _S.COMPLETED: "completed",
+    _S.FAILED: "failed",
+    _S.FAILED_CANCELING_DEPENDENTS: "failed",
+    _S.CANCELLING: "cancelled",
+    _S.CANCELLED: "cancelled",
+    _S.AGGREGATED: "aggregated",
+}
+
+HISTORY_MAX: Final = 64
+
+
+class Step(NamedTuple):
+    at_s: float  # the job's age
+    source: State
+    target: State
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.at_s:.1f} {self.source.name} → {self.target.name} ({self.reason})"
+
+
+@dataclass(slots=True)
+class Lifecycle:
+    state: State = State.PENDING
+    history: deque[Step] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+    moves: Counter[tuple[State, State]] = field(default_factory=Counter)
+    refused: int = 0
+
+    def transition(self, expected: State, target: State, reason: str, at_s: float) -> bool:
+        """True if the workflow was in `expected` and may go to `target`; else nothing changes."""
+        if self.state is not expected or target not in TRANSITIONS[expected]:
+            self.refused += 1
+            return False
+        self.history.append(Step(at_s, expected, target, reason))
+        self.moves[expected, target] += 1
+        self.state = target
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state in (State.COMPLETED, State.AGGREGATED)
+
+    @property
+    def public(self) -> str:
+        return PUBLIC[self.state]
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(str(step) for step in self.history)

@@ -1,0 +1,261 @@
+"""Workers come, speak, fall silent and go; their parts are kept safe from all of it.
+
+A part is given up only when its worker is known to be gone and enough time has passed that a
+worker cut off from us has ended its load by itself. A new leader first gives everybody the time to
+report. Then what the part had reported is taken, the loss recorded, and the part placed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hyperscale.cluster.jobs.desk import Desk, Watch, token
+from hyperscale.cluster.jobs.effects import Acknowledge, Command
+from hyperscale.cluster.jobs.ending import prepared
+from hyperscale.cluster.jobs.health import Progress, Signals
+from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.placing import RESUME_WORTH_S, can_move, send
+from hyperscale.cluster.jobs.pool import Worker
+from hyperscale.cluster.jobs.records import (
+    Failed,
+    GivenUp,
+    Part,
+    Placement,
+    Returned,
+)
+from hyperscale.cluster.jobs.snatching import lose
+from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
+from hyperscale.cluster.jobs.steering import remind
+
+# -- what workers say ----------------------------------------------------------------------------
+
+
+def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartReport]) -> Unwanted:
+    """Learn from each; returns those nobody waits for."""
+    unwanted = []
+    moved = 0
+    held = desk.book.by_worker.get(worker.name, {})
+    for report in reports:
+        placement = held.get(report.part)
+        if placement is None or placement.fence != report.fence:
+            if report.state == "ended":
+                desk.emit(Acknowledge(worker.name, report.part, report.fence))
+            else:
+                unwanted.append((report.part, report.fence))
+            continue
+        worker.misses.pop(report.part, None)
+        watch = desk.watches[report.part.job_id]
+        watch.sent.setdefault(token(placement), now)
+        if report.context is not None:
+            prepared(desk, report.part, report.fence, report.context)
+        if report.state in ("running", "paused", "ending"):
+            moved += _running(desk, now, worker, watch, report)
+    worker.pace.work(now, _should_move(desk, held.values()))
+    worker.pace.moved(now, moved)
+    if len(worker.counters) > 8 + 2 * len(held):
+        worker.counters = {p: n for p, n in worker.counters.items() if p in held}
+    if moved and not worker.extensions.excuses(now):
+        worker.extensions.reset()
+    return tuple(unwanted)
+
+
+def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartReport) -> int:
+    if (report.part, report.fence) not in watch.started:
+        watch.started.add((report.part, report.fence))
+        remind(desk, report)
+        desk.touch(report.part.job_id)
+    amount = report.counter - worker.counters.get(report.part, 0)
+    if amount:
+        worker.counters[report.part] = report.counter
+        watch.clock.progress_at = now
+    job = desk.book.jobs[report.part.job_id]
+    workflow = job.workflows[report.part.workflow]
+    behind = report.elapsed_s - desk.load_s(now, job, workflow)
+    if workflow.started and behind > 0.5:
+        name = report.part.workflow
+        watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
+    return max(0, amount)
+
+
+def _should_move(desk: Desk, held: Iterable[Placement]) -> bool:
+    """It runs tests that are not paused: their counters are expected to grow."""
+    for placement in held:
+        job = desk.book.jobs.get(placement.part.job_id)
+        workflow = job.workflows.get(placement.part.workflow) if job else None
+        if (
+            job is not None
+            and workflow is not None
+            and workflow.needs.is_test
+            and workflow.lifecycle.state is State.RUNNING
+            and not job.paused
+        ):
+            return True
+    return False
+
+
+def compare(desk: Desk, now: float, worker: Worker, reports: Sequence[PartReport]) -> None:
+    """The list is complete: what is missing was never sent by this leader, or is lost."""
+    named = {(report.part, report.fence) for report in reports}
+    held = desk.book.by_worker.get(worker.name, {})
+    worker.misses = {part: n for part, n in worker.misses.items() if part in held}
+    for placement in desk.placements_on(worker.name):
+        if placement.incarnation != worker.incarnation or token(placement) in named:
+            continue
+        job = desk.book.jobs[placement.part.job_id]
+        watch = desk.watches[job.job_id]
+        is_live = desk.book.placement(placement.part) == placement
+        sent_at = watch.sent.get(token(placement))
+        workflow = job.workflows[placement.part.workflow]
+        if sent_at is None and is_live:
+            if job.ending or workflow.is_winding_down:
+                lose(desk, now, placement, f"it never reached worker {worker.name}")
+            else:
+                send(desk, now, job, placement)
+        elif sent_at is None or now - sent_at >= desk.settings.orphan_age_s:
+            misses = worker.misses.get(placement.part, 0) + 1
+            worker.misses[placement.part] = misses
+            if misses >= desk.settings.orphan_misses:
+                lose(desk, now, placement, f"orphaned: worker {worker.name} does not hold it")
+
+
+# -- who is gone ---------------------------------------------------------------------------------
+
+
+def review_worker(desk: Desk, now: float, worker: Worker) -> None:
+    limits = desk.settings
+    signals = desk.pool.signals(now, worker)
+    desk.health.update(now, worker.name, signals)
+    again: list[float] = []
+    for placement in desk.placements_on(worker.name):
+        if placement.incarnation < worker.incarnation:
+            at = worker.former_heard_at + limits.reschedule_s
+            if now >= at:
+                lose(desk, now, placement, f"worker {worker.name} restarted")
+            else:
+                again.append(at)
+    if signals.may_evict:
+        verdict = desk.health.should_evict(now, worker.name)
+        if verdict.evict:
+            _evict(desk, now, worker, signals)
+        elif verdict.again_at is not None:
+            again.append(verdict.again_at)
+            desk.tell(
+                "", "eviction_held", "warning", worker=worker.name, failing=verdict.correlated
+            )
+    if not signals.live and not desk.placements_on(worker.name):
+        if now >= worker.heard_at + limits.dead_worker_kept_s:
+            forget(desk, worker)
+            return
+        again.append(worker.heard_at + limits.dead_worker_kept_s)
+    elif signals.live:
+        again += _watch_for(desk, now, worker)
+    again = [at for at in again if at > now]
+    desk.deadlines.set(("worker", worker.name), min(again, default=None))
+
+
+def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
+    limits = desk.settings
+    again = []
+    if worker.dead_at is not None:
+        again.append(worker.heard_at + limits.reschedule_s)
+    if not worker.registered:
+        again.append(worker.heard_at + limits.register_s)
+    worker.pace.work(now, _should_move(desk, desk.placements_on(worker.name)))
+    if desk.placements_on(worker.name):
+        moved_at = now - worker.pace.idle_s(now)
+        again += [moved_at + limits.stuck_s, moved_at + limits.stuck_s + limits.stuck_evict_s]
+        again += [at for at in (worker.extensions.until, worker.extensions.evict_at()) if at]
+    return again
+
+
+def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
+    if not signals.live:
+        why = f"worker {worker.name} " + ("did not come back" if worker.dead_at is None else "died")
+    elif signals.progress is Progress.STUCK:
+        why = f"worker {worker.name} made no progress for {worker.pace.idle_s(now):.0f} s"
+    else:
+        why = f"worker {worker.name} has used up its extensions"
+    for placement in desk.placements_on(worker.name):
+        if placement.incarnation == worker.incarnation:
+            if signals.live:
+                desk.emit(Command(placement, "cancel", reason=why))
+            lose(desk, now, placement, why)
+
+
+def forget(desk: Desk, worker: Worker) -> None:
+    desk.pool.workers.pop(worker.name, None)
+    desk.health.remove(worker.name)
+    desk.deadlines.set(("worker", worker.name), None)
+
+
+def left(desk: Desk, now: float, worker: Worker) -> None:
+    for placement in desk.placements_on(worker.name):
+        lose(desk, now, placement, f"worker {worker.name} left")
+    forget(desk, worker)
+
+
+# -- what becomes of its parts -------------------------------------------------------------------
+
+
+def review_homeless(
+    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+) -> float | None:
+    """Parts without a worker wait for one, but not for ever."""
+    homeless = [] if workflow.is_winding_down else workflow.homeless()
+    parts = {_part(job, workflow, part): part for part in homeless}
+    for part in [p for p in watch.homeless if p.workflow == workflow.needs.name]:
+        if part not in parts:
+            del watch.homeless[part]
+    again: list[float] = []
+    for part, state in parts.items():
+        since = watch.homeless.setdefault(part, now)
+        if job.paused:
+            continue
+        at = _give_up(desk, now, job, workflow, state, since)
+        if at is not None:
+            again.append(at)
+    return min(again, default=None)
+
+
+def _part(job: JobState, workflow: WorkflowState, part: PartState) -> Part:
+    return Part(job.job_id, workflow.needs.name, part.number)
+
+
+def _give_up(
+    desk: Desk, now: float, job: JobState, workflow: WorkflowState, part: PartState, since: float
+) -> float | None:
+    limits = desk.settings
+    name, age = workflow.needs.name, desk.age_s(now, job.job_id)
+    spent = part.attempts > limits.retries_max
+    if not workflow.started:
+        if spent:
+            why = f"{part.losses[-1].reason}; no retry is left"
+            desk.append(now, Failed(job.job_id, age, name, why))
+        elif now >= since + limits.return_after_s:
+            why = "a part of it found no worker"
+            desk.append(now, Returned(job.job_id, age, name, why))
+        return since + limits.return_after_s
+    if spent:
+        why = "no retry is left"
+    elif job.ending:
+        why = job.reason
+    elif not can_move(desk, now, job, workflow):
+        why = "its time was over before a worker was free"
+    elif now >= since + limits.dispatch_s:
+        why = f"no worker was free for {limits.dispatch_s:g} s"
+    else:
+        return _patience_ends(desk, now, job, workflow, since)
+    desk.append(now, GivenUp(job.job_id, age, _part(job, workflow, part), why))
+    return None
+
+
+def _patience_ends(
+    desk: Desk, now: float, job: JobState, workflow: WorkflowState, since: float
+) -> float:
+    end = since + desk.settings.dispatch_s
+    planned = workflow.needs.planned_s
+    if workflow.needs.is_test and planned is not None and not job.paused:
+        left_s = planned - RESUME_WORTH_S - desk.load_s(now, job, workflow)
+        end = min(end, now + max(0.01, left_s + 0.01))
+    return end

@@ -1,0 +1,249 @@
+"""The workers the leader knows, what is free on them, and which to choose.
+
+Cores are counted by records: a core is in use from the moment its dispatch is decided until the
+part's end is held. What a worker tells only ever lowers that: it may be busy with something no
+record knows of. Work goes to few workers rather than many, to those in good health first, and to
+the one with more free cores of two drawn at random.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from hyperscale.cluster.jobs.extensions import Extensions
+from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
+from hyperscale.cluster.jobs.records import Part, Placement
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.placement.choice import power_of_two
+
+
+@dataclass(slots=True)
+class Worker:
+    name: str
+    incarnation: int
+    extensions: Extensions
+    total: int = 0
+    told_free: int = 0
+    unknown: int = 0  # cores it uses for what no record knows of
+    draining: bool = False
+    degraded: bool = False
+    registered: bool = False  # with this leader
+    heard_at: float = 0.0
+    former_heard_at: float = 0.0  # in its life before this one
+    dead_at: float | None = None
+    refusals: int = 0
+    pause_until: float = 0.0
+    pace: Pace = field(default_factory=Pace)
+    counters: dict[Part, int] = field(default_factory=dict)
+    misses: dict[Part, int] = field(default_factory=dict)
+
+
+Chosen = list[tuple[Worker, int]]
+
+
+class Pool:
+    def __init__(self, settings: JobSettings, book: Book, dice: random.Random) -> None:
+        self._settings = settings
+        self._book = book
+        self._dice = dice
+        self.workers: dict[str, Worker] = {}
+        self._reserved: dict[str, int] = {}
+
+    def clear(self) -> None:
+        self.workers.clear()
+        self._reserved.clear()
+
+    # -- what is known ---------------------------------------------------------------------------
+
+    def expect(self, now: float, name: str, incarnation: int) -> Worker:
+        """A worker that should be there: it has parts, but has not spoken to this leader yet."""
+        worker = self.workers.get(name)
+        if worker is None:
+            worker = Worker(name, incarnation, Extensions(self._settings), heard_at=now)
+            self.workers[name] = worker
+        worker.incarnation = max(worker.incarnation, incarnation)
+        return worker
+
+    def register(
+        self, now: float, name: str, incarnation: int, total: int, free: int, draining: bool
+    ) -> Worker | None:
+        """None for a life that is over."""
+        worker = self.workers.get(name)
+        if worker is None:
+            worker = self.expect(now, name, incarnation)
+        elif incarnation < worker.incarnation:
+            return None
+        elif incarnation > worker.incarnation:
+            worker = self._reborn(worker, incarnation)
+        worker.total, worker.registered = max(0, total), True
+        self.heard(now, worker, free, draining, worker.degraded)
+        return worker
+
+    def _reborn(self, worker: Worker, incarnation: int) -> Worker:
+        fresh = Worker(
+            worker.name,
+            incarnation,
+            Extensions(self._settings),
+            heard_at=worker.heard_at,
+            former_heard_at=worker.heard_at,
+        )
+        self.workers[worker.name] = fresh
+        return fresh
+
+    def heard(self, now: float, worker: Worker, free: int, draining: bool, degraded: bool) -> bool:
+        """True when it has more room than was thought."""
+        before = (worker.unknown, worker.draining, worker.degraded)
+        worker.heard_at, worker.dead_at = now, None
+        worker.told_free = free
+        worker.draining, worker.degraded = draining, degraded
+        worker.unknown = max(0, worker.total - free - self.booked(worker))
+        return (worker.unknown, worker.draining, worker.degraded) < before
+
+    def refused(self, now: float, worker: Worker, free: int | None) -> None:
+        limits = self._settings
+        pause_s = min(
+            limits.refusal_pause_max_s, limits.refusal_pause_min_s * 2 ** min(worker.refusals, 16)
+        )
+        worker.refusals += 1
+        worker.pause_until = now + pause_s
+        if free is not None:
+            worker.told_free = free
+
+    # -- cores -----------------------------------------------------------------------------------
+
+    def booked(self, worker: Worker) -> int:
+        held = self._book.by_worker.get(worker.name)
+        if not held:
+            return 0
+        return sum(p.cores for p in held.values() if p.incarnation == worker.incarnation)
+
+    def reserve(self, placements: Iterable[Placement]) -> None:
+        for placement in placements:
+            name = placement.worker
+            self._reserved[name] = self._reserved.get(name, 0) + placement.cores
+
+    def release(self, placements: Iterable[Placement]) -> None:
+        for placement in placements:
+            left = self._reserved.get(placement.worker, 0) - placement.cores
+            if left > 0:
+                self._reserved[placement.worker] = left
+            else:
+                self._reserved.pop(placement.worker, None)
+
+    def free(self, worker: Worker) -> int:
+        used = self.booked(worker) + self._reserved.get(worker.name, 0) + worker.unknown
+        return max(0, worker.total - used)
+
+    def takes_part(self, now: float, worker: Worker) -> bool:
+        """It counts among the cores there are, though it may have none free."""
+        routing = self.signals(now, worker).routing
+        return (
+            worker.registered
+            and not worker.draining
+            and not self._is_silent(now, worker)
+            and routing in (Routing.ROUTE, Routing.INVESTIGATE, Routing.HOLD)
+        )
+
+    def total_cores(self, now: float) -> int:
+        return sum(w.total for w in self.workers.values() if self.takes_part(now, w))
+
+    def free_cores(self, now: float) -> int:
+        return sum(self.free(w) for w in self.workers.values() if self._is_open(now, w))
+
+    # -- health ----------------------------------------------------------------------------------
+
+    def signals(self, now: float, worker: Worker) -> Signals:
+        limits = self._settings
+        ready = (
+            worker.registered
+            and not worker.draining
+            and not self._is_silent(now, worker)
+            and now >= worker.pause_until
+            and self.free(worker) > 0
+        )
+        progress = worker.pace.progress(now, limits.stalled_s, limits.stuck_s)
+        overdue = False
+        if progress is Progress.STUCK:
+            if worker.extensions.excuses(now):
+                progress = Progress.STALLED
+            else:
+                overdue = worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+        evict_at = worker.extensions.evict_at()
+        if evict_at is not None and now >= evict_at:
+            overdue = True
+        gone = (worker.dead_at is not None and now - worker.heard_at >= limits.reschedule_s) or (
+            not worker.registered and now - worker.heard_at >= limits.register_s
+        )
+        return Signals(not gone, ready, progress, worker.dead_at is not None, overdue)
+
+    def _is_silent(self, now: float, worker: Worker) -> bool:
+        return now - worker.heard_at >= self._settings.silence_s
+
+    def _is_open(self, now: float, worker: Worker) -> bool:
+        return worker.dead_at is None and self.signals(now, worker).routing in (
+            Routing.ROUTE,
+            Routing.INVESTIGATE,
+        )
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def draft(self, now: float, excluded: Collection[str]) -> Draft:
+        return Draft(self, now, excluded)
+
+    def rank(self, now: float, worker: Worker, excluded: Collection[str]) -> int | None:
+        """0 is the best; None takes nothing. Whoever lost a part before is the last resort."""
+        if not self._is_open(now, worker):
+            return None
+        poor = worker.degraded or self.signals(now, worker).routing is Routing.INVESTIGATE
+        return int(poor) + 2 * (worker.name in excluded)
+
+    @property
+    def dice(self) -> random.Random:
+        return self._dice
+
+
+class Draft:
+    """Choices that belong together: the next one sees what the last one took."""
+
+    def __init__(self, pool: Pool, now: float, excluded: Collection[str]) -> None:
+        self._dice = pool.dice
+        self._free: dict[str, int] = {}
+        self._tiers: dict[int, list[str]] = {}
+        self._workers = pool.workers
+        for name in sorted(pool.workers):
+            worker = pool.workers[name]
+            tier = pool.rank(now, worker, excluded)
+            free = pool.free(worker)
+            if tier is not None and free > 0:
+                self._free[name] = free
+                self._tiers.setdefault(tier, []).append(name)
+
+    @property
+    def free(self) -> int:
+        return sum(self._free.values())
+
+    def take(self, cores: int) -> Chosen | None:
+        """Workers with that many cores in all, as few of them as will do."""
+        candidates: list[str] = []
+        for tier in sorted(self._tiers):
+            candidates += [name for name in self._tiers[tier] if self._free[name] > 0]
+            if sum(self._free[name] for name in candidates) >= cores:
+                break
+        else:
+            return None
+        chosen: Chosen = []
+        while cores > 0:
+            enough = [name for name in candidates if self._free[name] >= cores]
+            name = power_of_two(enough, lambda n: -self._free[n], self._dice)
+            if name is None:
+                most = max(self._free[n] for n in candidates)
+                name = self._dice.choice([n for n in candidates if self._free[n] == most])
+            taken = min(cores, self._free[name])
+            self._free[name] -= taken
+            cores -= taken
+            candidates.remove(name)
+            chosen.append((self._workers[name], taken))
+        return chosen

@@ -1,0 +1,192 @@
+"""What the managers of a datacenter remember of a job: one record per decision, in order.
+
+The leader decides, the record is held by a quorum, then it is applied, everywhere, by the same
+fold. Nothing is acknowledged, dispatched or started before its record is held. Code, context and
+results are opaque here. Wall clocks do not appear: `age_s` is how old the job was when its leader
+wrote the record. Records are kept on disk: fields are never removed, reordered or given another
+meaning; new ones go to the end and have a default.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from hyperscale.cluster.fencing import Fence
+
+Outcome = Literal["completed", "failed", "cancelled", "cut off"]
+"""How a part ended: `cut off` is a worker that stopped its load because it lost its managers."""
+
+Action = Literal["cancel", "stop", "pause", "resume", "scale"]
+
+JobStatus = Literal[
+    "submitted", "queued", "dispatching", "running", "completing", "cancelling",
+    "completed", "partial", "failed", "cancelled", "timeout",
+]  # fmt: skip
+
+
+class Needs(msgspec.Struct, frozen=True, array_like=True):
+    """What placing a workflow takes to know."""
+
+    name: str
+    is_test: bool
+    priority: str
+    depends: tuple[str, ...]
+    peak_vus: int
+    planned_s: float | None  # None: until its iterations are done
+    limit_s: float  # seconds after its start when it must be over, graceful stop included
+    sets_up: bool = False
+    tears_down: bool = False
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A workflow is cut into parts, one for each worker that runs some of its cores."""
+
+    job_id: str
+    workflow: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.job_id}/{self.workflow}/{self.number}"
+
+
+class Placement(msgspec.Struct, frozen=True, array_like=True):
+    """A part on its worker: cores `first_core` .. `first_core + cores - 1` of the workflow's."""
+
+    part: Part
+    fence: Fence
+    worker: str
+    incarnation: int
+    first_core: int
+    cores: int
+    resume_at_s: float = 0.0  # a test that goes on elsewhere skips the time that has passed
+    iterations_done: int = 0
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
+    job_id: str
+    age_s: float
+
+
+class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
+    name: str
+    workflows: tuple[Needs, ...]
+    timeout_s: float
+    body: bytes  # the submission as the client sent it: facts, code, options
+    idempotency_key: str = ""
+    digest: str = ""  # of the body: the same key with another body is another job
+    requested_by: str = ""
+    correlation_id: str = ""
+
+
+class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):
+    """Workers are chosen. With `replaces` set, only these parts are placed anew."""
+
+    workflow: str
+    total_cores: int
+    placements: tuple[Placement, ...]
+    replaces: bool = False
+
+
+class Returned(Record, frozen=True, array_like=True, tag="returned"):
+    """A worker had no room after all: the workflow is pending again, no retry is used up. With
+    `parts`, only these are to be placed again; the others go on."""
+
+    workflow: str
+    reason: str
+    parts: tuple[int, ...] = ()
+
+
+class Started(Record, frozen=True, array_like=True, tag="started"):
+    """All parts are prepared: the barrier is open. `context` is what setup() wrote."""
+
+    workflow: str
+    context: bytes
+
+
+class PartEnded(Record, frozen=True, array_like=True, tag="ended"):
+    part: Part
+    fence: Fence
+    worker: str
+    outcome: Outcome
+    measured_s: float
+    result: bytes  # what the worker measured and the values it hands on
+    error: str = ""
+    iterations: int = 0
+
+
+class PartLost(Record, frozen=True, array_like=True, tag="lost"):
+    """A worker is gone. `result` is what it had reported, which is kept and counted."""
+
+    part: Part
+    fence: Fence
+    worker: str
+    at_s: float  # of the workflow's load time
+    iterations: int
+    result: bytes
+    reason: str
+
+
+class GivenUp(Record, frozen=True, array_like=True, tag="given up"):
+    """A lost part is declared lost: no retry is left, or its time was over before a worker was
+    free. The workflow ends with what there is."""
+
+    part: Part
+    reason: str
+
+
+class Failed(Record, frozen=True, array_like=True, tag="failed"):
+    """A workflow will not be carried out: its dependency failed, or nobody could take it."""
+
+    workflow: str
+    reason: str
+
+
+class TornDown(Record, frozen=True, array_like=True, tag="torn down"):
+    workflow: str
+    warning: str = ""
+
+
+class Steered(Record, frozen=True, array_like=True, tag="steered"):
+    action: Action
+    amount: int = 0
+    by: str = ""
+    reason: str = ""
+    at_s: dict[str, float] = {}  # workflow -> its load time, for the timeline
+
+
+class Extended(Record, frozen=True, array_like=True, tag="extended"):
+    """A worker was granted more time; the job's deadline moves with it."""
+
+    worker: str
+    seconds: float
+
+
+class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
+    reason: str
+
+
+class Finished(Record, frozen=True, array_like=True, tag="finished"):
+    """The end of every job. `results` is what the client gets, verdict included."""
+
+    status: JobStatus
+    reason: str
+    results: bytes
+
+
+JobRecord = (
+    Submitted | Dispatched | Returned | Started | PartEnded | PartLost | GivenUp | Failed
+    | TornDown | Steered | Extended | TimedOut | Finished
+)  # fmt: skip
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[JobRecord] = msgspec.msgpack.Decoder(JobRecord)
+
+
+def encode(record: JobRecord) -> bytes:
+    return _encoder.encode(record)
+
+
+def decode(data: bytes) -> JobRecord:
+    return _decoder.decode(data)

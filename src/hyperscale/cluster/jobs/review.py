@@ -1,0 +1,285 @@
+"""Going through the desk: what each record, deadline and change of leadership calls for."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs import ending, losing, placing, steering
+from hyperscale.cluster.jobs.desk import Desk, Watch
+from hyperscale.cluster.jobs.effects import Command, Forget
+from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Failed,
+    Finished,
+    JobRecord,
+    JobStatus,
+    Part,
+    PartEnded,
+    PartLost,
+    Placement,
+    Returned,
+    Steered,
+    Submitted,
+)
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+
+
+def keep_s(settings: JobSettings, status: JobStatus) -> float:
+    return settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+
+
+# -- leadership ----------------------------------------------------------------------------------
+
+
+def take_over(desk: Desk, now: float, term: int) -> None:
+    stand_back(desk)
+    desk.leading, desk.term = True, term
+    for held in desk.book.by_worker.values():
+        for placement in held.values():
+            desk.pool.expect(now, placement.worker, placement.incarnation)
+    for name in sorted(desk.pool.workers):
+        losing.review_worker(desk, now, desk.pool.workers[name])
+    for job_id, job in desk.book.jobs.items():
+        if not job.is_over:
+            desk.watches[job_id].clock.progress_at = now
+            desk.touch(job_id)
+
+
+def stand_back(desk: Desk) -> None:
+    desk.stop_leading()
+    for job_id, watch in desk.watches.items():
+        _keep(desk, desk.book.jobs[job_id], watch)
+
+
+# -- records -------------------------------------------------------------------------------------
+
+
+def applied(desk: Desk, now: float, record: JobRecord) -> None:
+    desk.arrived(record)
+    job = desk.book.jobs.get(record.job_id)
+    before = _snapshot(job, record)
+    took_effect = apply(desk.book, record)
+    job = desk.book.jobs.get(record.job_id)
+    if job is None:
+        return
+    watch = desk.watch(now, record.job_id)
+    if took_effect:
+        watch.clock.learn(now, record.age_s)
+        watch.clock.progress_at = now
+        if isinstance(record, Finished):
+            watch.finished_at = now
+            watch.reset()
+            desk.queue.leave(now, record.job_id)
+            desk.displaced.discard(record.job_id)
+            desk.deadlines.set(("job", record.job_id), None)
+            _keep(desk, job, watch)
+        _note_moves(desk, job, before)
+    if desk.leading:
+        _follow_up(desk, now, job, record, took_effect, before)
+        desk.touch(record.job_id)
+        desk.hungry = True
+
+
+class _Before:
+    """What a record may do away with, noted before it is applied."""
+
+    __slots__ = ("held", "live", "moves")
+
+    def __init__(self) -> None:
+        self.live: list[Placement] = []
+        self.held: list[Placement] = []
+        self.moves: dict[str, int] = {}
+
+
+def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
+    before = _Before()
+    if job is None:
+        return before
+    for name, workflow in job.workflows.items():
+        before.moves[name] = workflow.lifecycle.moves.total()
+        before.held += ending.held(workflow)
+    if isinstance(record, Returned):
+        returned = job.workflows.get(record.workflow)
+        before.live = returned.live() if returned else []
+    return before
+
+
+def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
+    for name, workflow in job.workflows.items():
+        life = workflow.lifecycle
+        fresh = life.moves.total() - before.moves.get(name, 0)
+        for step in list(life.history)[-fresh:] if fresh else ():
+            desk.transitions[step.source, step.target] += 1
+            if desk.leading:
+                desk.tell(
+                    job.job_id,
+                    "workflow_state_transition",
+                    "debug",
+                    workflow=name,
+                    source=step.source.value,
+                    target=step.target.value,
+                    reason=step.reason,
+                )
+
+
+def _follow_up(
+    desk: Desk, now: float, job: JobState, record: JobRecord, took_effect: bool, before: _Before
+) -> None:
+    if isinstance(record, PartEnded):
+        ending.acknowledge(desk, record)
+    if not took_effect:
+        if not isinstance(record, Submitted):
+            kind = type(record).__name__
+            desk.tell(job.job_id, "record_without_effect", "warning", kind=kind)
+        return
+    for workflow in job.workflows.values():
+        mine = [p for p in before.held if p.part.workflow == workflow.needs.name]
+        if mine:
+            ending.release(desk, mine, workflow)
+    if isinstance(record, Dispatched):
+        for placement in record.placements:
+            placing.send(desk, now, job, placement)
+            worker = desk.pool.expect(now, placement.worker, placement.incarnation)
+            losing.review_worker(desk, now, worker)
+    elif isinstance(record, Returned):
+        for placement in before.live:
+            if desk.book.placement(placement.part) != placement:
+                desk.emit(Command(placement, "cancel", reason=record.reason))
+    elif isinstance(record, Steered):
+        steering.steered(desk, job, record)
+
+
+def failed(desk: Desk, now: float, record: JobRecord, maybe_written: bool) -> None:
+    if maybe_written:
+        desk.doubtful(now, record)
+        return
+    if not desk.not_written(now, record):
+        return
+    watch = desk.watches.get(record.job_id)
+    if watch is None:
+        return
+    if isinstance(record, PartLost):
+        watch.snatched.pop((record.part, record.fence), None)
+    elif isinstance(record, Finished):
+        watch.concluding = False
+
+
+def forget(desk: Desk, now: float, job_id: str) -> None:
+    if not desk.book.forget(job_id):
+        return
+    del desk.watches[job_id]
+    desk.queue.leave(now, job_id)
+    desk.displaced.discard(job_id)
+    desk.dirty.pop(job_id, None)
+    for concern in ("job", "wait", "keep"):
+        desk.deadlines.set((concern, job_id), None)
+    desk.emit(Forget(job_id))
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def due(desk: Desk, now: float) -> None:
+    concerns = desk.deadlines.due(now)
+    for concern in concerns:
+        if concern[0] == "worker":
+            _refresh(desk, now, concern[1])
+    for concern in concerns:
+        match concern:
+            case ("worker", name):
+                worker = desk.pool.workers.get(name)
+                if worker is not None:
+                    losing.review_worker(desk, now, worker)
+            case ("job", job_id):
+                desk.touch(job_id)
+            case ("wait", job_id):
+                job = desk.book.jobs.get(job_id)
+                if job is not None:
+                    placing.waited_too_long(desk, now, job)
+            case ("keep", job_id):
+                forget(desk, now, job_id)
+            case ("again", kind, job_id, *rest):
+                desk.again(concern[1:])
+                desk.touch(job_id)
+                if kind == "part":
+                    _look_after(desk, now, Part(job_id, rest[0], int(rest[1])))
+            case _:
+                desk.hungry = True
+
+
+def _look_after(desk: Desk, now: float, part: Part) -> None:
+    """The end or loss of a part could not be written: if its worker is gone, it is lost again."""
+    for name in sorted(desk.pool.workers):
+        if part in desk.book.by_worker.get(name, {}):
+            losing.review_worker(desk, now, desk.pool.workers[name])
+
+
+def _refresh(desk: Desk, now: float, name: str) -> None:
+    """All that are due together are known to be failing before the first of them is judged."""
+    worker = desk.pool.workers.get(name)
+    if worker is not None:
+        desk.health.update(now, name, desk.pool.signals(now, worker))
+
+
+def _keep(desk: Desk, job: JobState, watch: Watch) -> None:
+    if job.finished is not None and watch.finished_at is not None:
+        kept_s = keep_s(desk.settings, job.finished.status)
+        desk.deadlines.set(("keep", job.job_id), watch.finished_at + kept_s)
+
+
+# -- one job -------------------------------------------------------------------------------------
+
+
+def settle(desk: Desk, now: float) -> None:
+    if not desk.leading:
+        return
+    while desk.dirty:
+        job_id = next(iter(desk.dirty))
+        del desk.dirty[job_id]
+        job = desk.book.jobs.get(job_id)
+        if job is not None and not job.is_over:
+            review_job(desk, now, job, desk.watches[job_id])
+    if desk.hungry:
+        placing.place(desk, now)
+
+
+def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
+    steering.insist(desk, now, job, watch)
+    if job.is_settled:
+        desk.queue.leave(now, job.job_id)
+        desk.displaced.discard(job.job_id)
+        desk.deadlines.set(("job", job.job_id), None)
+        ending.conclude(desk, now, job, watch)
+        return
+    again = [steering.check_time(desk, now, job, watch)]
+    placing.take_back(desk, now, job, watch)
+    for workflow in job.workflows.values():
+        _fail_dependent(desk, now, job, workflow)
+        again += (
+            steering.wind_down(desk, now, job, watch, workflow),
+            ending.tear_down(desk, now, job, watch, workflow),
+            ending.open_barrier(desk, now, job, watch, workflow),
+            losing.review_homeless(desk, now, job, watch, workflow),
+        )
+    if watch.homeless:
+        desk.displaced.add(job.job_id)
+        desk.hungry = True
+    else:
+        desk.displaced.discard(job.job_id)
+    placing.enqueue(desk, now, job, watch)
+    later = [at for at in again if at is not None and at > now]
+    desk.deadlines.set(("job", job.job_id), min(later, default=None))
+
+
+def _fail_dependent(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> None:
+    """What it depends on did not succeed: it is not run, and the job goes on without it."""
+    if workflow.lifecycle.state is not State.PENDING:
+        return
+    for other in workflow.needs.depends:
+        needed = job.workflows[other]
+        if needed.is_over and not needed.lifecycle.succeeded:
+            why = f"not run, because {other} {needed.lifecycle.public}"
+            age = desk.age_s(now, job.job_id)
+            desk.append(now, Failed(job.job_id, age, workflow.needs.name, why))
+            return

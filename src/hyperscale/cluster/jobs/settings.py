@@ -1,0 +1,114 @@
+"""All numbers of running jobs, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    retries_max: int = 3
+    """Of a part, after its worker was lost: four attempts in all."""
+
+    reschedule_s: float = 8.0
+    """A silent worker's part is placed elsewhere this long after it was last heard. A worker that
+    hears no manager ends its load after 6 s, so two seconds are left for clocks and timers."""
+
+    register_s: float = 30.0
+    """A new leader waits this long for a worker of whose death nobody tells: as long as the
+    longest suspicion."""
+
+    silence_s: float = 30.0
+    """A registered worker that reports nothing for this long takes no new work. It reports every
+    second."""
+
+    dispatch_s: float = 300.0
+    """How long work may wait although nothing that runs could make room for it."""
+
+    return_after_s: float = 5.0
+    """A workflow whose parts cannot all be prepared gives its cores back after this, so that two
+    of them never wait for each other."""
+
+    prepare_s: float = 300.0
+    """From dispatch to prepared: loading code, resolving arguments, setup()."""
+
+    refusal_pause_min_s: float = 0.5
+    refusal_pause_max_s: float = 10.0
+    """A worker that refused a part is left alone this long, doubling with each refusal."""
+
+    teardown_s: float = 60.0
+    """For teardown(), from the moment it is asked for."""
+
+    cancel_confirm_s: float = 5.0
+    """A worker that has not ended a cancelled part after this is reported by its name."""
+
+    limit_grace_s: float = 15.0
+    """A worker ends a part at its limit by itself; the leader gives up on it this much later."""
+
+    stuck_s: float = 120.0
+    """No counter moves for this long although work is running."""
+
+    stalled_s: float = 10.0
+    """No counter moves for this long: worth a look. A hundred times the reporting interval."""
+
+    stuck_evict_s: float = 60.0
+    """A stuck worker is drained first, and its parts are taken away after this."""
+
+    evict_share: float = 0.5
+    evict_population_min: int = 4
+    evict_hold_s: float = 30.0
+    """When this share of at least so many workers fails together it is the network, or us: wait,
+    but no longer than this."""
+
+    orphan_scan_s: float = 120.0
+    """How often every worker is asked for what it holds."""
+
+    orphan_misses: int = 2
+    orphan_age_s: float = 10.0
+    """A part is taken for lost when its worker left it out of two full lists, the first of them
+    this long after the dispatch."""
+
+    append_retry_s: float = 0.5
+    """After a record could not be written."""
+
+    append_unknown_s: float = 5.0
+    """After nobody knows whether it was: a quorum's patience."""
+
+    queue_jobs_max: int = 1_000
+    jobs_max: int = 10_000
+    """Jobs waiting, and jobs remembered. Beyond these a submission is refused."""
+
+    reserve_after_s: float = 30.0
+    """Smaller jobs may overtake a job that does not fit for this long; then free cores are kept
+    for it."""
+
+    overtakers_max: int = 64
+    """How many jobs behind the first are looked at."""
+
+    retry_after_min_s: float = 1.0
+    retry_after_max_s: float = 60.0
+
+    completed_kept_s: float = 300.0
+    failed_kept_s: float = 3600.0
+    dead_worker_kept_s: float = 900.0
+
+    extension_base_s: float = 30.0
+    extension_min_s: float = 1.0
+    extensions_max: int = 5
+    extension_grace_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        counts = (
+            self.retries_max + 1,
+            self.queue_jobs_max,
+            self.jobs_max,
+            self.extensions_max,
+            self.orphan_misses,
+            self.evict_population_min,
+        )
+        if min(counts) < 1:
+            raise ValueError("counts must be positive")
+        if self.stalled_s >= self.stuck_s:
+            raise ValueError("stalled_s must be below stuck_s")
+        if self.refusal_pause_min_s > self.refusal_pause_max_s:
+            raise ValueError("refusal_pause_min_s must not be above refusal_pause_max_s")

@@ -1,0 +1,256 @@
+"""What is known of jobs: the outcome of their records, the same on every manager.
+
+Only `fold.apply` changes these. Everything else reads. Results and contexts are bytes that nobody
+here looks into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hyperscale.cluster.jobs.layers import layers
+from hyperscale.cluster.jobs.lifecycle import Lifecycle, State
+from hyperscale.cluster.jobs.records import (
+    Finished,
+    JobStatus,
+    Needs,
+    Part,
+    PartEnded,
+    Placement,
+    Submitted,
+)
+
+Ending = Literal["", "stop", "cancel", "timeout"]
+"""Why a job is being brought to its end before it came there by itself."""
+
+
+@dataclass(slots=True)
+class Loss:
+    """A worker went away with a part. What it had reported is kept and counted."""
+
+    worker: str
+    at_s: float  # of the workflow's load time
+    cores: int
+    iterations: int
+    result: bytes
+    reason: str
+    age_s: float  # the job's, when it was recorded
+    under_load: bool  # it ran a test: something of the plan was not delivered
+    resumed_at_s: float | None = None  # load time at which another worker went on
+
+
+@dataclass(slots=True)
+class PartState:
+    number: int
+    first_core: int
+    cores: int
+    attempts: int = 0
+    live: Placement | None = None
+    holding: Placement | None = None  # ended; its processes are kept for teardown()
+    ended: PartEnded | None = None
+    losses: list[Loss] = field(default_factory=list)
+    given_up: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        return self.ended is not None or bool(self.given_up)
+
+    @property
+    def is_homeless(self) -> bool:
+        """To be placed again."""
+        return self.live is None and not self.is_final
+
+    @property
+    def iterations_done(self) -> int:
+        return sum(loss.iterations for loss in self.losses)
+
+
+@dataclass(slots=True)
+class WorkflowState:
+    needs: Needs
+    layer: int
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    parts: dict[int, PartState] = field(default_factory=dict)
+    total_cores: int = 0
+    epoch: int = 0  # of its last dispatch
+    dispatched_age_s: float = 0.0
+    tries: int = 0  # attempts used up by parts that were since returned
+    excluded: set[str] = field(default_factory=set)  # workers that were lost with a part of it
+    context: bytes = b""
+    started: bool = False
+    started_age_s: float = 0.0
+    started_paused_s: float = 0.0  # how long the job had been paused by then
+    returned: str = ""  # why parts went without a worker, when nobody was lost
+    error: str = ""
+    torn_down: bool = False
+    warning: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.lifecycle.is_over
+
+    @property
+    def is_winding_down(self) -> bool:
+        """Its parts are to end; nothing of it is placed or started any more."""
+        return self.is_over or self.lifecycle.state is State.CANCELLING
+
+    @property
+    def needs_teardown(self) -> bool:
+        if self.torn_down or not self.needs.tears_down:
+            return False
+        return self.started or any(part.holding for part in self.parts.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing of it runs, and nothing of it will."""
+        return self.is_over and not self.live() and not self.needs_teardown
+
+    def live(self) -> list[Placement]:
+        return [part.live for part in self.parts.values() if part.live is not None]
+
+    def holder(self) -> Placement | None:
+        """Where teardown() is to run."""
+        return next((p.holding for p in self.parts.values() if p.holding is not None), None)
+
+    def homeless(self) -> list[PartState]:
+        return [part for part in self.parts.values() if part.is_homeless]
+
+    def results(self) -> list[bytes]:
+        """All that counts of what was measured, each once."""
+        found = [loss.result for part in self.parts.values() for loss in part.losses if loss.result]
+        return found + [part.ended.result for part in self.parts.values() if part.ended is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    workflow: str
+    at_s: float
+    text: str
+
+
+MARKS_MAX = 256
+
+
+@dataclass(slots=True)
+class JobState:
+    submitted: Submitted
+    layers: tuple[tuple[str, ...], ...]
+    workflows: dict[str, WorkflowState]
+    age_s: float = 0.0  # at its last record
+    epoch: int = 0  # dispatches so far
+    dispatched_age_s: float | None = None  # of the first dispatch
+    ending: Ending = ""
+    reason: str = ""
+    by: str = ""
+    paused: bool = False
+    paused_age_s: float = 0.0  # since when, if paused
+    paused_s: float = 0.0  # in total, without the present pause
+    scale: int = 0  # VUs of each running test; 0: as planned
+    extended: dict[str, float] = field(default_factory=dict)  # by worker
+    unconfirmed: list[str] = field(default_factory=list)  # workers that did not confirm their end
+    marks: list[Mark] = field(default_factory=list)
+    finished: Finished | None = None
+
+    @property
+    def job_id(self) -> str:
+        return self.submitted.job_id
+
+    @property
+    def is_over(self) -> bool:
+        return self.finished is not None
+
+    @property
+    def is_settled(self) -> bool:
+        return all(workflow.is_settled for workflow in self.workflows.values())
+
+    @property
+    def status(self) -> JobStatus:
+        if self.finished is not None:
+            return self.finished.status
+        if self.is_settled:
+            return "completing"
+        if self.ending:
+            return "cancelling"
+        if any(w.started or w.is_over for w in self.workflows.values()):
+            return "running"
+        if any(w.lifecycle.state is State.DISPATCHED for w in self.workflows.values()):
+            return "dispatching"
+        return "queued"
+
+    @property
+    def extension_s(self) -> float:
+        """The longest of its workers' extensions, never more than the time it was given."""
+        return min(self.submitted.timeout_s, max(self.extended.values(), default=0.0))
+
+    def current_layer(self) -> int | None:
+        """The first layer with something left to do; the next one starts after all of it."""
+        unsettled = (w.layer for w in self.workflows.values() if not w.is_settled)
+        return min(unsettled, default=None)
+
+    def outcome(self) -> tuple[JobStatus, str]:
+        """How it ends, given how its workflows ended (C-51)."""
+        done = [w.lifecycle.succeeded for w in self.workflows.values()]
+        if all(done):
+            return "completed", ""
+        if self.ending == "timeout":
+            return "timeout", self.reason
+        if self.ending:
+            return "cancelled", self.reason
+        errors = [f"{name}: {w.error}" for name, w in self.workflows.items() if w.error]
+        return ("partial" if any(done) else "failed"), "; ".join(errors)
+
+
+@dataclass(slots=True)
+class Book:
+    """All jobs, in the order they came."""
+
+    jobs: dict[str, JobState] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)  # idempotency key -> job
+    by_worker: dict[str, dict[Part, Placement]] = field(default_factory=dict)
+    """Where cores are in use: parts that run, and those kept for teardown."""
+
+    def placement(self, part: Part) -> Placement | None:
+        job = self.jobs.get(part.job_id)
+        workflow = job.workflows.get(part.workflow) if job else None
+        state = workflow.parts.get(part.number) if workflow else None
+        return None if state is None else state.live
+
+    def forget(self, job_id: str) -> bool:
+        job = self.jobs.pop(job_id, None)
+        if job is None:
+            return False
+        if self.keys.get(job.submitted.idempotency_key) == job_id:
+            del self.keys[job.submitted.idempotency_key]
+        for workflow in job.workflows.values():
+            for part in workflow.parts.values():
+                for placement in (part.live, part.holding):
+                    if placement is not None:
+                        self.free(placement)
+        return True
+
+    def occupy(self, placement: Placement) -> None:
+        self.by_worker.setdefault(placement.worker, {})[placement.part] = placement
+
+    def free(self, placement: Placement) -> None:
+        held = self.by_worker.get(placement.worker)
+        if held is not None and held.get(placement.part) == placement:
+            del held[placement.part]
+            if not held:
+                del self.by_worker[placement.worker]
+
+
+def new_job(record: Submitted) -> JobState:
+    """Raises ValueError for a job whose workflows cannot be ordered."""
+    order = layers(record.workflows)
+    by_name = {needs.name: needs for needs in record.workflows}
+    return JobState(
+        submitted=record,
+        layers=order,
+        workflows={
+            name: WorkflowState(needs=by_name[name], layer=layer)
+            for layer, names in enumerate(order)
+            for name in names
+        },
+        age_s=record.age_s,
+    )

@@ -1,0 +1,164 @@
+"""Cancel, stop, pause, resume, scale; and time running out, which is a cancellation nobody asked
+for.
+
+A cancellation is recorded first: from then on nothing is placed, started or retried. Then every
+part is told. A worker that does not confirm in time is reported by its name.
+"""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs import timeouts
+from hyperscale.cluster.jobs.desk import Desk, Watch, token
+from hyperscale.cluster.jobs.effects import Command
+from hyperscale.cluster.jobs.inputs import PartReport, Steering
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import Action, Failed, Steered, TimedOut
+from hyperscale.cluster.jobs.snatching import lose
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+
+
+def steer(
+    desk: Desk, now: float, job_id: str, action: Action, amount: int, by: str, reason: str
+) -> Steering:
+    job = desk.book.jobs.get(job_id)
+    if job is None:
+        return Steering(False, error=f"there is no job {job_id}")
+    concerned = [w for w in job.workflows.values() if not w.is_winding_down]
+    if action in ("cancel", "stop"):
+        return _end(desk, now, job, action, by, reason, len(concerned))
+    if job.is_over:
+        return Steering(False, error=f"the job is over ({job.status})")
+    if job.ending:
+        return Steering(False, error="the job is being brought to its end")
+    if action == "scale":
+        if amount < 1:
+            return Steering(False, error="a job is scaled to at least one virtual user")
+        concerned = [w for w in concerned if w.needs.is_test]
+    if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
+        return Steering(True, len(concerned))
+    desk.append(now, _record(desk, now, job, action, amount, by, reason))
+    return Steering(True, len(concerned))
+
+
+def _end(
+    desk: Desk, now: float, job: JobState, action: Action, by: str, reason: str, concerned: int
+) -> Steering:
+    if job.is_over:
+        repeated = job.status == "cancelled"
+        error = "" if repeated else f"the job is over ({job.status})"
+        return Steering(repeated, error=error)
+    watch = desk.watches[job.job_id]
+    if job.ending in ("cancel", "timeout") or job.ending == action:
+        return Steering(True, concerned)
+    record = _record(desk, now, job, action, 0, by, reason)
+    if watch.end_wanted is None or (watch.end_wanted.action, action) == ("stop", "cancel"):
+        watch.end_wanted = record
+        desk.append(now, record)
+    return Steering(True, concerned)
+
+
+def _record(
+    desk: Desk, now: float, job: JobState, action: Action, amount: int, by: str, reason: str
+) -> Steered:
+    at_s = {
+        name: desk.load_s(now, job, workflow)
+        for name, workflow in job.workflows.items()
+        if workflow.started and not workflow.is_over
+    }
+    age = desk.age_s(now, job.job_id)
+    return Steered(job.job_id, age, action, amount, by, reason, at_s)
+
+
+def insist(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
+    """An accepted cancellation whose record could not be written is written again."""
+    if watch.end_wanted is not None:
+        if job.ending in ("cancel", "timeout", watch.end_wanted.action):
+            watch.end_wanted = None
+        else:
+            desk.append(now, watch.end_wanted)
+
+
+def steered(desk: Desk, job: JobState, record: Steered) -> None:
+    """The record is held: tell the parts that run."""
+    if record.action in ("cancel", "stop"):
+        return
+    watch = desk.watches[job.job_id]
+    for workflow in job.workflows.values():
+        if record.action == "scale" and not workflow.needs.is_test:
+            continue
+        for placement in workflow.live():
+            if token(placement) in watch.started:
+                desk.emit(Command(placement, record.action, record.amount, record.reason))
+
+
+def remind(desk: Desk, report: PartReport) -> None:
+    """A part that ran under an earlier leader may have missed what was recorded since."""
+    job = desk.book.jobs[report.part.job_id]
+    placement = desk.book.placement(report.part)
+    workflow = job.workflows[report.part.workflow]
+    if placement is None or workflow.is_winding_down:
+        return
+    if job.scale and workflow.needs.is_test:
+        desk.emit(Command(placement, "scale", job.scale))
+    if job.paused and report.state == "running":
+        desk.emit(Command(placement, "pause"))
+    elif not job.paused and report.state == "paused":
+        desk.emit(Command(placement, "resume"))
+
+
+# -- winding down --------------------------------------------------------------------------------
+
+
+def wind_down(
+    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+) -> float | None:
+    """End what still runs of a workflow that is to end; returns when to look again."""
+    if job.ending == "stop" and workflow.lifecycle.state is State.RUNNING:
+        for placement in workflow.live():
+            if token(placement) not in watch.stopped:
+                watch.stopped.add(token(placement))
+                desk.emit(Command(placement, "stop", reason=job.reason))
+    if not workflow.is_winding_down:
+        return None
+    again: list[float] = []
+    for placement in workflow.live():
+        asked_at = watch.cancelled.get(token(placement))
+        if asked_at is None:
+            watch.cancelled[token(placement)] = asked_at = now
+            desk.emit(Command(placement, "cancel", reason=workflow.error or job.reason))
+        deadline = asked_at + desk.settings.cancel_confirm_s
+        if now < deadline:
+            again.append(deadline)
+            continue
+        waited = f"{desk.settings.cancel_confirm_s:g} s"
+        lose(desk, now, placement, f"worker {placement.worker} did not confirm within {waited}")
+    return min(again, default=None)
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def check_time(desk: Desk, now: float, job: JobState, watch: Watch) -> float | None:
+    """Past its time, or stuck? Returns when to look again."""
+    if job.ending in ("cancel", "timeout") or job.is_settled:
+        return None
+    age = watch.clock.age_s(now)
+    again: list[float] = []
+    overall = timeouts.overall_deadline(job, watch.clock)
+    stuck = timeouts.stuck_deadline(job, watch.clock, desk.settings)
+    if overall is not None and now >= overall:
+        desk.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
+    elif stuck is not None and now >= stuck:
+        why = timeouts.stuck_reason(watch.clock, now, desk.settings)
+        desk.append(now, TimedOut(job.job_id, age, why))
+    again += [at for at in (overall, stuck) if at is not None and at > now]
+    for name, workflow in job.workflows.items():
+        limit = timeouts.limit_deadline(job, workflow, watch.clock, desk.settings)
+        if limit is None:
+            continue
+        if now < limit:
+            again.append(limit)
+            continue
+        why = f"did not end within its limit of {workflow.needs.limit_s:g} s"
+        desk.append(now, Failed(job.job_id, age, name, why))
+    return min(again, default=None)

@@ -1,0 +1,69 @@
+"""What is accepted as a job: once per id and key, in order, and only while there is room."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.inputs import Accepted, Rejected
+from hyperscale.cluster.jobs.layers import layers
+from hyperscale.cluster.jobs.records import Submitted
+from hyperscale.cluster.placement.provision import RANK
+
+
+def submit(desk: Desk, now: float, record: Submitted) -> Accepted | Rejected:
+    if not desk.leading:
+        return Rejected("this manager does not lead", desk.settings.retry_after_min_s)
+    original = _original(desk, record)
+    if original is not None:
+        return _repeated(desk, original, record)
+    problem = _problem(record)
+    if problem:
+        return Rejected(problem)
+    coming = sum(isinstance(other, Submitted) for other in desk.under_way.values())
+    if desk.queue.is_full(coming):
+        return Rejected("the queue is full", desk.queue.retry_after_s())
+    if len(desk.book.jobs) + coming >= desk.settings.jobs_max:
+        return Rejected("too many jobs are remembered", desk.settings.retry_after_max_s)
+    if not desk.append(now, record):
+        return Rejected("the last try could not be recorded", desk.settings.append_unknown_s)
+    return Accepted(record.job_id, len(desk.queue) + coming + 1 if len(desk.queue) else 0)
+
+
+def _original(desk: Desk, record: Submitted) -> Submitted | None:
+    """The submission this one repeats, recorded or on its way."""
+    key = record.idempotency_key
+    job = desk.book.jobs.get(record.job_id)
+    if job is None and key:
+        job = desk.book.jobs.get(desk.book.keys.get(key, ""))
+    if job is not None:
+        return job.submitted
+    for other in desk.under_way.values():
+        if isinstance(other, Submitted) and (
+            other.job_id == record.job_id or (key and other.idempotency_key == key)
+        ):
+            return other
+    return None
+
+
+def _repeated(desk: Desk, original: Submitted, record: Submitted) -> Accepted | Rejected:
+    if original.digest != record.digest:
+        what = "key" if original.job_id != record.job_id else "id"
+        return Rejected(f"the same {what} was used for another job", conflict=True)
+    position = desk.queue.position(original.job_id)
+    return Accepted(original.job_id, position, duplicate=True)
+
+
+def _problem(record: Submitted) -> str:
+    if not record.job_id:
+        return "a job needs an id"
+    if not record.workflows:
+        return "a job needs at least one workflow"
+    if record.timeout_s <= 0:
+        return "the job's timeout must be positive"
+    for needs in record.workflows:
+        if needs.priority not in RANK:
+            return f"{needs.name}: there is no priority {needs.priority}"
+    try:
+        layers(record.workflows)
+    except ValueError as error:
+        return str(error)
+    return ""

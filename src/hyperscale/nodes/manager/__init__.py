@@ -1,0 +1,1 @@
+"""The manager: takes jobs, gives them to workers, and does not forget them."""

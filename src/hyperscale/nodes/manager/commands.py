@@ -1,0 +1,157 @@
+"""What workers are told: parts to run, barriers to open, commands, questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
+from hyperscale.cluster.jobs.records import Part, Placement
+from hyperscale.nodes.manager import orders
+from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.protocol.parts import (
+    AskParts,
+    DispatchAnswer,
+    HeldParts,
+    PartAnswer,
+    StartPart,
+    SteerPart,
+    TearDownPart,
+)
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.manager.manager import Manager
+
+# B-72: three tries, then the part is placed elsewhere.
+DISPATCH_ATTEMPTS = 3
+# Half a minute of trying: longer than any silence that does not end in a death.
+COMMAND_ATTEMPTS = 20
+
+
+class Commands:
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self.couriers = Couriers(manager.host, lambda: manager.node.endpoint, "worker")
+
+    def dispatch(self, effect: Dispatch) -> None:
+        manager, placement = self._manager, effect.placement
+        job = manager.jobs.job(placement.part.job_id)
+        if job is None:
+            return
+        body = manager.body_of(job)
+        facts = next(f for f in body.workflows if f.name == placement.part.workflow)
+        manager.live.follow(facts, placement, fresh=True)
+        message = orders.dispatch_of(
+            body, job, placement, effect.total_cores, effect.run_setup, manager.leadership.term
+        )
+
+        def answered(answer: DispatchAnswer) -> None:
+            manager.carry_out(
+                manager.jobs.dispatch_answered(
+                    manager.now(),
+                    placement,
+                    answer.accepted,
+                    answer.no_room,
+                    answer.reason,
+                    answer.free_cores,
+                )
+            )
+
+        def failed(reason: str) -> None:
+            manager.log.warning(
+                "dispatch failed", part=str(placement.part), worker=placement.worker, reason=reason
+            )
+            manager.carry_out(
+                manager.jobs.dispatch_answered(
+                    manager.now(), placement, False, reason="unreachable"
+                )
+            )
+
+        self.couriers.send(
+            ("dispatch", str(placement.part)),
+            placement.worker,
+            message,
+            DispatchAnswer,
+            answered,
+            failed,
+            DISPATCH_ATTEMPTS,
+        )
+
+    def start(self, effect: Start) -> None:
+        placement = effect.placement
+        message = StartPart(
+            part=placement.part,
+            fence=placement.fence,
+            term=self._manager.leadership.term,
+            context=orders.decode_values(effect.context),
+        )
+        self._tell("start", placement, message)
+
+    def command(self, effect: Command) -> None:
+        placement = effect.placement
+        message = SteerPart(
+            part=placement.part,
+            fence=placement.fence,
+            term=self._manager.leadership.term,
+            action=effect.action,
+            amount=effect.amount,
+            reason=effect.reason,
+        )
+        self._tell(f"steer {effect.action}", placement, message)
+
+    def tear_down(self, effect: Teardown) -> None:
+        placement = effect.placement
+        message = TearDownPart(
+            part=placement.part, fence=placement.fence, term=self._manager.leadership.term
+        )
+        self._tell("tear down", placement, message)
+
+    def ask_parts(self) -> None:
+        """Every worker, for all it holds: what nobody speaks of must not be forgotten (D-42)."""
+        for worker in sorted(self._manager.jobs.pool.workers):
+            message = AskParts(term=self._manager.leadership.term)
+            self.couriers.send(
+                ("scan", worker), worker, message, HeldParts, self._scanned, attempts=1
+            )
+
+    def _scanned(self, held: HeldParts) -> None:
+        manager = self._manager
+        if not manager.leadership.leads():
+            return
+        unwanted, effects = manager.jobs.worker_registered(
+            manager.now(),
+            held.worker,
+            held.incarnation,
+            held.total_cores,
+            held.free_cores,
+            [orders.report_of(status) for status in held.parts],
+        )
+        manager.carry_out(effects)
+        for part, fence in unwanted:
+            self._end_unwanted(held.worker, part, fence)
+
+    def _end_unwanted(self, worker: str, part: Part, fence: Fence) -> None:
+        message = SteerPart(
+            part=part,
+            fence=fence,
+            term=self._manager.leadership.term,
+            action="cancel",
+            reason="nobody waits for it",
+        )
+        self.couriers.send(
+            ("unwanted", str(part)), worker, message, PartAnswer, lambda _answer: None, attempts=3
+        )
+
+    def _tell(self, what: str, placement: Placement, message: msgspec.Struct) -> None:
+        """Until it is heard. A worker that is gone is recalled with its part."""
+        key = (what, str(placement.part))
+        self.couriers.send(
+            key,
+            placement.worker,
+            message,
+            PartAnswer,
+            lambda _answer: None,
+            attempts=COMMAND_ATTEMPTS,
+        )

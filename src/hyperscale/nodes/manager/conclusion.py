@@ -1,0 +1,114 @@
+"""The end of a job: the numbers of all its parts as one result, and one verdict over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hyperscale.cluster.jobs.records import JobStatus
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.verdict import Judge
+from hyperscale.errors import BadInput, HyperscaleError, RunFailed
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.results import Cut, Environment, Results
+from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.nodes.protocol.parts import PartEnd
+from hyperscale.workload.facts import WorkflowFacts
+
+_CUT: dict[str, Cut] = {"cancel": "signal", "stop": "signal", "timeout": "timeout"}
+
+
+def ends_of(workflow: WorkflowState) -> list[PartEnd]:
+    """Everything that was measured, each once. A workflow that is no test begins anew after a
+    loss, so only its last end counts."""
+    found = []
+    for part in sorted(workflow.parts.values(), key=lambda part: part.number):
+        if workflow.needs.is_test:
+            found += [decode_end(loss.result) for loss in part.losses if loss.result]
+        if part.ended is not None:
+            found.append(decode_end(part.ended.result))
+    return found
+
+
+def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> WorkflowAggregate:
+    """A workflow that is over, as one machine would have measured it."""
+    whole = aggregate_of(facts)
+    known = whole.facts
+    for end in ends_of(workflow):
+        if end.state:
+            whole.absorb(end.state)
+        known.prepare_s = max(known.prepare_s, end.prepare_s)
+        known.vus_max += end.peak_vus
+    known.cores = workflow.total_cores
+    known.state = "finished"
+    known.error = workflow.error
+    known.started_s = workflow.started_age_s
+    for mark in job.marks:
+        if mark.workflow == facts.name:
+            whole.mark(mark.text, mark.at_s)
+    return whole
+
+
+def conclude(
+    body: Body,
+    job: JobState,
+    status: JobStatus,
+    *,
+    elapsed_s: float,
+    coverage: float,
+    lost: Sequence[str],
+    judges: Sequence[Judge],
+    environment: Environment,
+) -> Results:
+    aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
+    cut = _cut(job, judges)
+    course = Course(
+        name=body.name,
+        started_at=body.started_at,
+        elapsed_s=elapsed_s,
+        state="finished",
+        cut=cut,
+        cut_reason=job.reason if cut is not None else "",
+        failure=_failure(job),
+        coverage=coverage,
+        lost=lost,
+        tags=body.tags,
+        warnings=[*body.warnings, *_warnings(job), *_unconfirmed(job, status)],
+        environment=environment,
+    )
+    return assemble(course, aggregates, judges, final=True)
+
+
+def _cut(job: JobState, judges: Sequence[Judge]) -> Cut | None:
+    if any(judge.aborted_at_s is not None for judge in judges):
+        return "threshold"
+    return _CUT.get(job.ending)
+
+
+def _failure(job: JobState) -> HyperscaleError | None:
+    """The first thing that the author of the test should know."""
+    for workflow in job.workflows.values():
+        for end in ends_of(workflow):
+            if end.outcome == "failed" and end.error:
+                return (BadInput if end.bad_input else RunFailed)(end.error, end.hint)
+    for name, workflow in job.workflows.items():
+        if workflow.error and not workflow.parts and not job.ending:
+            return RunFailed(f"{name}: {workflow.error}")
+    return None
+
+
+def _warnings(job: JobState) -> list[str]:
+    found = [
+        warning
+        for workflow in job.workflows.values()
+        for end in ends_of(workflow)
+        for warning in end.warnings
+    ]
+    return found + [f"{n}: {w.warning}" for n, w in job.workflows.items() if w.warning]
+
+
+def _unconfirmed(job: JobState, status: JobStatus) -> list[str]:
+    if status not in ("cancelled", "timeout"):
+        return []
+    return [f"worker {worker} did not confirm that it ended its part" for worker in job.unconfirmed]

@@ -1,0 +1,129 @@
+"""Commands to workers: each goes until it is answered, overtaken, or of no use any more.
+
+One connection per worker. A command to a part is repeated with growing pauses; a newer command of
+the same sort for the same part takes its place. Whoever sent it is told the answer once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from hyperscale.runtime.host import Address, Host, Task
+from hyperscale.wire.endpoint import Endpoint
+from hyperscale.wire.errors import Disconnected, WireError
+from hyperscale.wire.peer import Peer
+
+A = TypeVar("A")
+
+# B-72: 0.3 s, doubled; a worker that is back after a pause is spoken to within the last one.
+RETRY_FIRST_S = 0.3
+RETRY_MAX_S = 2.0
+REQUEST_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    key: tuple[str, ...]
+    number: int
+    node_id: str
+    message: msgspec.Struct
+    expect: type[Any]
+    on_answer: Callable[[Any], None]
+    on_failure: Callable[[str], None] | None
+
+
+class Couriers:
+    def __init__(self, host: Host, endpoint: Callable[[], Endpoint], role: str) -> None:
+        self._host = host
+        self._endpoint = endpoint
+        self._role = role
+        self._peers: dict[str, Peer] = {}
+        self._errands: dict[tuple[str, ...], tuple[int, Task]] = {}
+        self._started = 0
+
+    def __len__(self) -> int:
+        return len(self._errands)
+
+    def knows(self, node_id: str) -> bool:
+        return node_id in self._peers
+
+    def at(self, node_id: str, address: Address) -> None:
+        """Where a node is reached; a node that came back may be elsewhere."""
+        known = self._peers.get(node_id)
+        if known is not None and known.address == address:
+            return
+        if known is not None:
+            known.close()
+        self._peers[node_id] = Peer(self._endpoint(), address, expect_role=self._role)
+
+    def peer(self, node_id: str) -> Peer | None:
+        return self._peers.get(node_id)
+
+    def drop(self, node_id: str) -> None:
+        peer = self._peers.pop(node_id, None)
+        if peer is not None:
+            peer.close()
+
+    def send(
+        self,
+        key: tuple[str, ...],
+        node_id: str,
+        message: msgspec.Struct,
+        expect: type[A],
+        on_answer: Callable[[A], None],
+        on_failure: Callable[[str], None] | None = None,
+        attempts: int | None = None,
+    ) -> None:
+        """`key` names the errand; the same key again replaces it. Without `attempts` it goes on
+        until `recall`ed."""
+        self.recall(key)
+        self._started += 1
+        errand = _Errand(key, self._started, node_id, message, expect, on_answer, on_failure)
+        task = self._host.tasks.spawn(" ".join(("tell", node_id, *key)), self._go(errand, attempts))
+        self._errands[key] = (self._started, task)
+
+    def recall(self, key: tuple[str, ...]) -> None:
+        errand = self._errands.pop(key, None)
+        if errand is not None:
+            errand[1].cancel()
+
+    def recall_all(self) -> None:
+        for key in list(self._errands):
+            self.recall(key)
+
+    async def _go(self, errand: _Errand, attempts: int | None) -> None:
+        pause_s = RETRY_FIRST_S
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                answer = await self._ask(errand)
+            except (WireError, OSError) as error:
+                if attempts is not None and tried >= attempts:
+                    if self._over(errand) and errand.on_failure is not None:
+                        errand.on_failure(str(error) or type(error).__name__)
+                    return
+                await self._host.clock.sleep(pause_s * (0.5 + self._host.random.random()))
+                pause_s = min(pause_s * 2, RETRY_MAX_S)
+            else:
+                if self._over(errand):
+                    errand.on_answer(answer)
+                return
+
+    async def _ask(self, errand: _Errand) -> Any:
+        peer = self._peers.get(errand.node_id)
+        if peer is None:
+            raise Disconnected(f"{errand.node_id} is not registered")
+        return await peer.request(errand.message, errand.expect, REQUEST_TIMEOUT_S)
+
+    def _over(self, errand: _Errand) -> bool:
+        """False when a newer errand has taken this one's place."""
+        known = self._errands.get(errand.key)
+        if known is None or known[0] != errand.number:
+            return False
+        del self._errands[errand.key]
+        return True

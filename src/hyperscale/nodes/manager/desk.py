@@ -1,0 +1,285 @@
+"""The clients' side of a manager: submissions, questions, commands, streams of updates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hyperscale.cluster.jobs.inputs import Rejected
+from hyperscale.cluster.jobs.records import Needs, Submitted
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.errors import HyperscaleError
+from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.protocol.jobs import (
+    UNKNOWN_JOB,
+    AskJob,
+    AskJobs,
+    AskResults,
+    AskWorkers,
+    Body,
+    JobAck,
+    JobResults,
+    JobUpdate,
+    JobView,
+    JobViews,
+    Outline,
+    Snapshot,
+    SteerAck,
+    SteerJob,
+    SubmitJob,
+    WatchJob,
+    Window,
+    WorkerView,
+    WorkerViews,
+    WorkflowDone,
+)
+from hyperscale.wire.errors import Refused
+from hyperscale.wire.serving import Call
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.manager.manager import Manager
+
+ID_CHARS_MAX = 128
+JOBS_LISTED_MAX = 1_000
+
+
+class Desk:
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
+        on_leader = self._manager.leadership.on_leader
+        return {
+            SubmitJob: on_leader(JobAck, self.submit),
+            SteerJob: on_leader(SteerAck, self.steer),
+            AskJob: on_leader(JobView, self.job),
+            AskJobs: on_leader(JobViews, self.jobs),
+            AskResults: on_leader(JobResults, self.results),
+            AskWorkers: on_leader(WorkerViews, self.workers),
+            WatchJob: self.watch,
+        }
+
+    # -- submitting --------------------------------------------------------------------------
+
+    async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
+        manager = self._manager
+        try:
+            record = submitted(ask)
+        except (msgspec.MsgspecError, ValueError) as error:
+            return JobAck(job_id=ask.job_id, accepted=False, error=f"it cannot be read: {error}")
+        verdict, effects = manager.jobs.submit(manager.now(), record)
+        if isinstance(verdict, Rejected):
+            return JobAck(
+                job_id=ask.job_id,
+                accepted=False,
+                error=verdict.reason,
+                retry_after_s=verdict.retry_after_s,
+                idempotency_key=ask.idempotency_key,
+            )
+        held = manager.accepting(verdict.job_id)
+        manager.carry_out(effects)
+        try:
+            await held
+        except HyperscaleError as error:
+            raise Refused(call.kind.name, error.message, 1.0) from None
+        return JobAck(
+            job_id=verdict.job_id,
+            accepted=True,
+            position=manager.jobs.position(verdict.job_id),
+            leader=manager.id,
+            idempotency_key=ask.idempotency_key,
+            was_duplicate=verdict.duplicate,
+            original_job_id=verdict.job_id if verdict.duplicate else "",
+            durability=manager.durability,
+        )
+
+    async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
+        manager = self._manager
+        self._known(call, ask.job_id)
+        by = ask.by or call.peer.node_id
+        steering, effects = manager.jobs.steer(
+            manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason
+        )
+        manager.carry_out(effects)
+        return SteerAck(
+            job_id=ask.job_id,
+            accepted=steering.accepted,
+            workflows=steering.workflows,
+            error=steering.error,
+        )
+
+    # -- asking ------------------------------------------------------------------------------
+
+    async def job(self, call: Call, ask: AskJob) -> JobView:
+        return self._view(self._known(call, ask.job_id))
+
+    async def jobs(self, _call: Call, ask: AskJobs) -> JobViews:
+        newest = self._manager.jobs.jobs()[::-1][: min(max(ask.limit, 0), JOBS_LISTED_MAX)]
+        return JobViews(jobs=tuple(self._view(job) for job in newest), leader=self._manager.id)
+
+    async def results(self, _call: Call, ask: AskResults) -> JobResults:
+        job = self._manager.jobs.job(ask.job_id)
+        if job is None:
+            return JobResults(job_id=ask.job_id, known=False)
+        end = job.finished
+        return JobResults(
+            job_id=ask.job_id,
+            known=True,
+            status=job.status,
+            results=b"" if end is None else end.results,
+        )
+
+    async def workers(self, call: Call, ask: AskWorkers) -> WorkerViews:
+        if ask.job_id:
+            self._known(call, ask.job_id)
+        rows: list[WorkerView] = self._manager.foreman.views(ask.job_id)
+        return WorkerViews(
+            workers=tuple(rows),
+            leader=self._manager.id,
+            total_cores=sum(row.total_cores for row in rows),
+            free_cores=sum(row.free_cores for row in rows),
+        )
+
+    def _known(self, call: Call, job_id: str) -> JobState:
+        job = self._manager.jobs.job(job_id)
+        if job is None:
+            raise Refused(call.kind.name, f"no job {job_id!r} is known here", code=UNKNOWN_JOB)
+        return job
+
+    def _view(self, job: JobState) -> JobView:
+        manager = self._manager
+        return views.job_view(manager.jobs, manager.live, manager.now(), job)
+
+    # -- watching ----------------------------------------------------------------------------
+
+    async def watch(self, call: Call, ask: WatchJob) -> AsyncIterator[JobUpdate]:
+        manager = self._manager
+        if not manager.leadership.leads():
+            peer = manager.leadership.elsewhere(call, ask)
+            passed_on = msgspec.structs.replace(ask, passed_on=True)
+            async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                async for passed in updates:
+                    yield passed
+            return
+        job = self._known(call, ask.job_id)
+        seen = _Seen(since=manager.now())
+        while manager.leadership.leads():
+            update = self._update(job, seen, ask.live)
+            if update is not None:
+                yield update
+                if update.final:
+                    return
+            await manager.host.clock.sleep(manager.settings.window_s)
+            if manager.jobs.job(ask.job_id) is None:
+                return
+
+    def _update(self, job: JobState, seen: _Seen, live: bool) -> JobUpdate | None:
+        manager = self._manager
+        body = manager.body_of(job)
+        outline = None if seen.outlined else _outline(body)
+        seen.outlined = True
+        view = self._view(job)
+        told = msgspec.structs.replace(view, age_s=0.0, workflows=_without_numbers(view))
+        changed = told != seen.view
+        seen.view = told
+        snapshots: list[Snapshot] = []
+        windows: list[Window] = []
+        done: list[WorkflowDone] = []
+        for facts in body.workflows:
+            workflow = job.workflows[facts.name]
+            if workflow.is_settled:
+                if facts.name not in seen.done:
+                    seen.done.add(facts.name)
+                    done.append(manager.done(job, facts.name))
+            elif live and not job.is_over:
+                self._news(job, facts.name, seen, snapshots, windows)
+        marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])
+        seen.marks = len(job.marks)
+        final = job.finished
+        if not (outline or changed or snapshots or windows or done or marks or final):
+            return None
+        return JobUpdate(
+            outline=outline,
+            view=view if changed else None,
+            snapshots=tuple(snapshots),
+            windows=tuple(windows),
+            done=tuple(done),
+            marks=marks,
+            results=final.results if final is not None else b"",
+            final=final is not None,
+        )
+
+    def _news(
+        self,
+        job: JobState,
+        name: str,
+        seen: _Seen,
+        snapshots: list[Snapshot],
+        windows: list[Window],
+    ) -> None:
+        manager = self._manager
+        patient = manager.now() - seen.since < manager.settings.snapshot_wait_s
+        news = manager.live.since(job.job_id, name, seen.index.get(name), whole=patient)
+        if isinstance(news, Snapshot):
+            snapshots.append(news)
+            seen.index[name] = news.index
+        elif news:
+            windows.extend(news)
+            seen.index[name] = news[-1].index
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one watcher has been told."""
+
+    since: float
+    outlined: bool = False
+    view: JobView | None = None
+    index: dict[str, int] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    marks: int = 0
+
+
+def submitted(ask: SubmitJob) -> Submitted:
+    """The record of a submission. Raises MsgspecError or ValueError for one that makes no sense."""
+    if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
+        raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
+    body = msgspec.msgpack.decode(ask.body, type=Body)
+    if not 0 < len(body.workflows) <= orders.WORKFLOWS_MAX:
+        raise ValueError(f"a job has 1 to {orders.WORKFLOWS_MAX} workflows")
+    needs: tuple[Needs, ...] = tuple(orders.needs_of(facts) for facts in body.workflows)
+    return Submitted(
+        job_id=ask.job_id,
+        age_s=0.0,
+        name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
+        workflows=needs,
+        timeout_s=orders.timeout_s(body, needs),
+        body=ask.body,
+        idempotency_key=ask.idempotency_key,
+        digest=hashlib.blake2b(ask.body, digest_size=16).hexdigest(),
+        requested_by=ask.requested_by,
+        correlation_id=ask.correlation_id or ask.job_id,
+    )
+
+
+def _outline(body: Body) -> Outline:
+    return Outline(
+        workflows=body.workflows,
+        name=body.name,
+        started_at=body.started_at,
+        command=body.command,
+        tags=body.tags,
+        warnings=body.warnings,
+    )
+
+
+def _without_numbers(view: JobView) -> tuple[Any, ...]:
+    """A view without what moves all the time: only other changes are worth telling."""
+    return tuple(
+        msgspec.structs.replace(workflow, elapsed_s=0.0, requests=0, failed=0)
+        for workflow in view.workflows
+    )

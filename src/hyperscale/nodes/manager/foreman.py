@@ -1,0 +1,300 @@
+"""The workers' side of a manager: who is there, and what they report.
+
+Only the leader listens to workers; any other manager tells them who leads. What a worker says of
+itself must come over its own connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hyperscale.cluster.identity import Node as Identity
+from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.membership import Change, Changed
+from hyperscale.nodes.manager import orders
+from hyperscale.nodes.protocol.jobs import WorkerView
+from hyperscale.nodes.protocol.parts import (
+    AskExtension,
+    EventAnswer,
+    ExtensionAnswer,
+    LeaveWorker,
+    Left,
+    PartEnd,
+    PartPrepared,
+    PartStatus,
+    PartTornDown,
+    Progress,
+    ProgressAnswer,
+    Registered,
+    RegisterWorker,
+    ReportProgress,
+    TellEvent,
+)
+from hyperscale.runtime.host import Address
+from hyperscale.wire.errors import Refused
+from hyperscale.wire.serving import Call
+
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.pool import Worker
+    from hyperscale.nodes.manager.manager import Manager
+
+# Reports beyond what we take in: how long each worker should pause, by level (A-44).
+DELAYS_MS = (0, 50, 200, 450)
+
+
+class Foreman:
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._known: dict[str, ReportProgress | RegisterWorker] = {}
+        self._deltas = 0
+        self._deltas_since = 0.0
+        self.level = 0
+
+    def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
+        return {
+            RegisterWorker: self.register,
+            TellEvent: self.event,
+            ReportProgress: self.progress,
+            AskExtension: self.extension,
+            LeaveWorker: self.leave,
+        }
+
+    def retire(self) -> None:
+        """We do not lead any more."""
+        self._manager.commands.couriers.recall_all()
+        self._known.clear()
+
+    # -- what workers say --------------------------------------------------------------------
+
+    def register(self, call: Call, ask: RegisterWorker) -> Registered:
+        manager = self._manager
+        self._own(call, ask.node.node_id)
+        where = {
+            "leader": manager.leadership.leader,
+            "leader_address": manager.leadership.leader_address(),
+            "managers": tuple(self._managers()),
+            "term": manager.leadership.newest_term,
+        }
+        if not manager.leadership.leads():
+            return Registered(accepted=False, reason="this manager does not lead", **where)  # type: ignore[arg-type]
+        node = ask.node
+        manager.commands.couriers.at(node.node_id, Address(*node.tcp))
+        self._known[node.node_id] = ask
+        self._adopt(ask.parts)
+        unwanted, effects = manager.jobs.worker_registered(
+            manager.now(),
+            node.node_id,
+            node.incarnation,
+            ask.total_cores,
+            ask.free_cores,
+            [orders.report_of(status) for status in ask.parts],
+            ask.draining,
+        )
+        manager.carry_out(effects)
+        return Registered(accepted=True, unwanted=unwanted, **where)  # type: ignore[arg-type]
+
+    async def event(self, call: Call, tell: TellEvent) -> EventAnswer:
+        manager = self._manager
+        event = tell.event
+        self._own(call, event.worker)
+        if not manager.leadership.leads():
+            return EventAnswer(
+                settled=False,
+                reason="this manager does not lead",
+                leader_address=manager.leadership.leader_address(),
+            )
+        now, jobs = manager.now(), manager.jobs
+        match event:
+            case PartPrepared():
+                context = orders.encode_values(event.context)
+                settled, effects = jobs.prepared(
+                    now, event.part, event.fence, event.worker, context
+                )
+            case PartEnd():
+                settled, effects = jobs.ended(
+                    now,
+                    Ended(
+                        event.part,
+                        event.fence,
+                        event.worker,
+                        event.outcome,
+                        event.measured_s,
+                        event.iterations,
+                        orders.encode_end(event),
+                        event.error,
+                    ),
+                )
+            case PartTornDown():
+                settled, effects = jobs.torn_down(
+                    now, event.part, event.fence, event.worker, event.warning
+                )
+        waiting = None if settled else manager.settling(event.part, event.fence)
+        manager.carry_out(effects)
+        if waiting is None:
+            return EventAnswer(settled=True)
+        settled = await waiting
+        return EventAnswer(settled=settled, reason="" if settled else "no quorum yet")
+
+    def progress(self, call: Call, report: ReportProgress) -> ProgressAnswer:
+        manager = self._manager
+        self._own(call, report.worker)
+        leadership = manager.leadership
+        if not leadership.leads():
+            return ProgressAnswer(
+                known=False,
+                term=leadership.newest_term,
+                leader_address=leadership.leader_address(),
+            )
+        heard = manager.jobs.worker_heard(
+            manager.now(),
+            report.worker,
+            report.incarnation,
+            report.free_cores,
+            [self._progressed(progress) for progress in report.parts],
+            report.draining,
+        )
+        if heard is None:
+            return ProgressAnswer(known=False, term=leadership.term)
+        unwanted, effects = heard
+        self._known[report.worker] = msgspec.structs.replace(report, parts=())
+        wanted = [p.part for p in report.parts if not manager.live.heard(p)]
+        manager.carry_out(effects)
+        level = self._pressure(sum(len(p.deltas) for p in report.parts))
+        return ProgressAnswer(
+            term=leadership.term,
+            level=level,
+            delay_ms=DELAYS_MS[level],
+            wanted=tuple(wanted),
+            unwanted=unwanted,
+        )
+
+    def extension(self, call: Call, ask: AskExtension) -> ExtensionAnswer:
+        manager = self._manager
+        self._own(call, ask.worker)
+        if not manager.leadership.leads():
+            return ExtensionAnswer(granted=False, denial="this manager does not lead")
+        grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
+        manager.carry_out(effects)
+        return ExtensionAnswer(
+            granted=grant.granted,
+            extension_s=grant.seconds,
+            remaining=grant.remaining,
+            denial=grant.denial,
+            warning=grant.warning,
+            grace_s=grant.grace_s,
+        )
+
+    def leave(self, call: Call, leave: LeaveWorker) -> Left:
+        manager = self._manager
+        self._own(call, leave.worker)
+        if manager.leadership.leads():
+            manager.carry_out(
+                manager.jobs.worker_left(manager.now(), leave.worker, leave.incarnation)
+            )
+            self._forget(leave.worker)
+        return Left()
+
+    def changed(self, event: Changed) -> None:
+        """What the membership says of workers."""
+        manager, node = self._manager, event.node
+        if node.role != "worker" or not manager.leadership.leads():
+            return
+        now = manager.now()
+        if event.change is Change.DIED:
+            effects = manager.jobs.worker_dead(now, node.node_id, event.incarnation)
+        elif event.change is Change.LEFT:
+            effects = manager.jobs.worker_left(now, node.node_id, event.incarnation)
+            self._forget(node.node_id)
+        elif event.change in (Change.JOINED, Change.REFUTED):
+            effects = manager.jobs.worker_alive(now, node.node_id, event.incarnation)
+        else:
+            return
+        manager.carry_out(effects)
+
+    # -- helpers -----------------------------------------------------------------------------
+
+    def views(self, job_id: str = "") -> list[WorkerView]:
+        manager = self._manager
+        rows = []
+        for name, worker in sorted(manager.jobs.pool.workers.items()):
+            held = manager.jobs.book.by_worker.get(name, {})
+            parts = [part for part in sorted(held) if not job_id or part.job_id == job_id]
+            if job_id and not parts:
+                continue
+            told = self._known.get(name)
+            numbers = [manager.live.requests(part) for part in parts]
+            report = told if isinstance(told, ReportProgress) else None
+            member = manager.node.membership.core.member(name)
+            rows.append(
+                WorkerView(
+                    worker=name,
+                    address=str(Address(*member.node.tcp)) if member is not None else "",
+                    state=_state(worker),
+                    total_cores=worker.total,
+                    free_cores=worker.total - sum(one.cores for one in held.values()),
+                    parts=tuple(str(part) for part in parts),
+                    requests=sum(requests for requests, _ in numbers),
+                    rate=sum(rate for _, rate in numbers),
+                    cpu_percent=report.cpu_percent if report else 0.0,
+                    memory_percent=report.memory_percent if report else 0.0,
+                    routing=manager.jobs.routing(name),
+                )
+            )
+        return rows
+
+    def _own(self, call: Call, worker: str) -> None:
+        if call.peer.role != "worker" or call.peer.node_id != worker:
+            raise Refused(call.kind.name, f"{call.peer.node_id} speaks for {worker}")
+
+    def _managers(self) -> list[Identity]:
+        node = self._manager.node
+        others = [one for one in node.membership.core.active() if one.role == "manager"]
+        managers = {one.node_id: one for one in [node.membership.me, *others]}
+        return [managers[name] for name in sorted(managers)]
+
+    def _forget(self, worker: str) -> None:
+        self._known.pop(worker, None)
+        self._manager.commands.couriers.drop(worker)
+
+    def _adopt(self, statuses: tuple[PartStatus, ...]) -> None:
+        """Parts that were started before we led: their numbers are asked for."""
+        manager = self._manager
+        for status in statuses:
+            placement = manager.jobs.book.placement(status.part)
+            job = manager.jobs.job(status.part.job_id)
+            if placement is None or job is None or placement.fence != status.fence:
+                continue
+            facts = next(
+                f for f in manager.body_of(job).workflows if f.name == status.part.workflow
+            )
+            manager.live.follow(facts, placement, fresh=status.state == "preparing")
+
+    def _progressed(self, progress: Progress) -> PartReport:
+        counter = sum(delta.seq for delta in progress.deltas)
+        requests, _ = self._manager.live.requests(progress.part)
+        return PartReport(
+            progress.part, progress.fence, progress.state, progress.elapsed_s, requests + counter
+        )
+
+    def _pressure(self, deltas: int) -> int:
+        """How much more comes in than we can take: 0 none .. 3 hold back (A-46)."""
+        now, most = self._manager.now(), self._manager.settings.progress_per_s_max
+        self._deltas += deltas
+        if now - self._deltas_since >= 1.0:
+            share = self._deltas / (now - self._deltas_since) / most
+            self.level = sum(share >= limit for limit in (0.70, 0.85, 0.95))
+            self._deltas, self._deltas_since = 0, now
+        return self.level
+
+
+def _state(worker: Worker) -> str:
+    if worker.dead_at is not None:
+        return "dead"
+    if not worker.registered:
+        return "expected"
+    if worker.draining:
+        return "draining"
+    return "degraded" if worker.degraded else "healthy"

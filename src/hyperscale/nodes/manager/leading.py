@@ -1,0 +1,90 @@
+"""Who leads, and how a question finds its way there.
+
+A client may ask any manager. One that does not lead asks the leader in its stead, once: a
+question that was passed on and finds no leader is refused, and the client asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.member.node import Node
+from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.peer import Peer
+from hyperscale.wire.serving import Call
+
+A = TypeVar("A")
+
+# An election takes some seconds; asking this often finds the new leader soon after.
+ASK_AGAIN_S = 0.5
+PASS_ON_TIMEOUT_S = 10.0
+
+
+class Leadership:
+    def __init__(self, host: Host, node: Node) -> None:
+        self._node = node
+        self.peers = Couriers(host, lambda: node.endpoint, "manager")
+        self.term = 0
+        """Of our own leadership; 0 while we do not lead or are not ready to."""
+
+    def leads(self) -> bool:
+        """Ask right before every act of leadership."""
+        election = self._node.election
+        return self.term > 0 and election is not None and election.may_lead()
+
+    @property
+    def leader(self) -> str:
+        election = self._node.election
+        return (election.leader if election is not None else None) or ""
+
+    @property
+    def newest_term(self) -> int:
+        election = self._node.election
+        return 0 if election is None else election.term
+
+    def leader_address(self) -> tuple[str, int] | None:
+        return self._address_of(self.leader)
+
+    def _address_of(self, node_id: str) -> tuple[str, int] | None:
+        if node_id == self._node.settings.id:
+            return self._node.membership.me.tcp
+        member = self._node.membership.core.member(node_id) if node_id else None
+        return None if member is None else member.node.tcp
+
+    def peer(self, node_id: str) -> Peer | None:
+        """Another manager, wherever it is now."""
+        address = self._address_of(node_id)
+        if address is None:
+            return None
+        self.peers.at(node_id, Address(*address))
+        return self.peers.peer(node_id)
+
+    def elsewhere(self, call: Call, message: Any) -> Peer:
+        """The leader, for a message that is not for us. Raises Refused."""
+        if not message.passed_on:
+            leader = self.leader
+            peer = self.peer(leader) if leader and leader != self._node.settings.id else None
+            if peer is not None:
+                return peer
+        raise Refused(
+            call.kind.name, "there is no leader at the moment", ASK_AGAIN_S, Reason.OVERLOADED
+        )
+
+    def on_leader(
+        self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]
+    ) -> Callable[[Call, Any], Awaitable[A]]:
+        """A handler that only the leader carries out."""
+
+        async def handle(call: Call, message: Any) -> A:
+            if self.leads():
+                return await handler(call, message)
+            peer = self.elsewhere(call, message)
+            passed_on = msgspec.structs.replace(message, passed_on=True)
+            return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
+
+        return handle

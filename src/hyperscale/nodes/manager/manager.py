@@ -1,0 +1,376 @@
+"""A manager: the jobs core joined to its cluster, its records, its workers and its clients.
+
+It decides nothing. Records are applied as they are held by a quorum; what the core wants done is
+done while this manager leads; leadership comes and goes with the election.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+import msgspec
+
+from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW, RateLimitSettings
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs import records as job_records
+from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.effects import (
+    Acknowledge,
+    Append,
+    Command,
+    Conclude,
+    Dispatch,
+    Effect,
+    Forget,
+    Snatch,
+    Start,
+    Teardown,
+    Tell,
+)
+from hyperscale.cluster.jobs.records import (
+    JobRecord,
+    Part,
+    PartEnded,
+    PartLost,
+    Submitted,
+)
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.cluster.membership import State as MemberState
+from hyperscale.engine.assembly import judges_of
+from hyperscale.engine.verdict import Judge
+from hyperscale.errors import HyperscaleError, RunFailed
+from hyperscale.ledger.records import Record, RecordsError
+from hyperscale.metrics.results import Environment, encode
+from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager.commands import Commands
+from hyperscale.nodes.manager.desk import Desk
+from hyperscale.nodes.manager.foreman import Foreman
+from hyperscale.nodes.manager.leading import Leadership
+from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.recording import Recording
+from hyperscale.nodes.manager.rounds import Rounds
+from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
+from hyperscale.nodes.protocol.parts import PARTS, PartEnd
+from hyperscale.nodes.protocol.records import RECORDS, RecordsRequest
+from hyperscale.runtime import logs
+from hyperscale.runtime.host import Host
+from hyperscale.wire.messages import Registry
+
+LEAD_RETRY_S = 0.5
+# A worker reports twenty times a second at most; a share of a stressed manager is one for each of
+# a thousand workers.
+LIMITS = RateLimitSettings(
+    limits={**LIMITS_PER_WINDOW, "report.progress": 500, "submit.job": 50, "steer.job": 20},
+    stressed_budget=10_000,
+)
+
+
+class Manager:
+    def __init__(self, host: Host, settings: ManagerSettings) -> None:
+        self.host = host
+        self.settings = settings
+        self.id = settings.node.id
+        self.log = logs.logger("manager", node_id=self.id)
+        self.jobs = Jobs(settings.jobs, host.random)
+        self.live = Live()
+        kinds = Registry()
+        for more in (JOBS, PARTS, RECORDS):
+            kinds.include(more)
+        self.node = Node(host, settings.node, kinds, limits=LIMITS)
+        self.leadership = Leadership(host, self.node)
+        self.recording = Recording(self)
+        self.records = self.recording.records
+        self.commands = Commands(self)
+        self.foreman = Foreman(self)
+        self.node.answer({RecordsRequest: self.recording.asked})
+        self.node.answer(self.foreman.handlers())
+        self.node.answer(Desk(self).handlers())
+        self.over = self.node.over
+        self._failure: Exception | None = None
+        self._accepting: dict[str, list[asyncio.Future[None]]] = {}
+        self._settling: dict[tuple[Part, Fence], list[asyncio.Future[bool]]] = {}
+        self._bodies: dict[str, Body] = {}
+        self._judges: dict[str, list[Judge]] = {}
+        self.stirred = asyncio.Event()
+
+    @property
+    def failure(self) -> Exception | None:
+        return self._failure or self.node.failure
+
+    @property
+    def durability(self) -> str:
+        return "quorum" if len(self.settings.node.voters) > 1 else "local"
+
+    def now(self) -> float:
+        return self.host.clock.now()
+
+    # -- life --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        try:
+            await self.records.open()
+        except HyperscaleError as error:
+            raise RunFailed(f"{self.id} cannot start: {error.message}", error.hint) from error
+        self._replay()
+        self.records.on_applied.append(self._applied)
+        self.records.on_forgotten.append(self._forgotten)
+        await self.node.start()
+        assert self.node.election is not None, "a manager votes"
+        self.node.membership.on_change(self.foreman.changed)
+        self.node.election.on_become_leader.append(self._elected)
+        self.node.election.on_lose_leadership.append(self._deposed)
+        self.node.election.on_leader_change.append(self._leader_changed)
+        Rounds(self).start()
+        self.host.tasks.spawn("watch the records", self._watch_records())
+        if self.node.election.may_lead():
+            self._elected(self.node.election.term)
+
+    async def stop(self) -> None:
+        """Hand over, leave, and let go of the files; jobs go on without us."""
+        self._deposed(self.leadership.term, "it is shutting down")
+        await self.node.stop()
+        await self.records.close()
+
+    def _replay(self) -> None:
+        """What was remembered from before, in the order it was decided."""
+        now = self.now()
+        known = [record for job in self.records.jobs() for record in self.records.records(job)]
+        for record in sorted(known, key=lambda record: record.index):
+            self.jobs.applied(now, job_records.decode(record.payload))
+
+    async def _watch_records(self) -> None:
+        self._failure = await self.records.failed()
+        self.log.critical("the records failed", error=str(self._failure))
+        self.over.set()
+
+    # -- leadership --------------------------------------------------------------------------
+
+    def _elected(self, term: int) -> None:
+        self.host.tasks.spawn(f"lead term {term}", self._lead(term))
+
+    async def _lead(self, term: int) -> None:
+        """Find all that may have been acknowledged before, then decide."""
+        election = self.node.election
+        assert election is not None
+        while election.may_lead() and election.term == term:
+            try:
+                await self.records.lead(term)
+            except RecordsError as error:
+                self.log.warning("cannot lead yet", term=term, reason=error.message)
+                await self.host.clock.sleep(LEAD_RETRY_S)
+                continue
+            if not election.may_lead() or election.term != term:
+                return
+            self.leadership.term = term
+            self.log.info("leading", term=term, jobs=len(self.jobs.jobs()))
+            self.live.clear()
+            self._recall_finished()
+            self.carry_out(self.jobs.lead(self.now(), term))
+            self._tell_deaths()
+            return
+
+    def _recall_finished(self) -> None:
+        """What parts of running jobs have measured before this leadership."""
+        for job in self.jobs.jobs():
+            if job.is_over:
+                continue
+            for facts in self.body_of(job).workflows:
+                workflow = job.workflows[facts.name]
+                for end in conclusion.ends_of(workflow):
+                    self.live.keep(facts, end.part, end.state)
+                for placement in workflow.live():
+                    self.live.follow(facts, placement, fresh=not workflow.started)
+
+    def _tell_deaths(self) -> None:
+        core = self.node.membership.core
+        for worker in sorted(self.jobs.placed_on()):
+            member = core.member(worker)
+            if member is not None and member.state is MemberState.DEAD:
+                self.carry_out(self.jobs.worker_dead(self.now(), worker, member.node.incarnation))
+
+    def _deposed(self, term: int, reason: str) -> None:
+        if self.leadership.term:
+            self.log.info("not leading any more", term=term, reason=reason)
+        self.leadership.term = 0
+        self.records.follow(self.leadership.newest_term)
+        self.jobs.follow(self.now())
+        self.foreman.retire()
+        self.live.clear()
+        self._judges.clear()
+        for waiting in list(self._settling.values()):
+            for future in waiting:
+                if not future.done():
+                    future.set_result(False)
+        self._settling.clear()
+
+    def _leader_changed(self, term: int, leader: str | None) -> None:
+        if leader != self.id:
+            self.records.follow(term)
+
+    # -- records -----------------------------------------------------------------------------
+
+    def _applied(self, record: Record) -> None:
+        decoded = job_records.decode(record.payload)
+        effects = self.jobs.applied(self.now(), decoded)
+        if isinstance(decoded, Submitted):
+            self.accept(decoded.job_id, None)
+        if self.leadership.term:
+            self._measured(decoded)
+        self.carry_out(effects)
+
+    def _measured(self, record: JobRecord) -> None:
+        """A part's true numbers take the place of what it had reported."""
+        if isinstance(record, PartEnded | PartLost) and record.result:
+            job = self.jobs.job(record.job_id)
+            if job is not None and not job.is_over:
+                facts = next(
+                    f for f in self.body_of(job).workflows if f.name == record.part.workflow
+                )
+                end = orders.decode_end(record.result)
+                self.live.keep(facts, record.part, end.state)
+
+    def _forgotten(self, job_id: str) -> None:
+        self.carry_out(self.jobs.forget(self.now(), job_id))
+        self._drop(job_id)
+
+    def _drop(self, job_id: str) -> None:
+        self._bodies.pop(job_id, None)
+        self._judges.pop(job_id, None)
+        self.live.forget(job_id)
+
+    # -- what the core wants -----------------------------------------------------------------
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        self.stirred.set()
+        for effect in effects:
+            match effect:
+                case Append(record):
+                    self.host.tasks.spawn(
+                        f"hold {type(record).__name__}", self.recording.append(record)
+                    )
+                case Dispatch():
+                    self.commands.dispatch(effect)
+                case Start():
+                    self.commands.start(effect)
+                case Command():
+                    self.commands.command(effect)
+                case Teardown():
+                    self.commands.tear_down(effect)
+                case Acknowledge(_, part, fence):
+                    for future in self._settling.pop((part, fence), ()):
+                        if not future.done():
+                            future.set_result(True)
+                case Snatch():
+                    self._snatch(effect)
+                case Conclude(job_id, status, reason):
+                    self._conclude(job_id, status, reason)
+                case Forget(job_id):
+                    self._drop(job_id)
+                case Tell():
+                    self._tell(effect)
+
+    def _snatch(self, effect: Snatch) -> None:
+        placement = effect.placement
+        at_s, iterations, state = self.live.close(placement.part, placement.fence)
+        end = PartEnd(
+            part=placement.part,
+            fence=placement.fence,
+            worker=placement.worker,
+            outcome="cut off",
+            iterations=iterations,
+            state=state,
+            lost=(effect.reason,),
+        )
+        result = orders.encode_end(end) if state else b""
+        self.carry_out(self.jobs.part_lost(self.now(), placement, at_s, iterations, result))
+
+    def _conclude(self, job_id: str, status: job_records.JobStatus, reason: str) -> None:
+        job = self.jobs.job(job_id)
+        if job is None:
+            return
+        body = self.body_of(job)
+        results = conclusion.conclude(
+            body,
+            job,
+            status,
+            elapsed_s=self.jobs.age_s(self.now(), job_id),
+            coverage=self.jobs.coverage(job_id),
+            lost=self.jobs.lost_sentences(job_id),
+            judges=self.judges(job),
+            environment=self._environment(body),
+        )
+        self.carry_out(
+            self.jobs.concluded(self.now(), job_id, status, reason, encode(results, indent=0))
+        )
+
+    def _environment(self, body: Body) -> Environment:
+        from hyperscale._version import __version__
+
+        workers = len(self.jobs.pool.workers)
+        return Environment(
+            hyperscale=__version__,
+            workers=workers,
+            host=f"cluster {self.settings.node.cluster}",
+            command=body.command,
+        )
+
+    def _tell(self, effect: Tell) -> None:
+        job = self.jobs.job(effect.job_id)
+        correlation_id = job.submitted.correlation_id if job is not None else effect.job_id
+        say = getattr(self.log, effect.level)
+        say(effect.event, job=effect.job_id, correlation_id=correlation_id, **effect.facts)
+
+    # -- what others need --------------------------------------------------------------------
+
+    def accepting(self, job_id: str) -> Awaitable[None]:
+        """Resolves when the job's first record is held; raises why it is not."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.jobs.job(job_id) is not None:
+            future.set_result(None)
+        else:
+            self._accepting.setdefault(job_id, []).append(future)
+        return future
+
+    def accept(self, job_id: str, error: HyperscaleError | None) -> None:
+        for future in self._accepting.pop(job_id, ()):
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+    def settling(self, part: Part, fence: Fence) -> Awaitable[bool]:
+        """Resolves when the worker may forget the end of this part."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._settling.setdefault((part, fence), []).append(future)
+        return future
+
+    def body_of(self, job: JobState) -> Body:
+        body = self._bodies.get(job.job_id)
+        if body is None:
+            body = msgspec.msgpack.decode(job.submitted.body, type=Body)
+            self._bodies[job.job_id] = body
+        return body
+
+    def judges(self, job: JobState) -> list[Judge]:
+        if job.job_id not in self._judges:
+            self._judges[job.job_id] = judges_of(self.body_of(job).workflows)
+        return self._judges[job.job_id]
+
+    def done(self, job: JobState, name: str) -> WorkflowDone:
+        """A finished workflow, for whoever watches."""
+        workflow = job.workflows[name]
+        facts = next(f for f in self.body_of(job).workflows if f.name == name)
+        whole = conclusion.merged(facts, workflow, job)
+        hints = [end.hint for end in conclusion.ends_of(workflow) if end.hint]
+        return WorkflowDone(
+            workflow=name,
+            status=workflow.lifecycle.public,
+            result=msgspec.json.encode(whole.freeze()),
+            error=workflow.error,
+            hint=hints[0] if hints else "",
+        )

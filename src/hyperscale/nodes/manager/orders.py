@@ -1,0 +1,132 @@
+"""From a submitted job to what placing it takes to know, and to what a worker gets of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.layers import layers
+from hyperscale.cluster.jobs.records import Needs, Placement
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.engine.messages import Values, keep_newest
+from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.load import longest_s
+
+# Beyond what the load says of itself: the worker's own limit comes first and has better words.
+LIMIT_SLACK_S = 30.0
+# A job without a timeout of its own may take this long beside its load.
+JOB_SLACK_S = 300.0
+WORKFLOWS_MAX = 1_000
+
+_values = msgspec.msgpack.Decoder(Values)
+_ends = msgspec.msgpack.Decoder(PartEnd)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_values(values: Values) -> bytes:
+    return _encode(values) if values else b""
+
+
+def decode_values(data: bytes) -> Values:
+    return _values.decode(data) if data else {}
+
+
+def encode_end(end: PartEnd) -> bytes:
+    return _encode(end)
+
+
+def decode_end(data: bytes) -> PartEnd:
+    return _ends.decode(data)
+
+
+def limit_s(facts: WorkflowFacts) -> float:
+    """When a part that is not over must be stuck, counted from its start, pauses left out."""
+    return longest_s(facts.load) + LIMIT_SLACK_S
+
+
+def needs_of(facts: WorkflowFacts) -> Needs:
+    return Needs(
+        name=facts.name,
+        is_test=facts.is_test,
+        priority=facts.priority,
+        depends=facts.depends,
+        peak_vus=facts.load.peak_vus,
+        planned_s=facts.planned_s,
+        limit_s=limit_s(facts),
+        sets_up=facts.sets_up,
+        tears_down=facts.tears_down,
+    )
+
+
+def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
+    """The job's own timeout, or its layers one after the other with time to spare."""
+    if body.timeout_s is not None:
+        return body.timeout_s
+    by_name = {need.name: need for need in needs}
+    return JOB_SLACK_S + sum(
+        max(by_name[name].limit_s for name in layer) for layer in layers(needs)
+    )
+
+
+def dispatch_of(
+    body: Body, job: JobState, placement: Placement, total_cores: int, run_setup: bool, term: int
+) -> DispatchPart:
+    workflow = job.workflows[placement.part.workflow]
+    facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
+    context: Values = {}
+    for name in facts.depends:
+        keep_newest(context, _handed_on(job, name)[0])
+    used: dict[str, Values] = {}
+    for provider in body.workflows:
+        given = _handed_on(job, provider.name)[1] if provider.provides else {}
+        values = {k: v for k, v in given.items() if facts.name in provider.provides.get(k, ())}
+        if values:
+            used[provider.name] = values
+    return DispatchPart(
+        part=placement.part,
+        fence=placement.fence,
+        term=term,
+        facts=facts,
+        source=body.source,
+        overrides=body.overrides,
+        first_core=placement.first_core,
+        cores=placement.cores,
+        total_cores=total_cores,
+        resume_at_s=placement.resume_at_s,
+        iterations_done=placement.iterations_done,
+        run_setup=run_setup,
+        context=context,
+        used=used,
+        context_version=workflow.layer,
+        seed=body.seed,
+        env=body.env,
+        limit_s=workflow.needs.limit_s,
+        correlation_id=job.submitted.correlation_id,
+    )
+
+
+def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
+    """What all parts of a workflow left for others: its context, and what it provides by name."""
+    context: Values = {}
+    provided: Values = {}
+    for part in sorted(job.workflows[name].parts.values(), key=lambda part: part.number):
+        if part.ended is not None:
+            end = decode_end(part.ended.result)
+            keep_newest(context, end.context)
+            keep_newest(provided, end.provided)
+    return context, provided
+
+
+def report_of(status: PartStatus) -> PartReport:
+    """A part as its worker says it is."""
+    prepared = status.prepared
+    return PartReport(
+        status.part,
+        status.fence,
+        status.state,
+        status.elapsed_s,
+        0,
+        None if prepared is None else encode_values(prepared.context),
+    )

@@ -1,0 +1,77 @@
+"""The replicated records, joined to the wire: what this manager writes, and what others ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs import records as job_records
+from hyperscale.cluster.jobs.records import Finished, JobRecord, Submitted
+from hyperscale.errors import HyperscaleError
+from hyperscale.ledger.records import PeerUnreachable, Records, RecordsError
+from hyperscale.ledger.records.quorum import QuorumRecords
+from hyperscale.nodes.protocol.records import RecordsReply, RecordsRequest
+from hyperscale.wire.errors import Refused, WireError
+from hyperscale.wire.serving import Call
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.manager.manager import Manager
+
+RECORD_KIND = 1  # all records of jobs; which one is in the payload
+RECORDS_TIMEOUT_S = 5.0
+
+
+class Recording:
+    def __init__(self, manager: Manager) -> None:
+        settings = manager.settings
+        self._manager = manager
+        self.records: Records = QuorumRecords(
+            manager.host,
+            "records",
+            manager.id,
+            settings.node.voters,
+            self._ask_voter,
+            settings.records,
+        )
+
+    async def _ask_voter(self, voter: str, request: bytes) -> bytes:
+        peer = self._manager.leadership.peer(voter)
+        if peer is None:
+            raise PeerUnreachable(f"{voter} is not a member yet")
+        try:
+            reply = await peer.request(
+                RecordsRequest(data=request), RecordsReply, RECORDS_TIMEOUT_S
+            )
+        except WireError as error:
+            raise PeerUnreachable(str(error)) from error
+        return reply.data
+
+    async def asked(self, call: Call, request: RecordsRequest) -> RecordsReply:
+        if call.peer.role != "manager":
+            raise Refused(call.kind.name, f"{call.peer.node_id} is no manager")
+        try:
+            return RecordsReply(data=await self.records.handle(call.peer.node_id, request.data))
+        except HyperscaleError as error:
+            raise Refused(call.kind.name, error.message) from None
+
+    async def append(self, record: JobRecord) -> None:
+        keep_s = self._manager.jobs.keep_s(record.status) if isinstance(record, Finished) else None
+        fence = Fence(self._manager.leadership.term)
+        try:
+            await self.records.append(
+                record.job_id, RECORD_KIND, job_records.encode(record), fence, keep_s
+            )
+        except HyperscaleError as error:
+            maybe = isinstance(error, RecordsError) and error.maybe_written
+            self._manager.log.warning(
+                "record not held",
+                job=record.job_id,
+                record=type(record).__name__,
+                reason=error.message,
+                maybe_written=maybe,
+            )
+            self._manager.carry_out(
+                self._manager.jobs.append_failed(self._manager.now(), record, maybe)
+            )
+            if isinstance(record, Submitted):
+                self._manager.accept(record.job_id, error)

@@ -1,0 +1,76 @@
+"""What a manager does by the clock: deadlines of jobs, windows, thresholds, looking for orphans."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.engine.assembly import watch
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.manager.manager import Manager
+
+TICK_S_MAX = 1.0
+WATCH_S = 1.0  # thresholds that may abort are looked at this often
+
+
+class Rounds:
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def start(self) -> None:
+        spawn = self._manager.host.tasks.spawn
+        spawn("jobs timer", self._run_timer())
+        spawn("windows", self._run_windows())
+        spawn("thresholds", self._run_thresholds())
+        spawn("orphans", self._run_scan())
+
+    async def _run_timer(self) -> None:
+        manager = self._manager
+        while True:
+            due = manager.jobs.next_deadline()
+            wait_s = TICK_S_MAX if due is None else min(max(due - manager.now(), 0.0), TICK_S_MAX)
+            manager.stirred.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await manager.stirred.wait()
+            except TimeoutError:
+                if manager.leadership.leads():
+                    manager.carry_out(manager.jobs.tick(manager.now()))
+
+    async def _run_windows(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(manager.settings.window_s)
+            manager.live.turn()
+
+    async def _run_thresholds(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(WATCH_S)
+            if manager.leadership.leads():
+                for job in manager.jobs.jobs():
+                    if not job.is_over and not job.ending:
+                        self._judge(job)
+
+    def _judge(self, job: JobState) -> None:
+        """Thresholds that abort are watched over all nodes together."""
+        manager = self._manager
+        watched = [j for j in manager.judges(job) if j.threshold.abort or j.threshold.for_s]
+        lives = {j.workflow: manager.live.workflow(job.job_id, j.workflow) for j in watched}
+        aggregates = {name: live.merged() for name, live in lives.items() if live is not None}
+        crossed = watch([j for j in watched if j.workflow in aggregates], aggregates)
+        if crossed is not None:
+            reason = f"threshold {crossed.threshold.expression} was crossed"
+            _, effects = manager.jobs.steer(
+                manager.now(), job.job_id, "stop", by="threshold", reason=reason
+            )
+            manager.carry_out(effects)
+
+    async def _run_scan(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(manager.settings.jobs.orphan_scan_s)
+            if manager.leadership.leads():
+                manager.commands.ask_parts()

@@ -1,0 +1,65 @@
+"""What people and scripts are told about jobs and workers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.protocol.jobs import JobView, WorkflowView
+
+
+class _Verdict(msgspec.Struct):
+    exit_code: int = 1
+
+
+_verdicts = msgspec.json.Decoder(_Verdict)
+
+
+def job_view(jobs: Jobs, live: Live, now: float, job: JobState) -> JobView:
+    finished = job.finished
+    return JobView(
+        job_id=job.job_id,
+        name=job.submitted.name,
+        status=job.status,
+        reason=finished.reason if finished else job.reason or jobs.waiting_for(job.job_id),
+        age_s=round(jobs.age_s(now, job.job_id), 3),
+        position=jobs.position(job.job_id),
+        paused=job.paused,
+        workflows=tuple(
+            _workflow_view(jobs, live, now, job, workflow) for workflow in job.workflows.values()
+        ),
+        lost=tuple(jobs.lost_sentences(job.job_id)),
+        coverage=jobs.coverage(job.job_id),
+        requested_by=job.submitted.requested_by,
+        correlation_id=job.submitted.correlation_id,
+        exit_code=_verdicts.decode(finished.results).exit_code
+        if finished and finished.results
+        else None,
+    )
+
+
+def _workflow_view(
+    jobs: Jobs, live: Live, now: float, job: JobState, workflow: WorkflowState
+) -> WorkflowView:
+    name = workflow.needs.name
+    requests, failed = live.totals(job.job_id, name)
+    if workflow.is_over:
+        elapsed_s = live.elapsed_s(job.job_id, name)
+    else:
+        elapsed_s = jobs.load_s(now, job.job_id, name)
+    return WorkflowView(
+        name=name,
+        state=workflow.lifecycle.public,
+        lifecycle=workflow.lifecycle.state.value,
+        cores=workflow.total_cores,
+        workers=tuple(sorted({placement.worker for placement in workflow.live()})),
+        attempts=max((part.attempts for part in workflow.parts.values()), default=0),
+        elapsed_s=round(elapsed_s, 3),
+        planned_s=workflow.needs.planned_s,
+        requests=requests,
+        failed=failed,
+        error=workflow.error,
+        history=tuple(workflow.lifecycle.lines()),
+    )

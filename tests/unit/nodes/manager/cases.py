@@ -1,0 +1,58 @@
+"""A workflow, parts of it on workers, and what they report, without any code of a user."""
+
+from __future__ import annotations
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Part, Placement
+from hyperscale.engine.assembly import aggregate_of
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.nodes.protocol.parts import PartEnd, Progress
+from hyperscale.workload.facts import StepFacts, WorkflowFacts
+from hyperscale.workload.hooks import HookType
+from hyperscale.workload.load import ClosedVUs
+
+FACTS = WorkflowFacts(
+    name="Shop",
+    is_test=True,
+    priority="auto",
+    load=ClosedVUs(vus=10, duration_s=60.0),
+    steps=(StepFacts(name="buy", hook_type=HookType.TEST),),
+)
+JOB = "j1"
+
+
+def placement(number: int = 0, attempt: int = 1, worker: str = "") -> Placement:
+    return Placement(
+        Part(JOB, FACTS.name, number),
+        Fence(1, 1, attempt),
+        worker or f"w{number}",
+        1,
+        first_core=number * 2,
+        cores=2,
+    )
+
+
+def delta(seq: int, requests: int, failed: int = 0, vus: int = 5) -> Delta:
+    return Delta(seq=seq, vus=vus, steps=[StepDelta("buy", count=requests, failed=failed)])
+
+
+def progress(where: Placement, elapsed_s: float, *deltas: Delta) -> Progress:
+    return Progress(
+        part=where.part, fence=where.fence, state="running", elapsed_s=elapsed_s, deltas=deltas
+    )
+
+
+def state(requests: int, failed: int = 0, elapsed_s: float = 1.0) -> bytes:
+    aggregate = aggregate_of(FACTS)
+    aggregate.apply(0, delta(1, requests, failed), elapsed_s)
+    return aggregate.export()
+
+
+def end(where: Placement, requests: int, **facts: object) -> PartEnd:
+    return PartEnd(
+        part=where.part,
+        fence=where.fence,
+        worker=where.worker,
+        state=state(requests),
+        **({"outcome": "completed"} | facts),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,90 @@
+"""What managers make of a submission, and what a worker gets of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.records import Dispatched, PartEnded, Submitted
+from hyperscale.cluster.jobs.state import Book
+from hyperscale.engine.messages import Stamped
+from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager.desk import submitted
+from hyperscale.nodes.protocol.jobs import Body, SubmitJob
+from hyperscale.workload.load import ClosedVUs, SharedIterations
+from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement
+
+REPORT = msgspec.structs.replace(
+    FACTS, name="Report", depends=("Shop",), load=SharedIterations(vus=1, iterations=5)
+)
+PROVIDER = msgspec.structs.replace(
+    FACTS, provides={"token": ("Report",), "secret": ("Other",)}, tears_down=True
+)
+
+
+def ask(*workflows: object, **facts: object) -> SubmitJob:
+    body = Body(workflows=workflows, source=b"code", overrides=b"", **facts)  # type: ignore[arg-type]
+    return SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))
+
+
+def body_of(record: Submitted) -> Body:
+    return msgspec.msgpack.decode(record.body, type=Body)
+
+
+def test_limits_cover_the_whole_life_of_the_load() -> None:
+    load = ClosedVUs(vus=1, duration_s=60.0, warmup_s=5.0, start_time_s=3.0, graceful_stop_s=7.0)
+    facts = msgspec.structs.replace(FACTS, load=load)
+    assert orders.limit_s(facts) == 60 + 5 + 3 + 7 + orders.LIMIT_SLACK_S
+
+
+def test_a_job_may_take_as_long_as_its_layers_one_after_the_other() -> None:
+    record = submitted(ask(FACTS, REPORT))
+    parts = [orders.limit_s(FACTS), orders.limit_s(REPORT)]
+    assert record.timeout_s == sum(parts) + orders.JOB_SLACK_S
+    assert submitted(ask(FACTS, timeout_s=12.0)).timeout_s == 12.0
+
+
+@pytest.mark.parametrize("job_id", ["", "x" * 200, "a\nb"])
+def test_a_job_needs_a_sensible_id(job_id: str) -> None:
+    with pytest.raises(ValueError, match="id"):
+        submitted(msgspec.structs.replace(ask(FACTS), job_id=job_id))
+
+
+def test_a_job_needs_workflows() -> None:
+    with pytest.raises(ValueError, match="workflows"):
+        submitted(ask())
+
+
+def test_bytes_that_are_no_body_are_refused() -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        submitted(SubmitJob(job_id=JOB, body=b"\xc1"))
+
+
+def test_a_dependant_gets_what_was_left_for_it_and_nothing_else() -> None:
+    record = submitted(ask(PROVIDER, REPORT))
+    book = Book()
+    first, second = placement(0), placement(1)
+    old, new = Stamped(1, 0, b"old"), Stamped(2, 3, b"new")
+    ends = [
+        end(first, 10, context={"order": new}, provided={"token": old, "secret": old}),
+        end(second, 20, context={"order": old}, provided={"token": new}),
+    ]
+    apply(book, record)
+    apply(book, Dispatched(JOB, 0.1, "Shop", 4, (first, second)))
+    for where, ended in zip((first, second), ends, strict=True):
+        result = orders.encode_end(ended)
+        apply(
+            book,
+            PartEnded(JOB, 1.0, where.part, where.fence, where.worker, "completed", 1.0, result),
+        )
+    where = placement(0)
+    where = msgspec.structs.replace(
+        where, part=msgspec.structs.replace(where.part, workflow="Report")
+    )
+    sent = orders.dispatch_of(body_of(record), book.jobs[JOB], where, 2, True, 7)
+    assert sent.context == {"order": new}
+    assert sent.used == {"Shop": {"token": new}}
+    assert (sent.source, sent.term, sent.facts) == (b"code", 7, REPORT)
+    whole = conclusion.merged(PROVIDER, book.jobs[JOB].workflows["Shop"], book.jobs[JOB])
+    assert whole.requests == 30
