@@ -90,6 +90,9 @@ def _repair(directory: str, yes: bool) -> int:
         return int(ExitCode.FAILED)
     import asyncio
 
+    from hyperscale.runtime.directory_lock import check_free
+
+    check_free(Path(directory))
     done = asyncio.run(_cut(directory))
     assert done is not None
     streams.say(

@@ -8,6 +8,7 @@ for the next older, which is why three are kept and the log is compacted only up
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,10 +78,16 @@ class Checkpoints:
         self.passed_over: list[str] = []
         """Files that `load` found unreadable."""
         self._safe_lsn: dict[str, int] = {}
+        self._saving = asyncio.Lock()
 
     async def save(self, lsn: int, state: bytes, replicated_lsn: int | None = None) -> None:
         """Write a checkpoint; older ones beyond those kept are removed. Raises OSError, and then
-        the checkpoints there were are still there."""
+        the checkpoints there were are still there. One at a time: tidying up would take another's
+        unfinished file away."""
+        async with self._saving:
+            await self._save(lsn, state, replicated_lsn)
+
+    async def _save(self, lsn: int, state: bytes, replicated_lsn: int | None) -> None:
         await self._make_directory()
         replicated_lsn = lsn if replicated_lsn is None else replicated_lsn
         stamp_us = int(self._clock.wall() * 1e6)

@@ -17,6 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import ParamSpec, TypeVar
 
+from hyperscale.runtime.directory_lock import NAME as LOCK_NAME
+from hyperscale.runtime.directory_lock import DirectoryLock
+
 if sys.platform == "darwin":
     import fcntl
 
@@ -157,15 +160,17 @@ class RealFile:
 
 
 class RealDisk:
-    """A directory; paths in it are relative, use '/' and cannot leave it."""
+    """A directory; paths in it are relative, use '/' and cannot leave it. Whoever changes something
+    in it holds it from then on; only looking needs no permission."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._lock = DirectoryLock(directory)
         self._files: set[RealFile] = set()
         self._thread: ThreadPoolExecutor | None = None
 
     async def open(self, path: str) -> RealFile:
-        self._make()
+        self._hold()
         file = RealFile(self._at(path), self._files.discard)
         await file.open()
         self._files.add(file)
@@ -185,21 +190,24 @@ class RealDisk:
     async def list(self, directory: str) -> list[str]:
         def work(at: Path) -> list[str]:
             try:
-                return sorted(os.listdir(at))
+                return sorted(name for name in os.listdir(at) if name != LOCK_NAME)
             except FileNotFoundError:
                 return []
 
         return await self._on_thread(work, self._at(directory))
 
     async def make_directory(self, path: str) -> None:
+        self._hold()
         await self._on_thread(
             lambda at: at.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True), self._at(path)
         )
 
     async def rename(self, old: str, new: str) -> None:
+        self._hold()
         await self._on_thread(os.replace, self._at(old), self._at(new))
 
     async def remove(self, path: str) -> None:
+        self._hold()
         await self._on_thread(os.unlink, self._at(path))
 
     async def sync_directory(self, path: str) -> None:
@@ -219,6 +227,12 @@ class RealDisk:
                 await file.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False)
+        self._lock.release()
+
+    def _hold(self) -> None:
+        if not self._lock.held:
+            self._make()
+            self._lock.take()
 
     def _make(self) -> None:
         self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)

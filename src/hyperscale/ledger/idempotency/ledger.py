@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.idempotency.key import IdempotencyKey, fingerprint
 from hyperscale.ledger.idempotency.records import (
     Committed,
@@ -154,6 +153,11 @@ class IdempotencyLedger:
         """Nothing was decided: the next submission under this key is new."""
         return await self._finish(key, None, b"")
 
+    def let_go(self, key: IdempotencyKey) -> None:
+        """Its caller is through with it. If it is still reserved, because what became of it could
+        not be found out or written, the next sweep settles it by whether its job exists."""
+        self._held.discard(self._fingerprint(key))
+
     def apply(self, lsn: int, payload: bytes) -> None:
         """A record of an earlier life."""
         record = decode(payload, lsn)
@@ -194,7 +198,7 @@ class IdempotencyLedger:
             await self._clock.sleep(self._settings.sweep_interval_s)
             try:
                 await self.sweep(answer_of)
-            except (HyperscaleError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - a sweeper that dies forgets nothing any more
                 logger("ledger.idempotency").warning("sweep failed", error=str(error))
 
     async def sweep(self, answer_of: AnswerOf) -> None:

@@ -130,15 +130,24 @@ class Submissions:
         try:
             decision = await decide(job_id)
         except Exception:
-            await self._settle_unknown(key, job_id)
+            await self._close(key, self._settle_unknown(key, job_id))
             raise
         if decision.kind is Kind.ACCEPTED:
-            await self._ledger.commit(key, decision.answer)
+            await self._close(key, self._ledger.commit(key, decision.answer))
         elif decision.kind is Kind.REJECTED:
-            await self._ledger.reject(key, decision.answer)
+            await self._close(key, self._ledger.reject(key, decision.answer))
         else:
-            await self._ledger.release(key)
+            await self._close(key, self._ledger.release(key))
         return Answer(decision.kind, job_id, decision.answer)
+
+    async def _close(self, key: IdempotencyKey, closing: Awaitable[object]) -> None:
+        """A key that could not be closed is still reserved, so nobody else can have it meanwhile;
+        left held, it would stay so until the next start."""
+        try:
+            await closing
+        except BaseException:
+            self._ledger.let_go(key)
+            raise
 
     async def _settle_unknown(self, key: IdempotencyKey, job_id: str) -> None:
         answer = await self._answer_of(job_id)

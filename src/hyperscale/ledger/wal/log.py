@@ -12,6 +12,7 @@ any more. States: open -> closing -> closed, and -> failed from the first two.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from hyperscale.errors import HyperscaleError
@@ -167,15 +168,24 @@ class WriteAheadLog:
     async def compact(self, safe_lsn: int) -> int:
         """Remove whole segments, oldest first, that hold nothing after `safe_lsn`; how many. The
         newest always stays. Each removal is durable before the next, so that a gap between two
-        segments is never the work of a crash."""
+        segments is never the work of a crash. Raises OSError; the segment that could not be removed
+        is then the first to be tried again, because removing its successor would leave a gap."""
         removed = 0
         async with self._compacting:
             while len(self._segments) > 1 and self._segments[0].last_lsn <= safe_lsn:
                 segment = self._segments.pop(0)
-                await self._host.disk.remove(segment.path)
-                await self._host.disk.sync_directory(self._directory)
+                try:
+                    await self._remove(segment.path)
+                except BaseException:
+                    self._segments.insert(0, segment)
+                    raise
                 removed += 1
         return removed
+
+    async def _remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # an earlier try got this far
+            await self._host.disk.remove(path)
+        await self._host.disk.sync_directory(self._directory)
 
     # -- facts --------------------------------------------------------------------------------
 

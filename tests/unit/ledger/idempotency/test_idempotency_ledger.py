@@ -272,7 +272,8 @@ def test_an_abandoned_reservation_is_settled_by_the_next_review() -> None:
     in_world(scene)
 
 
-def test_a_sweep_that_fails_is_told_and_tried_again() -> None:
+@pytest.mark.parametrize("error", [TimeoutError("nobody answers"), KeyError("nobody answers")])
+def test_a_sweep_that_fails_is_told_and_tried_again(error: Exception) -> None:
     async def scene(world: World) -> None:
         ledger = await world.ledger()
         await ledger.reserve(key(), "job", DIGEST)
@@ -283,7 +284,7 @@ def test_a_sweep_that_fails_is_told_and_tried_again() -> None:
             nonlocal asked
             asked += 1
             if asked == 1:
-                raise TimeoutError("nobody answers")
+                raise error
             return await has_job(job_id)
 
         logger("ledger")
@@ -294,7 +295,7 @@ def test_a_sweep_that_fails_is_told_and_tried_again() -> None:
                 if again.stats().committed:
                     break
             maintaining.cancel()
-        assert [line["error"] for line in lines] == ["nobody answers"]
+        assert [line["error"] for line in lines] == [str(error)]
         assert asked == 2
 
     in_world(scene)

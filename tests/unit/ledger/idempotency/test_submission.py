@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from hyperscale.ledger.idempotency import Answer, Decision, Kind, State, content_digest
+from hyperscale.ledger.idempotency import (
+    Answer,
+    Decision,
+    Kind,
+    State,
+    Submissions,
+    content_digest,
+)
 from hyperscale.runtime.tasks import RealTasks
 from tests.fixtures.journals import HandClock, MemoryJournal, MemoryRecord
 from tests.unit.ledger.idempotency.node import Node, key
@@ -139,6 +146,39 @@ def test_a_decision_that_fails_after_the_job_was_made_is_settled_by_the_job() ->
         assert (again.kind, again.job_id, again.duplicate) == (Kind.ACCEPTED, "job-a", True)
 
     on_node(half)
+
+
+def test_a_key_whose_fate_cannot_be_found_out_is_settled_later() -> None:
+    async def unknown(journal: MemoryJournal, clock: HandClock, tasks: RealTasks) -> None:
+        node = Node(journal, clock, tasks)
+        looks = 0
+
+        async def answer_of(job_id: str) -> bytes | None:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                raise OSError("the store does not answer")
+            return await node.answer_of(job_id)
+
+        async def broken(_: str) -> Decision:
+            raise RuntimeError("no idea")
+
+        submissions = Submissions(node.ledger, tasks, answer_of)
+        with pytest.raises(OSError, match="does not answer"):
+            await submissions.submit(key(), content_digest(b"spec"), "j1", broken)
+        assert node.ledger.stats().pending == 1
+        clock.time += node.ledger.settings.pending_ttl_s + 2
+        await node.ledger.sweep(answer_of)
+        assert node.ledger.stats().pending == 0
+        answer = await node.submit(key(), "j2")
+        assert (answer.kind, answer.job_id) == (Kind.ACCEPTED, "j2")
+
+    async def main() -> None:
+        tasks = RealTasks()
+        await unknown(MemoryJournal(), HandClock(), tasks)
+        await tasks.stop()
+
+    asyncio.run(main())
 
 
 def test_a_client_that_goes_away_does_not_stop_its_submission() -> None:

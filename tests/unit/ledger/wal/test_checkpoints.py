@@ -93,6 +93,18 @@ def test_a_crash_at_any_moment_of_a_save_leaves_the_old_or_the_new() -> None:
     assert outcomes == {b"old", b"new"}
 
 
+def test_two_saves_at_once_do_not_disturb_each_other() -> None:
+    async def story(world: World, host: SimHost) -> None:
+        checkpoints = Checkpoints(host, "ckpt")
+        await asyncio.gather(*(checkpoints.save(lsn, bytes(3 << 20)) for lsn in (1, 2, 3, 4)))
+        assert len(names(world)) == 3
+        loaded = await Checkpoints(host, "ckpt").load()
+        assert loaded is not None
+        assert loaded.facts.lsn == 4
+
+    simulate(story)
+
+
 def test_a_large_state_is_written_in_bites() -> None:
     async def story(world: World, host: SimHost) -> None:
         state = bytes(range(256)) * 20_000

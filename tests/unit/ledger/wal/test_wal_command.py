@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,26 @@ def test_repair_says_what_it_would_do_and_does_it_on_demand(tmp_path: Path, caps
     lsns = records_in(tmp_path)
     assert lsns[:-1] == [1, 2, 3, 4]
     assert lsns[-1] > 12, "no number is given again"
+
+
+def test_looking_is_allowed_beside_a_running_node_and_repairing_is_not(
+    tmp_path: Path, capsys: Out
+) -> None:
+    folder = tmp_path / "wal"
+    make(folder)
+    damage(folder)
+
+    async def beside() -> None:
+        async with RealHost("node", tmp_path) as host:
+            await host.disk.make_directory("wal")
+            assert await asyncio.to_thread(wal, "verify", str(folder)) == 1
+            assert await asyncio.to_thread(wal, "dump", str(folder)) == 1
+            with pytest.raises(BadInput, match=f"{tmp_path} is in use by process {os.getpid()}"):
+                await asyncio.to_thread(wal, "repair", str(folder), yes=True)
+
+    asyncio.run(beside())
+    assert not (folder / "segment_00000002.wal.damaged").exists()
+    assert wal("repair", str(folder), yes=True) == 0
 
 
 @pytest.mark.parametrize("at", [0, 20, 63])

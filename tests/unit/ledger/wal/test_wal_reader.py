@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 
 import pytest
 
@@ -110,6 +111,36 @@ def test_compaction_removes_whole_segments_below_the_mark_and_never_the_newest()
         await log.close()
         again = await WriteAheadLog.open(host, DIRECTORY, SMALL, after_lsn=40)
         assert again.last_lsn == 41
+        await again.close()
+
+    simulate(story)
+
+
+@pytest.mark.parametrize("step", ["remove", "sync_directory"])
+def test_a_removal_that_failed_is_tried_again_before_the_next(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were it passed over, the next start would find a gap and refuse the log."""
+
+    async def story(world: World, host: SimHost) -> None:
+        log = await WriteAheadLog.open(host, DIRECTORY, SMALL)
+        for number in range(40):
+            await log.append(b"%d" % number * 20)
+        before = log.segment_count
+
+        async def broken(path: str) -> None:
+            raise OSError(errno.EIO, "no")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(host.disk, step, broken)
+            with pytest.raises(OSError, match="no"):
+                await log.compact(30)
+        assert log.segment_count == before
+        await log.compact(30)
+        rest = [record.lsn async for record in log.read()]
+        await log.close()
+        again = await WriteAheadLog.open(host, DIRECTORY, SMALL, after_lsn=30)
+        assert [record.lsn async for record in again.read()] == rest
         await again.close()
 
     simulate(story)

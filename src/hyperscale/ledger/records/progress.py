@@ -1,0 +1,72 @@
+"""What a leader knows of another voter's log, and what to send it next.
+
+Probing: where the logs part is not known, one request at a time. Streaming: the last request was
+confirmed, so the next ones are sent without waiting. Installing: it is being sent the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hyperscale.ledger.records.messages import Append, Appended
+
+
+class Pace(Enum):
+    PROBING = "probing"
+    STREAMING = "streaming"
+    INSTALLING = "installing"
+
+
+@dataclass(slots=True)
+class Progress:
+    next_index: int
+    """What to send next; while streaming, ahead of what is confirmed."""
+    match_index: int = 0
+    """Equal to the leader's log up to here, on the voter's stable storage."""
+    pace: Pace = Pace.PROBING
+    in_flight: int = 0
+    told_commit: int = -1
+    """The last commit index sent."""
+
+    def may_send(self, pipeline_max: int) -> bool:
+        if self.pace is Pace.INSTALLING:
+            return False
+        return self.in_flight < (pipeline_max if self.pace is Pace.STREAMING else 1)
+
+    def sent(self, request: Append) -> None:
+        self.in_flight += 1
+        self.told_commit = request.commit_index
+        if self.pace is Pace.STREAMING:
+            self.next_index += len(request.entries)
+
+    def confirmed(self, reply: Appended) -> None:
+        self.in_flight -= 1
+        self.match_index = max(self.match_index, reply.index)
+        self.next_index = max(self.next_index, self.match_index + 1)
+        if self.pace is Pace.PROBING:
+            self.pace = Pace.STREAMING
+
+    def parted(self, request: Append, reply: Appended) -> None:
+        """The voter's log is not the leader's at the place the request began."""
+        self.in_flight -= 1
+        if request.previous_index <= self.match_index:
+            return  # overtaken by a confirmation
+        self._back_to(min(request.previous_index, reply.index + 1))
+
+    def lost(self, request: Append) -> None:
+        """No answer: whether it arrived is unknown, so it is sent again."""
+        self.in_flight -= 1
+        self.told_commit = -1
+        self._back_to(min(self.next_index, request.previous_index + 1))
+
+    def installed(self, index: int) -> None:
+        """`index` 0: the state did not get through."""
+        self.match_index = max(self.match_index, index)
+        self.next_index = self.match_index + 1
+        self.pace = Pace.PROBING
+
+    def _back_to(self, index: int) -> None:
+        self.next_index = max(self.match_index + 1, index)
+        if self.pace is Pace.STREAMING:
+            self.pace = Pace.PROBING
