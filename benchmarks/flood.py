@@ -97,7 +97,7 @@ class Measured:
 
 def measure(seconds: float, rate: int) -> Measured:
     with TemporaryDirectory() as folder:
-        write_certificates(Path(folder))
+        write_certificates(Path(folder), {"serve": "manager", "flood": "worker", "probe": "worker"})
         port = free_port()
         place = (str(port), folder)
         with node(port, Path(folder)) as server:

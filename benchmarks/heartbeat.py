@@ -24,8 +24,6 @@ from hyperscale.cluster.membership.messages import (
     Suspect,
     Update,
     decode_datagram,
-    decode_update,
-    encode_update,
     header,
 )
 
@@ -97,7 +95,7 @@ def largest(budget_bytes: int) -> Probe:
     probe = Probe(sender, state, 4_000_000, "manager-eu-1-018", [])
     for number in range(UPDATES_MAX):
         probe.updates.append(gossip(number))
-        if len(to_bytes(probe, encoded(probe.updates))) > budget_bytes:
+        if len(to_bytes(probe)) > budget_bytes:
             probe.updates.pop()
             break
     return probe
@@ -115,21 +113,15 @@ def gossip(number: int) -> Update:
     return Alive(member("worker", number))
 
 
-def encoded(updates: Sequence[Update]) -> list[msgspec.Raw]:
-    """Gossip as a node keeps it: encoded once, sent many times."""
-    return [encode_update(update) for update in updates]
-
-
-def to_bytes(probe: Probe, updates: list[msgspec.Raw]) -> bytes:
-    return HEAD + encode(Ping(probe.sender, probe.sequence, probe.target, updates))
+def to_bytes(probe: Probe) -> bytes:
+    return HEAD + encode(Ping(probe.sender, probe.sequence, probe.target, probe.updates))
 
 
 def from_bytes(data: bytes) -> Probe:
     ping = decode_datagram(HEAD, data)
     assert isinstance(ping, Ping)
-    updates = [decode_update(update) for update in ping.updates]
     state = read_state(ping.sender.heartbeat)
-    return Probe(ping.sender, state, ping.sequence, ping.target, updates)
+    return Probe(ping.sender, state, ping.sequence, ping.target, ping.updates)
 
 
 def to_json(probe: Probe) -> str:

@@ -1,29 +1,21 @@
-"""Membership measured in the simulator: Lifeguard on and off, and the cost of size.
+"""The cost of size, measured in the simulator.
 
-    python benchmarks/membership.py [lifeguard] [sizes]      (Markdown tables on stdout)
+    python benchmarks/membership.py      (a Markdown table on stdout)
 
-Lifeguard: 100 nodes of which some stall again and again, as in the experiment of
-arXiv 1707.00788. A false positive is a belief that a node which was never disturbed is dead;
-it counts once per node that held it. Then three healthy nodes are killed.
-
-Sizes: a quiet cluster, then one node is killed; views start filled, so that what is measured is
-the protocol at rest and not the join of a thousand nodes in one instant.
+A quiet cluster, then one node is killed; views start filled, so that what is measured is the
+protocol at rest and not the join of a thousand nodes in one instant.
 """
 
 from __future__ import annotations
 
-import asyncio
-import statistics
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from hyperscale.cluster.identity import Node
-from hyperscale.cluster.membership import Change, Changed, MembershipConfig, Via, plain_swim
+from hyperscale.cluster.membership import Change, Changed, MembershipConfig, Via
 from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
 from hyperscale.runtime.host import Address
 from hyperscale.sim import Scenario, SimHost, World, run
-from hyperscale.sim.links import clog
 
 PORT = 7_000
 
@@ -79,119 +71,6 @@ def acquaint(shell: MembershipShell, everybody: Sequence[Node]) -> None:
             station.ring.add(node.node_id)
     for node in everybody:
         station.news.forget(node.node_id)
-
-
-# --- Lifeguard ------------------------------------------------------------------------------------
-
-
-class Slow(Measured):
-    """`slow` nodes stall again and again. As in the paper a stall blocks what goes in and out
-    while timers run on: a process whose threads do not get their turn."""
-
-    stall_s = (4.0, 16.0)
-    run_s = (0.001, 0.25)
-
-    def __init__(self, nodes: int, config: MembershipConfig, slow: int) -> None:
-        super().__init__(nodes, config)
-        self.slow = self.node_names()[:slow]
-        self.killed: dict[str, float] = {}
-
-    async def during(self, world: World) -> None:
-        await self.all_acquainted(world)
-        stumbling = [asyncio.ensure_future(self._stumble(world, name)) for name in self.slow]
-        try:
-            await world.sleep(100.0)
-            for name in self.node_names()[-3:]:
-                self.killed[name] = world.now
-                world.crash(name)
-            await world.sleep(70.0)
-        finally:
-            for task in stumbling:
-                task.cancel()
-
-    async def _stumble(self, world: World, name: str) -> None:
-        dice = world.random_stream(f"slow {name}")
-        while True:
-            await world.sleep(dice.uniform(*self.run_s))
-            stall = world.network.cut(clog(name))
-            await world.sleep(dice.uniform(*self.stall_s))
-            world.network.heal(stall)
-
-    def false_positives(self) -> tuple[int, int]:
-        """All, and those held by healthy nodes."""
-        held = [
-            observer
-            for _, observer, event in self.told
-            if event.change is Change.DIED
-            and event.node.node_id not in self.slow
-            and event.node.node_id not in self.killed
-        ]
-        return len(held), sum(observer not in self.slow for observer in held)
-
-    def latencies(self) -> tuple[list[float], list[float]]:
-        """Until the first healthy node, and until the last one knows."""
-        first, last = [], []
-        for name, killed_at in self.killed.items():
-            known = [
-                at - killed_at
-                for at, observer, event in self.told
-                if event.node.node_id == name
-                and event.change is Change.DIED
-                and observer not in self.slow
-                and at >= killed_at
-            ]
-            if known:  # else it was believed dead, wrongly, before it was
-                first.append(min(known))
-                last.append(max(known))
-        return first, last
-
-
-def lifeguard(seeds: Sequence[int] = (1, 2)) -> None:
-    print(
-        "### Lifeguard: 100 nodes, some slow\n\n"
-        "A slow node hears and says nothing for 4 to 16 s, then catches up for 1 to 250 ms.\n"
-    )
-    print(
-        "| slow nodes | protocol | false positives | at healthy nodes | first detection, s "
-        "(median, max) | known by all healthy, s (median, max) |"
-    )
-    print("|---|---|---|---|---|---|")
-    configs = {"SWIM": plain_swim(MembershipConfig()), "SWIM + Lifeguard": MembershipConfig()}
-    for slow in (1, 8, 24):
-        counts: dict[str, int] = {}
-        for protocol, config in configs.items():
-            total = healthy = 0
-            first: list[float] = []
-            last: list[float] = []
-            for seed in seeds:
-                scenario = Slow(100, config, slow)
-                report = run(scenario, seed)
-                assert report.ok, report.failures
-                all_held, at_healthy = scenario.false_positives()
-                total += all_held
-                healthy += at_healthy
-                begun, ended = scenario.latencies()
-                first += begun
-                last += ended
-            counts[protocol] = total
-            print(
-                f"| {slow} | {protocol} | {total} | {healthy} | {spread(first)} | {spread(last)} |",
-                flush=True,
-            )
-        plain, guarded = counts["SWIM"], counts["SWIM + Lifeguard"]
-        ratio = f"{plain / guarded:.0f} x fewer" if guarded else f"{plain} to none"
-        print(f"| {slow} | | {ratio} | | | |", flush=True)
-    print(
-        "\nThe paper (arXiv 1707.00788) reports 50 to 100 times fewer false positives, and "
-        "about 1.9 % of SWIM's at healthy members.\n"
-    )
-
-
-def spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.1f}, {max(values):.1f}"
-
-
-# --- sizes ----------------------------------------------------------------------------------------
 
 
 class Quiet(Measured):
@@ -252,13 +131,5 @@ def sizes() -> None:
     print()
 
 
-def main() -> None:
-    wanted = sys.argv[1:] or ["lifeguard", "sizes"]
-    if "lifeguard" in wanted:
-        lifeguard()
-    if "sizes" in wanted:
-        sizes()
-
-
 if __name__ == "__main__":
-    main()
+    sizes()

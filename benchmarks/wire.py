@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,14 +54,15 @@ REPEATS = 2_000
 PROGRAM = HERE / "peers" / "wire_nodes.py"
 
 
-def write_certificates(folder: Path) -> None:
+def write_certificates(folder: Path, nodes: Mapping[str, str]) -> None:
+    """A certificate for each node by its id; `nodes` says which role it has."""
     authority = make_authority("bench")
     (folder / "ca.pem").write_bytes(authority.certificate)
-    for role in ("manager", "worker"):
+    for node_id, role in nodes.items():
         identity = CertificateIdentity(role, "bench", "bench", "bench")
-        node = make_node(authority, identity, role)
-        (folder / f"{role}.pem").write_bytes(node.certificate)
-        (folder / f"{role}-key.pem").write_bytes(node.key)
+        node = make_node(authority, identity, node_id)
+        (folder / f"{node_id}.pem").write_bytes(node.certificate)
+        (folder / f"{node_id}-key.pem").write_bytes(node.key)
 
 
 def free_port() -> int:
@@ -119,7 +120,7 @@ class Race:
 
 def requests(grpc_python: str, rounds: int, seconds: float) -> tuple[list[Figure], str]:
     with TemporaryDirectory() as made:
-        write_certificates(Path(made))
+        write_certificates(Path(made), {"manager": "manager", "worker": "worker"})
         race = Race(Path(made), seconds)
         turns = [
             (OURS, functools.partial(race.run, OURS, sys.executable, "hyperscale")),
@@ -144,13 +145,12 @@ def heartbeats(rounds: int) -> list[Figure]:
         heartbeat.state_dict(probe.state),
         heartbeat.to_dict(probe),
     )
-    gossip = heartbeat.encoded(probe.updates)
-    assert heartbeat.from_bytes(heartbeat.to_bytes(probe, gossip)) == probe
+    assert heartbeat.from_bytes(heartbeat.to_bytes(probe)) == probe
     assert heartbeat.from_json(heartbeat.to_json(probe)) == probe
     contenders: list[tuple[str, Callable[[], object]]] = [
         ("heartbeat", lambda: heartbeat.read_state(heartbeat.encode(state))),
         ("json", lambda: json.loads(json.dumps(plain))),
-        ("probe", lambda: heartbeat.from_bytes(heartbeat.to_bytes(probe, gossip))),
+        ("probe", lambda: heartbeat.from_bytes(heartbeat.to_bytes(probe))),
         ("probe in json", lambda: json.loads(json.dumps(plain_probe))),
         ("probe in json with structs", lambda: heartbeat.from_json(heartbeat.to_json(probe))),
     ]
@@ -161,7 +161,7 @@ def heartbeats(rounds: int) -> list[Figure]:
 
     taken = interleave([(label, rate_of(work)) for label, work in contenders], rounds)
     what = f"encode + decode, probe with {len(probe.updates)} pieces of gossip"
-    size = len(sealer.seal(heartbeat.to_bytes(probe, gossip)))
+    size = len(sealer.seal(heartbeat.to_bytes(probe)))
     return [
         taken.figure("encode + decode, largest heartbeat", "heartbeat", "json", JSON_RATIO_MIN),
         told(taken.figure(what, "probe", "probe in json", JSON_RATIO_MIN)),

@@ -74,14 +74,16 @@ def endpoint(
     door: Doorkeeper | None = None,
 ) -> Endpoint:
     identity = Identity(
-        node_id=f"{role} {host.name}",
+        node_id=host.name,
         incarnation=1,
         role=role,
         cluster_id="bench",
         environment_id="bench",
         datacenter="bench",
     )
-    files = Credentials(folder / "ca.pem", folder / f"{role}.pem", folder / f"{role}-key.pem")
+    files = Credentials(
+        folder / "ca.pem", folder / f"{host.name}.pem", folder / f"{host.name}-key.pem"
+    )
     return Endpoint(
         host, Introduction(identity), KINDS, handlers, credentials=files, admission=door
     )

@@ -94,5 +94,5 @@ def test_no_number_is_accepted_twice(arrivals: list[tuple[int, int]]) -> None:
         )
         assert new == should
         if new:
-            guard.mark(b"a", epoch, salt, number)
+            guard.mark(0.0, b"a", epoch, salt, number)
             accepted.add((epoch, number))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 
-class Coordinate(msgspec.Struct, frozen=True, array_like=True):
+class Coordinate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All in seconds, except `error`, which is relative (0.1 = predictions are off by 10 %).
     `error_s` is the smoothed absolute error, for people and for upper bounds."""
 
@@ -110,6 +110,10 @@ class Vivaldi:
         self.coordinate = self._moved(theirs, self._filtered(peer, rtt_s))
         self.updates += 1
         return True
+
+    def samples_s(self, peer: str) -> tuple[float, ...]:
+        """The last round trips measured to a peer, oldest first."""
+        return tuple(self._filters.get(peer, ()))
 
     def forget(self, peer: str) -> None:
         self._filters.pop(peer, None)

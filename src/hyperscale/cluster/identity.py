@@ -28,7 +28,7 @@ Endpoint = tuple[
 ]
 
 
-class Node(msgspec.Struct, frozen=True, array_like=True):
+class Node(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A node as it announces itself. `udp` and `tcp` are where others reach it."""
 
     node_id: Name

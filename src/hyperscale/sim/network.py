@@ -8,7 +8,7 @@ really touches a message is counted, so a run can tell which faults it has seen.
 from __future__ import annotations
 
 import errno
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from random import Random
 
@@ -25,6 +25,8 @@ DATAGRAM_BYTES_MAX = 65_507  # what UDP over IPv4 can carry
 LOOPBACK_S = 0.00002
 RETRANSMIT_S = 0.2  # the least a kernel waits before it sends a lost segment again
 ANYWHERE = ("", "0.0.0.0", "::")
+# What a socket holds unread: Linux's default of 208 KiB, of which even a small one takes 768 bytes.
+UNREAD_MAX = 277
 
 
 class SimDatagrams:
@@ -43,6 +45,8 @@ class SimDatagrams:
         self.machine = machine
         self.process = process
         self.on_datagram = on_datagram
+        self._unread: deque[tuple[bytes, Address]] = deque()
+        self._reading = False
 
     @property
     def address(self) -> Address:
@@ -54,6 +58,28 @@ class SimDatagrams:
 
     def close(self) -> None:
         self._fabric.unbind(self)
+        self._unread.clear()
+
+    def arrive(self, data: bytes, source: Address) -> None:
+        """Into the socket. As a real loop does, the process reads one and then looks at its
+        timers; the next one comes when the work for this one is done."""
+        if len(self._unread) >= UNREAD_MAX:
+            self._fabric.coverage["socket-full"] += 1
+            return
+        self._unread.append((data, source))
+        if not self._reading:
+            self._reading = True
+            self._fabric.loop.post(self.process, self._read)
+
+    def _read(self) -> None:
+        self._fabric.loop.after(self._fabric.datagram_cost_s, self._worked)
+        if self._unread:
+            self.on_datagram(*self._unread.popleft())
+
+    def _worked(self) -> None:
+        self._reading = bool(self._unread)
+        if self._reading:
+            self._fabric.loop.post(self.process, self._read)
 
 
 class Fabric:
@@ -68,6 +94,8 @@ class Fabric:
         self.route: Callable[[str, str], Link] | None = None
         """Names of two hosts to the link between them; None means `default` everywhere."""
         self.stream_breaks_after_s = STREAM_BREAKS_AFTER_S
+        self.datagram_cost_s = 0.0
+        """How long a process works on each datagram; 0: no time, and none waits unread."""
         self.datagrams_sent: Counter[str] = Counter()
         self.datagram_bytes_sent: Counter[str] = Counter()
         self.by_ip: dict[str, Machine] = {}
@@ -200,7 +228,11 @@ class Fabric:
 
     def _deliver(self, source: Address, to: Address, data: bytes) -> None:
         port = self._ports.get(to)
-        if port is not None:
+        if port is None:
+            return
+        if self.datagram_cost_s:
+            port.arrive(data, source)
+        else:
             self.loop.post(port.process, port.on_datagram, data, source)
 
     # -- ports --------------------------------------------------------------------------------

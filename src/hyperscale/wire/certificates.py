@@ -1,8 +1,8 @@
 """A cluster's own certificates: who a node is, signed by the cluster's authority.
 
 A node certificate carries role, cluster, environment and datacenter as URIs (A-55), so that a
-stolen worker key opens nothing a worker may not open. TLS is 1.3 and mutual, always; there is no
-other kind of context here.
+stolen worker key opens nothing a worker may not open, and the id of its node, so that it opens
+nothing under another name. TLS is 1.3 and mutual, always; there is no other kind of context here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import datetime
 import ipaddress
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.identity import ROLES
@@ -32,18 +33,23 @@ CLOCK_SKEW = datetime.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class CertificateIdentity:
+    """Without a node id it is good for any node of its role: `make_node` never makes such a one,
+    another authority may, for nodes that come and go."""
+
     role: str
     cluster_id: str
     environment_id: str
     datacenter: str
+    node_id: str = ""
 
     def uris(self) -> list[str]:
-        return [
+        said = [
             f"{SCHEME}://role/{self.role}",
             f"{SCHEME}://cluster/{self.cluster_id}",
             f"{SCHEME}://env/{self.environment_id}",
             f"{SCHEME}://dc/{self.datacenter}",
         ]
+        return [*said, f"{SCHEME}://node/{quote(self.node_id, safe='')}"] if self.node_id else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,8 @@ def make_node(
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     key = ec.generate_private_key(ec.SECP256R1())
     names: list[x509.GeneralName] = [_host(host) for host in dict.fromkeys(hosts)]
-    names += [x509.UniformResourceIdentifier(uri) for uri in identity.uris()]
+    uris = replace(identity, node_id=node_id).uris()
+    names += [x509.UniformResourceIdentifier(uri) for uri in uris]
     purposes = [
         x509.oid.ExtendedKeyUsageOID.SERVER_AUTH,
         x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH,
@@ -163,6 +170,7 @@ def identity_of(der: bytes) -> CertificateIdentity:
         if scheme == SCHEME and value:
             said.setdefault(what, []).append(value)
     parts = [said.get(what, []) for what in ("role", "cluster", "env", "dc")]
+    parts.append([unquote(name) for name in said.get("node", [""])])
     if any(len(part) != 1 for part in parts) or parts[0][0] not in ROLES:
         raise Refused(
             "",

@@ -222,6 +222,7 @@ def _check_certificate(greeting: Greeting, proven: CertificateIdentity) -> None:
     for what, said, shown in (
         ("role", greeting.role, proven.role),
         ("datacenter", greeting.datacenter, proven.datacenter),
+        ("node", greeting.node_id, proven.node_id or greeting.node_id),
     ):
         if said != shown:
             raise Refused(

@@ -28,7 +28,8 @@ MAY_CALL = frozenset(
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """A node as it introduces itself; on TLS the certificate vouches for all but the first two."""
+    """A node as it introduces itself; on TLS its certificate vouches for all but the
+    incarnation."""
 
     node_id: str
     incarnation: int

@@ -15,6 +15,7 @@ from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed
 from hyperscale.wire.frames import FrameDecoder
+from hyperscale.wire.identity import Identity
 from hyperscale.wire.updates import Updates
 
 R = TypeVar("R")
@@ -41,6 +42,11 @@ class Peer:
     @property
     def connected(self) -> bool:
         return self._connection is not None and not self._connection.closed
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who was at the other end last; None before the first connection."""
+        return None if self._connection is None else self._connection.peer
 
     async def connection(self) -> Connection:
         """The live connection, made if there is none. Raises the types of `errors`."""

@@ -2,7 +2,8 @@
 
 Numbers may arrive out of order within a window; a number seen, or left behind by the window, is a
 replay. A sender that starts again comes with a higher epoch and a fresh window; its old epoch is
-over for good. No clock takes part, so a wrong one silences nobody.
+over for good. What a datagram says of time is not believed, so a wrong clock silences nobody; our
+own clock only tells how long a sender has been silent, for the memory of it is bounded too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 WINDOW = 1024
 # A cluster of 1,000 four times over. Each remembered sender costs about 1 KB.
 SENDERS_MAX = 4096
+# A day: far longer than a member that died is remembered by membership (75 minutes), so a replay
+# that is not recognised any more speaks of a node nobody knows, and is found silent when asked.
+SILENT_S_MAX = 86_400.0
 
 
 @dataclass(slots=True)
@@ -22,6 +26,7 @@ class Seen:
 
     epoch: int
     salt: bytes
+    heard_at: float
     highest: int = -1
     bits: int = 0
 
@@ -42,8 +47,10 @@ class Seen:
 class ReplayGuard:
     """Ask `is_new` before the price of decrypting, `mark` after the sender has proven itself."""
 
-    def __init__(self, senders_max: int = SENDERS_MAX) -> None:
+    def __init__(self, senders_max: int = SENDERS_MAX, silent_s_max: float = SILENT_S_MAX) -> None:
         self._senders_max = senders_max
+        self._silent_s_max = silent_s_max
+        # The one heard longest ago comes first.
         self._seen: OrderedDict[bytes, Seen] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,11 +62,24 @@ class ReplayGuard:
             return True
         return epoch == seen.epoch and salt == seen.salt and seen.is_new(number)
 
-    def mark(self, sender: bytes, epoch: int, salt: bytes, number: int) -> None:
+    def mark(self, now: float, sender: bytes, epoch: int, salt: bytes, number: int) -> list[bytes]:
+        """Remember it. Returns the senders that are forgotten instead: too many, or silent for
+        too long."""
         seen = self._seen.get(sender)
         if seen is None or epoch > seen.epoch:
-            seen = self._seen[sender] = Seen(epoch, salt)
-            if len(self._seen) > self._senders_max:
-                self._seen.popitem(last=False)
+            seen = self._seen[sender] = Seen(epoch, salt, now)
         seen.mark(number)
+        seen.heard_at = now
         self._seen.move_to_end(sender)
+        return self._forget(now)
+
+    def _forget(self, now: float) -> list[bytes]:
+        gone: list[bytes] = []
+        for sender, seen in self._seen.items():
+            few = len(self._seen) - len(gone) <= self._senders_max
+            if few and now - seen.heard_at <= self._silent_s_max:
+                break
+            gone.append(sender)
+        for sender in gone:
+            del self._seen[sender]
+        return gone

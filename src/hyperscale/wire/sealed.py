@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections import Counter, OrderedDict
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,6 +97,7 @@ class Sealer:
         *,
         senders_max: int = SENDERS_MAX,
         entropy: Callable[[int], bytes] = os.urandom,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sender = sender.encode()
         if not 0 < len(self._sender) <= SENDER_BYTES_MAX:
@@ -110,9 +112,9 @@ class Sealer:
         self._salt = entropy(SALT_BYTES)
         self._seal = current.key(self._sender, epoch, self._salt).encrypt
         self._number = 0
-        self._senders_max = senders_max
+        self._clock = clock
         self._guard = ReplayGuard(senders_max)
-        self._keys: OrderedDict[tuple[bytes, bytes, int, bytes], AESGCM] = OrderedDict()
+        self._keys: dict[bytes, tuple[tuple[bytes, int, bytes], AESGCM]] = {}
         self.dropped: Counter[str] = Counter()
 
     @property
@@ -162,9 +164,12 @@ class Sealer:
     ) -> Opened | None:
         from cryptography.exceptions import InvalidTag
 
-        slot = (secret.id, sender, epoch, salt)
-        known = self._keys.get(slot)
-        key = known or secret.key(sender, epoch, salt)
+        life = (secret.id, epoch, salt)
+        known = self._keys.get(sender)
+        if known is not None and known[0] == life:
+            key = known[1]
+        else:
+            key = secret.key(sender, epoch, salt)
         try:
             data = key.decrypt(_nonce(number), datagram[start:], datagram[:start])
             name = sender.decode()
@@ -172,16 +177,12 @@ class Sealer:
             return self._drop("forged")
         except UnicodeDecodeError:
             return self._drop("malformed")
-        self._guard.mark(sender, epoch, salt, number)
-        if known is None:
-            self._remember(slot, key)
+        # Only the key of a sender that has proven itself is kept, one for each that the guard
+        # remembers, so strangers cannot fill the list.
+        self._keys[sender] = (life, key)
+        for gone in self._guard.mark(self._clock(), sender, epoch, salt, number):
+            del self._keys[gone]
         return Opened(name, epoch, data)
-
-    def _remember(self, slot: tuple[bytes, bytes, int, bytes], key: AESGCM) -> None:
-        """Only keys whose holder has proven itself are kept, so strangers cannot fill the list."""
-        self._keys[slot] = key
-        if len(self._keys) > self._senders_max:
-            self._keys.popitem(last=False)
 
     def _drop(self, why: str) -> Opened | None:
         self.dropped[why] += 1

@@ -103,6 +103,8 @@ class Work:
     id: int
     kind: Kind
     task: Task | None = None
+    begun: bool = False
+    cancelled: bool = False
     credits: int = 0
     credited: asyncio.Event | None = None
 
@@ -152,10 +154,15 @@ class Serving:
             self._leave(kind)
 
     def cancelled(self, key: int) -> None:
+        """Nobody waits for it any more. Its slot is taken until the task has ended: a handler that
+        cleans up for long, or never ends, still costs what it costs."""
         work = self._running.get(key)
-        if work is not None and work.task is not None:
+        if work is None or work.task is None or work.cancelled:
+            return
+        work.cancelled = True
+        work.task.cancel()
+        if not work.begun:  # and never will: there is no end to wait for
             self._finished(key, work)
-            work.task.cancel()
 
     def credited(self, id: int, count: int) -> None:
         work = self._running.get(id)
@@ -217,6 +224,7 @@ class Serving:
     async def _handle(
         self, key: int, work: Work, handler: Handler, call: Call, message: Any
     ) -> None:
+        work.begun = True
         try:
             result = await handler(call, message)
             if self._outbox.congested:
@@ -228,6 +236,7 @@ class Serving:
             self._finished(key, work)
 
     async def _push(self, key: int, work: Work, handler: Handler, call: Call, message: Any) -> None:
+        work.begun = True
         try:
             async with contextlib.aclosing(handler(call, message)) as updates:
                 while True:
@@ -260,11 +269,10 @@ class Serving:
         return name
 
     def _finished(self, key: int, work: Work) -> None:
-        """Give the slot back, once. A cancelled task may end after its id is in use again."""
-        if self._running.get(key) is work:
-            del self._running[key]
-            self._deadlines.forget(key)
-            self._leave(work.kind)
+        """Give the slot back."""
+        del self._running[key]
+        self._deadlines.forget(key)
+        self._leave(work.kind)
 
     def _reply(self, verb: int, id: int, result: Any) -> None:
         if verb != SEND:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,13 +73,20 @@ def write_certificate(
 class MemberProcess:
     """`hyperscale node` with its log, which is also how a test learns its address."""
 
-    def __init__(self, folder: Path, name: str, *flags: str, bind: str = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *flags: str,
+        bind: str = "127.0.0.1:0",
+        program: Sequence[str] = ("-m", "hyperscale"),
+    ) -> None:
         self.name = name
         words = ["node", "--id", name, "--bind", bind, "--dc", DC, "--data", folder / "data" / name]
         numbers = [word for setting in FAST for word in ("--set", setting)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HYPERSCALE_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hyperscale", *map(str, words), *numbers, *flags],
+            [sys.executable, *program, *map(str, words), *numbers, *flags],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,

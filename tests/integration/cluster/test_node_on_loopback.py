@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
+import socket
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from hyperscale.cluster.election import Envelope
+from hyperscale.cluster.election.messages import Heartbeat as HeartbeatOfLeader
+from hyperscale.cluster.identity import Node as Member
+from hyperscale.cluster.membership import Membership, MembershipConfig, Persist
+from hyperscale.cluster.membership.messages import Alive
+from hyperscale.nodes.member.exchanges import EXCHANGES, Answered, Said, proof_of
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
+from hyperscale.nodes.member.shared_port import Channel
+from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
+from hyperscale.wire.endpoint import Endpoint
+from hyperscale.wire.frames import FrameDecoder, encode_frame
+from hyperscale.wire.handshake import Introduction
+from hyperscale.wire.peer import Peer
+from hyperscale.wire.sealed import Sealer
+from hyperscale.wire.server import Server
+from hyperscale.wire.serving import Call
 
 from .node_cluster import FAST
 
@@ -85,6 +106,91 @@ def test_a_node_that_lost_its_disk_is_heard_again(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def words_of(name: str, cluster: str) -> Membership:
+    """A member that is only its voice."""
+    place = ("127.0.0.1", 1)
+    me = Member(name, 0, "probe", "local", place, place)
+    core = Membership(me, MembershipConfig(cluster=cluster), random.Random(1))
+    for effect in core.start(0.0):
+        assert isinstance(effect, Persist)
+        core.persisted(0.0, effect.incarnation)
+    return core
+
+
+def introduced(host: RealHost, node: Node, name: str, **handlers: Any) -> Endpoint:
+    theirs = node.endpoint.introduction.identity
+    return Endpoint(
+        host,
+        Introduction(msgspec.structs.replace(theirs, node_id=name)),
+        EXCHANGES,
+        {Said: handlers["said"]} if handlers else {},
+        plaintext="loopback",
+    )
+
+
+def test_who_calls_may_speak_for_nobody_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        made = settings(tmp_path, "a")
+        async with running(made) as node, RealHost("b", tmp_path / "b") as host:
+            peer = Peer(introduced(host, node, "b"), node.server.address)
+            for number, (speaker, refused) in enumerate((("b", 0), ("c", 1))):
+                voice = words_of(speaker, f"{made.cluster}/{made.env}")
+                proof = proof_of(made.secret, "b")
+                said = Said(str(number), proof, encode_frame(voice.summary(0.0)))
+                answer = await peer.request(said, Answered)
+                assert bool(answer.data) is not refused
+                await until(lambda: node.membership.counts["refused_impostor"] == refused)  # noqa: B023
+            assert node.membership.core.member("b") is not None
+            assert node.membership.core.member("c") is None
+
+    asyncio.run(story())
+
+
+def test_who_is_called_may_speak_for_nobody_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        made = settings(tmp_path, "a")
+        async with running(made) as node, RealHost("b", tmp_path / "b") as host:
+
+            def answer_as_another(call: Call, said: Said) -> Answered:
+                (frame,) = [payload for _, payload in decoded(said.data)]
+                voice = words_of("c", f"{made.cluster}/{made.env}")
+                words, _ = voice.exchanged(0.0, frame)
+                assert words is not None
+                return Answered(encode_frame(words))
+
+            server = Server(introduced(host, node, "b", said=answer_as_another))
+            node.membership.join([await server.start(Address("127.0.0.1", 0))])
+            await until(lambda: node.membership.core.counts["exchanges_failed"] >= 1)
+            assert node.membership.core.rows == 0
+
+    asyncio.run(story())
+
+
+def test_no_voter_may_speak_for_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        made = settings(tmp_path, "a", voters="a,b,c")
+        assert made.secret is not None
+        async with running(made) as node:
+            assert node.election is not None
+            heartbeat = Envelope(made.group, "b", HeartbeatOfLeader(7, 1))
+            words = bytes([Channel.ELECTION]) + msgspec.msgpack.encode(heartbeat)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+                mouth.sendto(Sealer("c", 1, made.secret).seal(words), node.server.address)
+                await until(lambda: node.election.datagrams_ignored == 1)
+                assert node.election.leader is None
+                mouth.sendto(Sealer("b", 1, made.secret).seal(words), node.server.address)
+                await until(lambda: node.election.leader == "b")
+            assert node.election.datagrams_ignored == 1
+
+    asyncio.run(story())
+
+
+def decoded(data: bytes) -> FrameDecoder:
+    frames = FrameDecoder()
+    frames.feed(data)
+    return frames
+
+
 def test_the_page_for_prometheus(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(settings(tmp_path, "a", metrics="127.0.0.1:0")) as node:
@@ -97,6 +203,43 @@ def test_the_page_for_prometheus(tmp_path: Path) -> None:
             assert (await get(*node.metrics_address, "x" * 9_000)).startswith("HTTP/1.1 405 ")
 
     asyncio.run(story())
+
+
+def test_the_pages_for_debugging(tmp_path: Path) -> None:
+    async def story() -> None:
+        seen = settings(tmp_path, "a", metrics="127.0.0.1:0")
+        async with (
+            running(seen) as one,
+            running(settings(tmp_path, "b", seed=[address(one)])) as two,
+        ):
+            await until(lambda: one.membership.core.rtt_samples_s("b"))
+            mine = await page(one, "/debug/vivaldi/coordinate")
+            assert (len(mine["position"]), mine["peer_count"]) == (4, 1)
+            assert mine["samples"] >= 1
+            assert mine["convergence_status"] in ("converging", "converged")
+            (peer,) = await page(one, "/debug/vivaldi/peers")
+            assert peer["peer"] == "b"
+            assert peer["estimated_rtt_ms"] > 0 < peer["measured_rtt_samples"][-1]
+            assert peer["adaptive_timeout_s"] >= seen.membership.probe_timeout_s
+            assert await page(one, "/debug/peers/unconfirmed") == []
+            ghost = Member("ghost", 1, "worker", "local", ("127.0.0.1", 1), ("127.0.0.1", 1))
+            two.membership.core._station.tell(Alive(ghost))
+            await until(lambda: one.membership.core.member("ghost"))
+            (unheard,) = await page(one, "/debug/peers/unconfirmed")
+            assert (unheard["peer"], unheard["role"]) == ("ghost", "worker")
+            assert datetime.fromisoformat(unheard["discovered_at"]).tzinfo is not None
+            assert 170 < unheard["passive_timeout_remaining"] <= 180 * 10
+            assert (unheard["confirmation_attempts"], unheard["age_seconds"] < 10) == (0, True)
+            assert unheard["next_attempt_in"] > 0
+
+    asyncio.run(story())
+
+
+async def page(node: Node, path: str) -> Any:
+    assert node.metrics_address is not None
+    head, _, body = (await get(*node.metrics_address, path)).partition("\r\n\r\n")
+    assert "application/json" in head
+    return msgspec.json.decode(body)
 
 
 async def get(host: str, port: int, path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ import pytest
 from hyperscale.nodes.member.queries import MemberRow
 from hyperscale.wire.certificates import Credentials, Pem, make_authority
 from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.handshake import PROTOCOL
 
+from . import old_release
 from .node_cluster import (
     CLUSTER,
     ENV,
@@ -53,6 +55,7 @@ class Cluster:
         cluster: str = CLUSTER,
         env: str = ENV,
         secret: str = "secret",
+        program: Sequence[str] = ("-m", "hyperscale"),
     ) -> MemberProcess:
         if not (self.certs / f"{name}.pem").exists():
             write_certificate(self.certs, self.authority, name, role, cluster, env)
@@ -63,6 +66,7 @@ class Cluster:
             *("--cluster", cluster, "--env", env),
             *flags,
             bind=bind,
+            program=program,
         )
         self.processes.append(member)
         return member
@@ -168,9 +172,10 @@ def test_strangers_are_refused_with_the_reason_and_learn_nothing(cluster: Cluste
     (cluster.folder / "other-secret").write_text("another horse, no battery")
     member = cluster.start("a")
     seed = ("--seed", member.address)
+    by_name = ("--seed", member.address.replace("127.0.0.1", "localhost"))
     strangers = {
         "the cluster secret is another one": cluster.start("s", *seed, secret="other-secret"),
-        "role 'worker' cannot connect to 'probe'": cluster.start("w", *seed, role="worker"),
+        "role 'worker' cannot connect to 'probe'": cluster.start("w", *by_name, role="worker"),
         "this is cluster 'dev', not 'shop'": cluster.start("x", *seed, cluster="shop"),
         "this is environment 'test', not 'prod'": cluster.start("y", *seed, env="prod"),
     }
@@ -195,6 +200,46 @@ def test_strangers_are_refused_with_the_reason_and_learn_nothing(cluster: Cluste
         "the refusals in the log of the member",
     )
     assert not [line for line in member.said if line["event"].startswith("member ")]
+
+
+def test_an_old_release_is_refused_and_both_sides_say_why(cluster: Cluster) -> None:
+    member = cluster.start("a")
+    old = cluster.start("old", "--seed", member.address, program=(old_release.__file__,))
+    newer = cluster.start("b", "--seed", old.address)
+
+    said = "protocol {} cannot talk to {}: nodes of one cluster need the same major version"
+    ours, theirs = ("{}.{}".format(*each) for each in (PROTOCOL, old_release.PROTOCOL))
+    assert old.saying("refused")["reason"] == said.format(theirs, ours)
+    assert old.events("refused")[0]["code"] == "wrong_protocol"
+    assert newer.saying("refused")["reason"] == said.format(ours, theirs)
+    for asked in (member, old):
+        turned_away = asked.saying("turned away")
+        assert turned_away["reason"] == "wrong_protocol"
+    assert list(cluster.rows(member)) == ["a"]
+    assert list(cluster.rows(newer)) == ["b"]
+    for one in (member, old, newer):
+        assert not [line for line in one.said if line["event"].startswith("member ")]
+
+
+def test_a_voter_whose_disk_fails_ends_and_says_why(cluster: Cluster) -> None:
+    names = ("a", "b", "c")
+    voters = ("--voters", ",".join(names))
+    first = cluster.start("a", *voters)
+    members = {"a": first}
+    members |= {name: cluster.start(name, *voters, "--seed", first.address) for name in names[1:]}
+    leader = until(lambda: cluster.onlooker.members(first.address).leader, "a leader")
+    broken = next(name for name in names if name != leader)
+    (term,) = (cluster.folder / "data" / broken).rglob("term")
+    term.with_name("term.new").mkdir()  # root may write anywhere, but not to a directory
+
+    members[leader].signal(signal.SIGKILL)
+
+    assert members[broken].exit_code() == 1
+    text = members[broken].text
+    assert f"{broken} stopped, because its disk failed: " in text
+    assert "Is a directory" in text
+    assert "replace the disk, then start it again" in text
+    assert "Traceback" not in text
 
 
 def test_a_port_in_use_is_said_in_one_sentence(cluster: Cluster) -> None:

@@ -44,13 +44,14 @@ async def door(
     mine: Introduction | None = None,
     tls: Credentials | None = None,
     limits: Limits | None = None,
+    handlers: dict[Any, Any] | None = None,
 ) -> AsyncIterator[tuple[RealHost, Server]]:
     async with RealHost("host", folder) as host:
         endpoint = Endpoint(
             host,
             mine or introduction(),
             registry(),
-            {Ask: lambda call, ask: Answer(ask.text + "!")},
+            handlers or {Ask: lambda call, ask: Answer(ask.text + "!")},
             credentials=tls,
             plaintext="refused" if tls else "loopback",
             limits=limits,
@@ -190,6 +191,9 @@ def test_a_certificate_beats_what_its_holder_says(tmp_path: Path, authority: Pem
             staging = credentials(tmp_path / "s", authority, "worker", environment="staging")
             with pytest.raises(Refused, match="this is environment 'prod', not 'staging'"):
                 await caller(host, server, introduction("worker"), staging).connection()
+            with pytest.raises(Refused, match="for node 'worker-1', not 'worker-2'") as refused:
+                await caller(host, server, introduction("worker", "worker-2"), worker).connection()
+            assert refused.value.code == Reason.WRONG_CERTIFICATE
             client = credentials(tmp_path / "c", authority, "client")
             with pytest.raises(Refused, match="'client' cannot connect to 'manager'"):
                 await caller(host, server, introduction("client"), client).connection()
@@ -340,11 +344,13 @@ def test_a_full_house_takes_no_more(tmp_path: Path) -> None:
     run(main())
 
 
-def test_an_id_used_again_after_a_cancel_is_another_request(tmp_path: Path) -> None:
+def test_a_cancelled_request_keeps_its_slot_until_its_task_has_ended(tmp_path: Path) -> None:
     released = asyncio.Event()
+    started: list[str] = []
     ended: list[str] = []
 
     async def slow(call: Any, ask: Ask) -> Answer:
+        started.append(ask.text)
         try:
             await asyncio.Event().wait()
         finally:
@@ -354,20 +360,49 @@ def test_an_id_used_again_after_a_cancel_is_another_request(tmp_path: Path) -> N
 
     async def main() -> None:
         async with RealHost("host", tmp_path) as host:
-            endpoint = Endpoint(host, introduction(), registry(), {Ask: slow}, plaintext="loopback")
+            endpoint = Endpoint(
+                host,
+                introduction(),
+                registry(),
+                {Ask: slow},
+                plaintext="loopback",
+                limits=Limits(in_flight_max=1),
+            )
             server = Server(endpoint)
             await server.start(ANY)
             stream = await host.network.connect(server.address)
             await handshake.call(stream, FrameDecoder(), introduction("worker"))
             kind = registry().of(Ask(""))
             stream.write(pack_message(Verb.REQUEST, 1, 0, kind, Ask("first")))
-            await until(lambda: [c.in_flight()[1] for c in server.connections] == [1])
-            stream.write(pack_plain(Verb.CANCEL, 1))
-            await until(lambda: server.connections[0].in_flight()[1] == 0)
-            stream.write(pack_message(Verb.REQUEST, 1, 0, kind, Ask("second")))
-            await until(lambda: server.connections[0].in_flight()[1] == 1)
+            await until(lambda: started == ["first"])
+            (connection,) = server.connections
+            stream.write(pack_plain(Verb.CANCEL, 1) + pack_plain(Verb.CANCEL, 1))
+            stream.write(pack_message(Verb.REQUEST, 2, 0, kind, Ask("second")))
+            await until(lambda: connection.counts.get(Reason.OVERLOADED) == 1)
+            assert connection.in_flight()[1] == 1
             released.set()
-            await until(lambda: ended == ["first"])
-            assert server.connections[0].in_flight()[1] == 1
+            await until(lambda: connection.in_flight()[1] == 0)
+            assert ended == ["first"]
+            stream.write(pack_message(Verb.REQUEST, 2, 0, kind, Ask("third")))
+            await until(lambda: started == ["first", "third"])
+
+    run(main())
+
+
+def test_a_request_cancelled_before_it_began_gives_its_slot_back(tmp_path: Path) -> None:
+    async def never(call: Any, ask: Ask) -> Answer:
+        raise AssertionError("it was cancelled in the same read")
+
+    async def main() -> None:
+        async with door(tmp_path, handlers={Ask: never}) as (host, server):
+            stream = await host.network.connect(server.address)
+            await handshake.call(stream, FrameDecoder(), introduction("worker"))
+            kind = registry().of(Ask(""))
+            ask = pack_message(Verb.REQUEST, 1, 0, kind, Ask("x"))
+            stream.write(ask + pack_plain(Verb.CANCEL, 1) + pack_plain(Verb.PING, 7))
+            assert await asyncio.wait_for(stream.read(100), 10)
+            (connection,) = server.connections
+            assert connection.in_flight()[1] == 0
+            assert "failed" not in connection.counts
 
     run(main())

@@ -8,7 +8,7 @@ import pytest
 
 from hyperscale.runtime.host import Address
 from hyperscale.sim.links import Latency, Link, clog, one_way, partition
-from hyperscale.sim.network import SimDatagrams
+from hyperscale.sim.network import UNREAD_MAX, SimDatagrams
 from hyperscale.sim.world import World
 from tests.unit.sim.worlds import at, finish, world_of
 
@@ -237,3 +237,64 @@ def test_what_each_host_sends_is_counted() -> None:
     finish(world, story())
     assert world.network.datagrams_sent == {"a": 2}
     assert world.network.datagram_bytes_sent == {"a": 30}
+
+
+def test_work_on_a_datagram_makes_the_next_one_wait() -> None:
+    world = world_of("a", "b")
+    world.network.default = Link(Latency(0.1, 0.0))
+    world.network.datagram_cost_s = 0.25
+
+    async def story() -> list[float]:
+        a, _ = await port(world, "a")
+        _, inbox = await port(world, "b")
+        for _ in range(3):
+            a.send(at(world, "b", 7), b"x")
+        await asyncio.sleep(2.0)
+        a.send(at(world, "b", 7), b"x")
+        await asyncio.sleep(1.0)
+        return [when for when, _ in inbox]
+
+    assert finish(world, story()) == [0.1, 0.35, 0.6, 2.1]
+
+
+def test_after_a_pause_one_datagram_is_read_and_then_the_timers_fire() -> None:
+    world = world_of("a", "b")
+    world.network.default = Link(Latency(0.1, 0.0))
+    world.network.datagram_cost_s = 0.25
+    seen: list[tuple[float, str]] = []
+
+    async def timer() -> None:
+        await asyncio.sleep(1.0)
+        seen.append((world.now, "timer"))
+
+    async def story() -> None:
+        host = world.host("b")
+        a, _ = await port(world, "a")
+        note = lambda data, _sender: seen.append((world.now, data.decode()))  # noqa: E731
+        await host.network.bind(Address("", 7), note)
+        host.tasks.spawn("timer", timer())
+        await asyncio.sleep(0.0)
+        world.pause("b", 2.0)
+        for word in ("first", "second"):
+            a.send(at(world, "b", 7), word.encode())
+        await asyncio.sleep(5.0)
+
+    finish(world, story())
+    assert seen == [(2.0, "first"), (2.0, "timer"), (2.25, "second")]
+
+
+def test_a_socket_that_nobody_reads_is_full_one_day() -> None:
+    world = world_of("a", "b")
+    world.network.datagram_cost_s = 0.001
+
+    async def story() -> int:
+        a, _ = await port(world, "a")
+        _, inbox = await port(world, "b")
+        world.pause("b", 1.0)
+        for _ in range(UNREAD_MAX + 5):
+            a.send(at(world, "b", 7), b"x")
+        await asyncio.sleep(5.0)
+        return len(inbox)
+
+    assert finish(world, story()) == UNREAD_MAX
+    assert world.coverage["socket-full"] == 5

@@ -27,7 +27,7 @@ def test_an_authority_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     Credentials(folder / "ca.pem", folder / "m1.pem", folder / "m1-key.pem").server_context()
     der = ssl.PEM_cert_to_DER_cert((folder / "w1.pem").read_text())
-    assert identity_of(der) == CertificateIdentity("worker", "shop", "prod", "eu-1")
+    assert identity_of(der) == CertificateIdentity("worker", "shop", "prod", "eu-1", "w1")
 
 
 def test_more_nodes_later_under_the_same_authority(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Who may call whom, who belongs together, and what a certificate says about it."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,8 @@ def der(pem: Pem) -> bytes:
 def test_a_certificate_says_who_its_holder_is() -> None:
     authority = make_authority("shop")
     identity = CertificateIdentity("worker", "shop", "prod", "eu-1")
-    assert identity_of(der(make_node(authority, identity, "w1"))) == identity
+    shown = identity_of(der(make_node(authority, identity, "w 1/ü")))
+    assert shown == replace(identity, node_id="w 1/ü")
     assert authority_cluster(authority) == "shop"
 
 
@@ -96,9 +98,14 @@ def test_a_certificate_that_says_less_or_more_is_refused() -> None:
         def uris(self) -> list[str]:
             return ["https://example.com/"]
 
+    class TwoNodes(CertificateIdentity):
+        def uris(self) -> list[str]:
+            return [*super().uris(), "hyperscale://node/w2"]
+
     for odd in (
         Two("worker", "shop", "prod", "eu-1"),
         None_("worker", "shop", "prod", "eu-1"),
+        TwoNodes("worker", "shop", "prod", "eu-1"),
         CertificateIdentity("king", "shop", "prod", "eu-1"),
     ):
         with pytest.raises(Refused, match="does not name one role") as caught:

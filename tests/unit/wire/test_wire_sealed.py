@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperscale.wire.replay import WINDOW, ReplayGuard
+from hyperscale.wire.replay import SILENT_S_MAX, WINDOW, ReplayGuard
 from hyperscale.wire.sealed import DATAGRAM_BYTES_MAX, Opened, Sealer
 
 SECRET = "correct horse battery staple"
@@ -112,9 +112,43 @@ def test_strangers_leave_no_trace() -> None:
 def test_the_window_slides() -> None:
     guard = ReplayGuard()
     salt = b"12345678"
-    guard.mark(b"a", 1, salt, WINDOW * 3)
+    guard.mark(0.0, b"a", 1, salt, WINDOW * 3)
     assert guard.is_new(b"a", 1, salt, WINDOW * 2 + 1)
     assert not guard.is_new(b"a", 1, salt, WINDOW * 2)
     assert not guard.is_new(b"a", 1, b"other!!!", WINDOW * 4)
     assert not guard.is_new(b"a", 0, salt, WINDOW * 4)
     assert guard.is_new(b"a", 2, b"other!!!", 0)
+
+
+def test_the_silent_are_forgotten_with_their_keys() -> None:
+    now = 0.0
+    b = Sealer("node-b", 1, SECRET, clock=lambda: now)
+    quiet, chatty = Sealer("quiet", 7, SECRET), Sealer("chatty", 1, SECRET)
+    assert b.open(quiet.seal(b"hi"))
+    for _ in range(4):
+        now += SILENT_S_MAX / 3
+        assert b.open(chatty.seal(b"hi"))
+    assert len(b._guard) == 1
+    assert list(b._keys) == [b"chatty"]
+    # It lost its disk, and nobody here remembers that it had come further.
+    assert b.open(Sealer("quiet", 1, SECRET).seal(b"again")) == Opened("quiet", 1, b"again")
+
+
+def test_who_speaks_is_remembered_however_long() -> None:
+    now = 0.0
+    b = Sealer("node-b", 1, SECRET, clock=lambda: now)
+    a = Sealer("node-a", 1, SECRET)
+    first = a.seal(b"first")
+    assert b.open(first)
+    for _ in range(10):
+        now += SILENT_S_MAX
+        assert b.open(a.seal(b"still here"))
+    assert b.open(first) is None
+    assert b.dropped == {"replay": 1}
+
+
+def test_one_key_for_each_sender() -> None:
+    _, b = pair()
+    for epoch in range(1, 20):
+        assert b.open(Sealer("node-a", epoch, SECRET).seal(b"hi"))
+    assert len(b._keys) == 1

@@ -13,6 +13,7 @@ from hyperscale.cluster.discovery.effects import (
     SetTimer,
     StopAsking,
     StopResolving,
+    Unusable,
 )
 from hyperscale.cluster.discovery.messages import Probe, ProbeAnswer, mismatch
 from hyperscale.cluster.discovery.settings import (
@@ -41,6 +42,7 @@ __all__ = [
     "State",
     "StopAsking",
     "StopResolving",
+    "Unusable",
     "mismatch",
     "parse_address",
 ]

@@ -38,6 +38,7 @@ from hyperscale.cluster.discovery.effects import (
     SetTimer,
     StopAsking,
     StopResolving,
+    Unusable,
 )
 from hyperscale.cluster.discovery.messages import Probe, ProbeAnswer, mismatch
 from hyperscale.cluster.discovery.names import NameCache
@@ -165,7 +166,8 @@ class Discovery:
         problem = self._judge(address, answer)
         if problem is not None:
             self._failed(address, problem)
-            return self._ended(now, self._go_on(now))
+            told: list[Effect] = [] if address in self._own else [Unusable(address, problem)]
+            return self._ended(now, told + self._go_on(now))
         self.counts["probes_answered"] += 1
         self._cache.record_success(now, address)
         self._owners[address] = answer.node.node_id

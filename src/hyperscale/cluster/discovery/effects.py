@@ -36,6 +36,13 @@ class Found(msgspec.Struct, frozen=True):
     node: Node
 
 
+class Unusable(msgspec.Struct, frozen=True):
+    """Somebody answered whom we may not join, and why. It is asked again; people should know."""
+
+    address: Endpoint
+    reason: str
+
+
 class FormCluster(msgspec.Struct, frozen=True):
     """Nobody is there: be the first. The search goes on, and a later `Found` is a merge."""
 
@@ -59,5 +66,14 @@ class GaveUp(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Resolve | StopResolving | Ask | StopAsking | Found | FormCluster | SaveCache | SetTimer | GaveUp
+    Resolve
+    | StopResolving
+    | Ask
+    | StopAsking
+    | Found
+    | Unusable
+    | FormCluster
+    | SaveCache
+    | SetTimer
+    | GaveUp
 )

@@ -32,8 +32,9 @@ from hyperscale.cluster.election.messages import (
 )
 from hyperscale.cluster.election.settings import ElectionSettings
 from hyperscale.cluster.election.standing import Standing, reluctance_s, successor
-from hyperscale.cluster.election.states import State, Trigger, invariant
+from hyperscale.cluster.election.states import State, Trigger
 from hyperscale.cluster.election.voter import Voter
+from hyperscale.cluster.invariants import invariant
 
 
 class Election(Voter):
@@ -72,11 +73,18 @@ class Election(Voter):
     # -- events ------------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
-        """A promise made before a restart is forgotten, to whom as well: keep one to nobody."""
+        """A promise made before a restart is forgotten, to whom as well: keep one to nobody. A
+        voter that has never known a term has never promised anything, and need not wait."""
+        settings = self.settings
         self._now = self._quiet_since = now
         self._move(Trigger.STARTED)
-        self._promise = Promise(None, self.term, now + self.settings.lease_s)
-        self._campaign_at = now + (self._election_delay() if self._others else 0.0)
+        self._promise = Promise(None, self.term, now + (settings.lease_s if self.term else 0.0))
+        if not self._others:
+            self._campaign_at = now
+        elif self.term:
+            self._campaign_at = now + self._election_delay()
+        else:
+            self._campaign_at = now + self._delay(0.0, settings.first_delay_max_s)
         return self._finish()
 
     def tick(self, now: float) -> list[Effect]:

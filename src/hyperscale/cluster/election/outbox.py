@@ -6,7 +6,7 @@ from collections import deque
 
 from hyperscale.cluster.election.effects import Durable, Effect, Persist, Send
 from hyperscale.cluster.election.messages import Message
-from hyperscale.cluster.election.states import invariant
+from hyperscale.cluster.invariants import invariant
 
 
 class Outbox:

@@ -26,6 +26,9 @@ class ElectionSettings:
     election_delay_max_s: float = 6.0
     """Spread against duels; one lease wide, several times a network round trip."""
 
+    first_delay_max_s: float = 1.0
+    """A voter without a past campaigns within this: enough to find the others, and to be found."""
+
     retry_delay_min_s: float = 0.5
     retry_delay_max_s: float = 2.0
     """Pause after a failed campaign. Short, because a pre-vote disturbs nobody."""

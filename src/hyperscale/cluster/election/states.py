@@ -36,6 +36,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from hyperscale.cluster.invariants import InvariantBroken
+
 
 class State(Enum):
     INITIAL = "initial"
@@ -93,16 +95,6 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
         Trigger.RIVAL_SEEN: State.FOLLOWER,
     },
 }
-
-
-class InvariantBroken(AssertionError):
-    """The program is wrong; going on could harm others."""
-
-
-def invariant(holds: bool, what: str) -> None:
-    """An assertion that `python -O` cannot remove."""
-    if not holds:
-        raise InvariantBroken(what)
 
 
 def next_state(state: State, trigger: Trigger) -> State:

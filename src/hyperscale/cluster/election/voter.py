@@ -23,7 +23,8 @@ from hyperscale.cluster.election.messages import (
 from hyperscale.cluster.election.outbox import Outbox
 from hyperscale.cluster.election.settings import ElectionSettings
 from hyperscale.cluster.election.standing import FlapDamping, Standing, preference_s
-from hyperscale.cluster.election.states import State, Trigger, invariant, next_state
+from hyperscale.cluster.election.states import State, Trigger, next_state
+from hyperscale.cluster.invariants import invariant
 
 
 class Voter:

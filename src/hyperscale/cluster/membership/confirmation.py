@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hyperscale.cluster.identity import NodeId
-from hyperscale.cluster.membership.roles import RoleStrategy, strategy
+from hyperscale.cluster.membership.roles import strategy
 
 
 class Step(Enum):
@@ -83,12 +83,8 @@ class Confirmation:
         plan = strategy(peer.role)
         if not peer.warned:
             peer.warned = True
-            return Step.WARN, max(now, peer.since + self._passive(plan, load))
+            return Step.WARN, max(now, peer.since + plan.patience_s(load))
         if peer.pings < plan.attempts:
             peer.pings += 1
             return Step.PING, now + self._interval_s
         return Step.GIVE_UP, now
-
-    @staticmethod
-    def _passive(plan: RoleStrategy, load: float) -> float:
-        return plan.passive_s * min(plan.load_max, max(1.0, load))

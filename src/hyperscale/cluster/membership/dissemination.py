@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from msgspec import Raw
-
 from hyperscale.cluster.identity import NodeId
+from hyperscale.cluster.membership.messages import Update, size_of
 
 _SCAN_MAX: Final = 48  # candidates looked at per datagram; more cannot fit anyway
 _SMALLEST_BYTES: Final = 12  # no update is smaller
@@ -25,7 +24,7 @@ _SMALLEST_BYTES: Final = 12  # no update is smaller
 @dataclass(slots=True)
 class _News:
     subject: NodeId
-    raw: Raw
+    update: Update
     size: int
     join: bool
     told: int = 0
@@ -47,12 +46,13 @@ class Dissemination:
     def __contains__(self, subject: NodeId) -> bool:
         return subject in self._by_subject
 
-    def add(self, subject: NodeId, raw: Raw, *, join: bool = False) -> None:
+    def add(self, update: Update, *, join: bool = False) -> None:
         """Queue news; whatever was queued about the same subject is obsolete."""
+        subject = update.node_id
         self.forget(subject)
         if len(self._by_subject) >= self.maximum:
             self._drop_most_told()
-        news = _News(subject, raw, len(raw), join)
+        news = _News(subject, update, size_of(update), join)
         self._by_subject[subject] = news
         self._tiers[0][subject] = news
 
@@ -61,7 +61,7 @@ class Dissemination:
         if news is not None:
             del self._tiers[news.told][subject]
 
-    def take(self, room: int, limit: int, copies: int = 1) -> list[Raw]:
+    def take(self, room: int, limit: int, copies: int = 1) -> list[Update]:
         """Updates that fit into `room` bytes, counted as told `copies` times; news told `limit`
         times is finished."""
         if not self._by_subject:
@@ -69,7 +69,7 @@ class Dissemination:
         chosen = self._choose(room)
         for news in chosen:
             self._told(news, limit, copies)
-        return [news.raw for news in chosen]
+        return [news.update for news in chosen]
 
     def _choose(self, room: int) -> list[_News]:
         chosen: list[_News] = []

@@ -26,10 +26,10 @@ class Exchanges:
         self._rumors = rumors
 
     def periodic(self) -> None:
-        """Ask one random live member."""
+        """Ask one random live member that we may ask."""
         station = self._station
         self.schedule()
-        for member in station.view.sample(station.rng, 1):
+        for member in station.partners():
             self.begin(member.node.tcp)
 
     def schedule(self) -> None:

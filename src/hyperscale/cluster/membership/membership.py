@@ -21,12 +21,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from msgspec import Raw
-
 from hyperscale.cluster.coordinates import Coordinate, distance_s, rtt_upper_bound_s
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
 from hyperscale.cluster.membership.awareness import HealthEvent
 from hyperscale.cluster.membership.config import MembershipConfig
+from hyperscale.cluster.membership.confirmation import Unconfirmed
 from hyperscale.cluster.membership.effects import Departed, Effect
 from hyperscale.cluster.membership.exchange import Exchanges
 from hyperscale.cluster.membership.gossip import GossipRounds
@@ -46,9 +45,9 @@ from hyperscale.cluster.membership.messages import (
     Sender,
     Summary,
     Update,
+    check_speaker,
     decode_datagram,
     decode_exchange,
-    decode_update,
     encode,
 )
 from hyperscale.cluster.membership.prober import Prober
@@ -153,11 +152,20 @@ class Membership:
         """Confirmed members that are alive or only suspected, by name."""
         return [m.node for m in self.members() if m.live and m.confirmed]
 
+    def awaited(self, node_id: NodeId) -> tuple[Unconfirmed, float] | None:
+        """What we wait for from a member heard of but not from, and when we act next."""
+        peer = self._station.confirmation.get(node_id)
+        due = self._station.deadlines.due((Timer.UNCONFIRMED, node_id))
+        return None if peer is None else (peer, due)
+
     def rtt_estimate_s(self, node_id: NodeId) -> float | None:
         member = self.member(node_id)
         if member is None or member.coordinate is None:
             return None
         return distance_s(self.coordinate, member.coordinate)
+
+    def rtt_samples_s(self, node_id: NodeId) -> tuple[float, ...]:
+        return self._station.vivaldi.samples_s(node_id)
 
     def rtt_upper_s(self, node_id: NodeId) -> float:
         member = self.member(node_id)
@@ -229,26 +237,24 @@ class Membership:
         """One datagram. Raises Refused for what is not ours or not well formed, and then nothing
         has changed. `speaker` is who sealed it, when that is known."""
         message = decode_datagram(self._station.header, data)
-        _check_speaker(message.sender, speaker)
-        news = self._unheard(message.updates) if message.updates else ()
+        check_speaker(message.sender, speaker)
         self._station.now = now
         sender = message.sender
         if not self._started or sender.node.node_id == self._station.me.node_id:
             self._doppelganger(sender)
             return self._station.drain()
-        for words, update in news:
-            if self._rumors.hear(update):
-                self._station.seen.add(words)
+        self._hear(message.updates)
         revived = self._greet(sender)
         self._dispatch(message)
         if revived:
             self._exchanges.begin(sender.node.tcp)
         return self._station.drain()
 
-    def _unheard(self, updates: list[Raw]) -> list[tuple[bytes, Update]]:
+    def _hear(self, updates: list[Update]) -> None:
         seen = self._station.seen
-        said = map(bytes, updates)
-        return [(words, decode_update(words)) for words in said if words not in seen]
+        for update in updates:
+            if update not in seen and self._rumors.hear(update):
+                seen.add(update)
 
     def _greet(self, sender: Sender) -> bool:
         """True when somebody believed dead spoke with a fresh incarnation."""
@@ -297,7 +303,7 @@ class Membership:
         """One message of an exchange; returns what to answer on the same stream, if anything.
         The callee passes the summary, and later the caller's rows; the caller the callee's."""
         message = decode_exchange(self._station.header, data)
-        _check_speaker(message.sender, speaker)
+        check_speaker(message.sender, speaker)
         self._station.now = now
         if not self._started:
             raise Refused("not started")
@@ -312,7 +318,7 @@ class Membership:
     ) -> tuple[bytes, list[Effect]]:
         """The caller has the callee's rows: merge them and give ours."""
         message = decode_exchange(self._station.header, data)
-        _check_speaker(message.sender, speaker)
+        check_speaker(message.sender, speaker)
         if not isinstance(message, Difference):
             raise Refused("malformed")
         self._station.now = now
@@ -390,8 +396,3 @@ class Membership:
         )
         self._exchanges.schedule()
         station.tell(Alive(station.me), join=True)
-
-
-def _check_speaker(sender: Sender, speaker: NodeId | None) -> None:
-    if speaker is not None and speaker != sender.node.node_id:
-        raise Refused("impostor")

@@ -3,7 +3,9 @@
 Datagrams: ping, ack, ping-request, relayed ack, nack, gossip. Each carries its sender in full and
 updates about third parties in whatever room is left. Streams: a summary of one's view, then the
 differing parts of both views. In front of each message stand the protocol version and a tag of
-the cluster's name, so that strangers are refused before anything is decoded.
+the cluster's name, so that strangers are refused before anything is decoded. One typed pass
+decodes a message with all its updates and limits. None of these structs can be part of a cycle,
+so the garbage collector need not know them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import zlib
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Meta
 
 from hyperscale.cluster.coordinates import Coordinate
 from hyperscale.cluster.identity import Endpoint, Incarnation, Name, Node, NodeId
@@ -33,7 +35,7 @@ Accusers = Annotated[tuple[Name, ...], Meta(max_length=ACCUSERS_MAX)]
 
 class Refused(Exception):
     """A datagram or stream message that is not for us or not well formed; `reason` is a counter
-    name: "version", "cluster", "malformed"."""
+    name: "version", "cluster", "malformed", "impostor"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -43,7 +45,7 @@ class Refused(Exception):
 # --- updates about a member, spread by gossip -------------------------------------------------
 
 
-class Alive(msgspec.Struct, frozen=True, array_like=True, tag=0):
+class Alive(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=0):
     node: Node
 
     @property
@@ -55,19 +57,19 @@ class Alive(msgspec.Struct, frozen=True, array_like=True, tag=0):
         return self.node.incarnation
 
 
-class Suspect(msgspec.Struct, frozen=True, array_like=True, tag=1):
+class Suspect(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     node_id: Name
     incarnation: Incarnation
     accusers: Accusers
 
 
-class Dead(msgspec.Struct, frozen=True, array_like=True, tag=2):
+class Dead(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     node_id: Name
     incarnation: Incarnation
     declared_by: Name
 
 
-class Left(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class Left(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     node_id: Name
     incarnation: Incarnation
 
@@ -78,7 +80,7 @@ Update = Alive | Suspect | Dead | Left
 # --- messages ---------------------------------------------------------------------------------
 
 
-class Sender(msgspec.Struct, frozen=True, array_like=True):
+class Sender(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who speaks, where it is on the map, and the newest heartbeat of its role: opaque bytes with
     a version that grows within one incarnation."""
 
@@ -88,23 +90,23 @@ class Sender(msgspec.Struct, frozen=True, array_like=True):
     heartbeat: bytes = b""
 
 
-Updates = Annotated[list[Raw], Meta(max_length=UPDATES_MAX)]
+Updates = Annotated[list[Update], Meta(max_length=UPDATES_MAX)]
 
 
-class Ping(msgspec.Struct, frozen=True, array_like=True, tag="p"):
+class Ping(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="p"):
     sender: Sender
     sequence: Sequence32
     target: Name  # an old address may have a new owner: only the addressee answers
     updates: Updates
 
 
-class Ack(msgspec.Struct, frozen=True, array_like=True, tag="a"):
+class Ack(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="a"):
     sender: Sender
     sequence: Sequence32
     updates: Updates
 
 
-class PingRequest(msgspec.Struct, frozen=True, array_like=True, tag="r"):
+class PingRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="r"):
     """Please ping `target` for me and tell me within `wait_s`: an ack if it answered, else a
     nack, which proves that at least you and I can talk."""
 
@@ -116,21 +118,21 @@ class PingRequest(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     updates: Updates
 
 
-class RelayedAck(msgspec.Struct, frozen=True, array_like=True, tag="i"):
+class RelayedAck(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="i"):
     sender: Sender
     sequence: Sequence32
     target: Node
     updates: Updates
 
 
-class Nack(msgspec.Struct, frozen=True, array_like=True, tag="n"):
+class Nack(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="n"):
     sender: Sender
     sequence: Sequence32
     target: Name
     updates: Updates
 
 
-class Gossip(msgspec.Struct, frozen=True, array_like=True, tag="g"):
+class Gossip(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="g"):
     sender: Sender
     updates: Updates
 
@@ -138,7 +140,7 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, tag="g"):
 Datagram = Ping | Ack | PingRequest | RelayedAck | Nack | Gossip
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One row of a view."""
 
     state: Annotated[int, Meta(ge=0, le=3)]
@@ -147,14 +149,14 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     accusers: Accusers = ()
 
 
-class Summary(msgspec.Struct, frozen=True, array_like=True, tag="s"):
+class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="s"):
     """A number per bucket of the view; equal numbers mean equal members."""
 
     sender: Sender
     digests: Annotated[tuple[int, ...], Meta(min_length=BUCKETS, max_length=BUCKETS)]
 
 
-class Difference(msgspec.Struct, frozen=True, array_like=True, tag="d"):
+class Difference(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="d"):
     """My rows in the buckets that differ."""
 
     sender: Sender
@@ -170,22 +172,15 @@ _UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _encoder = msgspec.msgpack.Encoder()
 _datagrams: msgspec.msgpack.Decoder[Datagram] = msgspec.msgpack.Decoder(Datagram)
 _exchanges: msgspec.msgpack.Decoder[Exchanged] = msgspec.msgpack.Decoder(Exchanged)
-_updates: msgspec.msgpack.Decoder[Update] = msgspec.msgpack.Decoder(Update)
 
 
 def header(cluster: str) -> bytes:
     return _HEADER.pack(PROTOCOL_VERSION, zlib.crc32(cluster.encode()))
 
 
-def encode_update(update: Update) -> Raw:
-    return Raw(_encoder.encode(update))
-
-
-def decode_update(raw: Raw | bytes) -> Update:
-    try:
-        return _updates.decode(raw)
-    except _UNDECODABLE:
-        raise Refused("malformed") from None
+def size_of(update: Update) -> int:
+    """Bytes it takes in a message."""
+    return len(_encoder.encode(update))
 
 
 def encode(head: bytes, message: Datagram | Exchanged) -> bytes:
@@ -195,7 +190,7 @@ def encode(head: bytes, message: Datagram | Exchanged) -> bytes:
 def decode_datagram(head: bytes, data: bytes) -> Datagram:
     _check_header(head, data)
     try:
-        return _datagrams.decode(memoryview(data)[HEADER_BYTES:])
+        return _datagrams.decode(data[HEADER_BYTES:])
     except _UNDECODABLE:
         raise Refused("malformed") from None
 
@@ -203,15 +198,20 @@ def decode_datagram(head: bytes, data: bytes) -> Datagram:
 def decode_exchange(head: bytes, data: bytes) -> Exchanged:
     _check_header(head, data)
     try:
-        return _exchanges.decode(memoryview(data)[HEADER_BYTES:])
+        return _exchanges.decode(data[HEADER_BYTES:])
     except _UNDECODABLE:
         raise Refused("malformed") from None
 
 
+def check_speaker(sender: Sender, speaker: NodeId | None) -> None:
+    """`speaker` is who proved to have sent it, where that is known."""
+    if speaker is not None and speaker != sender.node.node_id:
+        raise Refused("impostor")
+
+
 def _check_header(head: bytes, data: bytes) -> None:
+    if data.startswith(head):
+        return
     if len(data) < HEADER_BYTES:
         raise Refused("malformed")
-    if data[0] != head[0]:
-        raise Refused("version")
-    if data[1:HEADER_BYTES] != head[1:]:
-        raise Refused("cluster")
+    raise Refused("version" if data[0] != head[0] else "cluster")

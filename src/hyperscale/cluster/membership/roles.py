@@ -22,6 +22,13 @@ class RoleStrategy:
     def probed(self) -> bool:
         return self.attempts > 0
 
+    def patience_s(self, load: float) -> float:
+        """How long we only wait, stretched by our own bad health."""
+        return self.passive_s * self.stretch(load)
+
+    def stretch(self, load: float) -> float:
+        return min(self.load_max, max(1.0, load))
+
 
 _MANAGER: Final = RoleStrategy(passive_s=90.0, attempts=3, latency_aware=True, load_max=5.0)
 STRATEGIES: Final[dict[str, RoleStrategy]] = {
@@ -38,11 +45,15 @@ def strategy(role: str) -> RoleStrategy:
     return STRATEGIES.get(role, _MANAGER)
 
 
+def may_exchange(role: str, other: str) -> bool:
+    """Workers do not call each other (A-55): they compare views with managers."""
+    return not (role == other == "worker")
+
+
 def adaptive_timeout_s(role: str, base_s: float, rtt_upper_s: float, load: float) -> float:
     """(base + round trips) x load, never above the cap: distance is worth round trips, not the
     tenfold stretch that would hide a dead datacenter for minutes (E trap 31)."""
     assert base_s > 0.0
     plan = strategy(role)
     distance_s = ROUND_TRIPS * rtt_upper_s if plan.latency_aware else 0.0
-    stretch = min(plan.load_max, max(1.0, load))
-    return min(max(TIMEOUT_CAP_S, base_s), (base_s + distance_s) * stretch)
+    return min(max(TIMEOUT_CAP_S, base_s), (base_s + distance_s) * plan.stretch(load))

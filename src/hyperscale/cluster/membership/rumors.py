@@ -236,7 +236,7 @@ class Rumors:
         station = self._station
         again = station.now + station.config.confirmation_interval_s
         station.deadlines.set((Timer.SUSPICION, member.node_id), again)
-        for other in station.view.sample(station.rng, 1, (member.node_id,)):
+        for other in station.partners((member.node_id,)):
             station.out.append(Exchange(other.node.tcp))
 
     def postpone_suspicions(self, seconds: float) -> None:

@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from enum import IntEnum, auto
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from hyperscale.cluster.coordinates import Vivaldi
@@ -28,10 +27,10 @@ from hyperscale.cluster.membership.messages import (
     Suspect,
     Update,
     encode,
-    encode_update,
     header,
 )
 from hyperscale.cluster.membership.ring import Ring
+from hyperscale.cluster.membership.roles import may_exchange
 from hyperscale.cluster.membership.seen import Seen
 from hyperscale.cluster.membership.tombstones import Tombstones
 from hyperscale.cluster.membership.view import View
@@ -52,6 +51,9 @@ class Timer(IntEnum):
 
 
 Due = tuple[Timer, str]
+
+# Members among which a worker looks for one that is no worker.
+WORKER_DRAWS = 8
 
 
 class Station:
@@ -123,6 +125,13 @@ class Station:
             Changed(change, member.node, member.state, member.incarnation, via, member.confirmed)
         )
 
+    def partners(self, exclude: tuple[NodeId, ...] = ()) -> list[Member]:
+        """One live member to compare views with, or none. A worker draws several and takes the
+        first that it may call; managers ask workers as well, so it may miss."""
+        role = self.me.role
+        drawn = self.view.sample(self.rng, WORKER_DRAWS if role == "worker" else 1, exclude)
+        return [one for one in drawn if may_exchange(role, one.node.role)][:1]
+
     def sender(self) -> Sender:
         return Sender(self.me, self.vivaldi.coordinate, self.heartbeat_version, self.heartbeat)
 
@@ -155,7 +164,7 @@ class Station:
 
     def tell(self, update: Update, *, join: bool = False) -> None:
         """Queue news and make sure that somebody will carry it soon."""
-        self.news.add(update.node_id, encode_update(update), join=join)
+        self.news.add(update, join=join)
         self.hasten_gossip()
 
     def hasten_gossip(self) -> None:
@@ -182,7 +191,7 @@ class Station:
             return (self.me.node_id,)
         return tuple(sorted(member.suspicion.accusers))
 
-    def buddy(self, node_id: NodeId, speaker_incarnation: int | None = None) -> list[Raw]:
+    def buddy(self, node_id: NodeId, speaker_incarnation: int | None = None) -> list[Update]:
         """Lifeguard's buddy: tell a node first what is believed about it, so that it can refute
         in its answer. Also corrects a node that restarted below its old incarnation."""
         if not self.config.buddy:
@@ -192,7 +201,7 @@ class Station:
             member = self.view.get(node_id)
             if member is not None and member.incarnation > speaker_incarnation:
                 belief = Alive(replace(member.node, incarnation=member.incarnation))
-        return [] if belief is None else [encode_update(belief)]
+        return [] if belief is None else [belief]
 
     # --- our own incarnation ------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 Clock, disk, tasks and dice stay the host's. What the protocol binds is a channel of the shared UDP
 port; what it listens on and connects to are exchanges over the node's authenticated connections.
+Who has proven its name there is addressed by it, with port 0.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import ssl
 from collections.abc import Awaitable, Callable
 
+from hyperscale.cluster.identity import NodeId
 from hyperscale.nodes.member.exchanges import ExchangeDoor
 from hyperscale.nodes.member.shared_port import Channel, NamedPort, SharedPort
 from hyperscale.runtime.host import (
@@ -23,6 +25,11 @@ from hyperscale.runtime.host import (
     Stream,
     Tasks,
 )
+
+
+def named(address: Address) -> NodeId | None:
+    """Who is behind an address, where that was proven."""
+    return address.host if address.port == 0 else None
 
 
 class Annex:

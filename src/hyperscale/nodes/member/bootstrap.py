@@ -32,6 +32,7 @@ from hyperscale.cluster.discovery import (
     State,
     StopAsking,
     StopResolving,
+    Unusable,
     mismatch,
 )
 from hyperscale.cluster.discovery.messages import PROBE_BYTES_MAX
@@ -57,8 +58,9 @@ CACHE_BYTES_MAX = 64 * 1024
 
 
 class Bootstrap:
-    """Hooks are called once for each peer found, or when this node became the first; what they
-    raise is reported as a failed task and disturbs nothing."""
+    """Hooks are called once for each peer found, when this node became the first, and each time
+    somebody asked did not take us in, with the reason; what they raise is reported as a failed
+    task and disturbs nothing."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Bootstrap:
     ) -> None:
         self.on_found: list[Callable[[Node], None]] = []
         self.on_formed: list[Callable[[], None]] = []
+        self.on_unanswered: list[Callable[[Address, Exception], None]] = []
         self.counts: Counter[str] = Counter()
         self._host = host
         self._me = me
@@ -154,6 +157,8 @@ class Bootstrap:
                 case Found(node):
                     self._decided.set()
                     self._call(self.on_found, node)
+                case Unusable(address, reason):
+                    self._call(self.on_unanswered, Address(*address), Refused("", reason))
                 case FormCluster():
                     self._call(self.on_formed)
                 case SaveCache(data):
@@ -201,22 +206,24 @@ class Bootstrap:
     async def _ask(self, address: Place, probe: Probe) -> None:
         assert self._endpoint is not None
         peer = Peer(self._endpoint, Address(*address))
-        reason = ""
+        problem: Exception | None = None
         try:
             # The core's own timeout is the one that counts; this one never comes first.
             answer = await peer.request(probe, ProbeAnswer, 2 * self._settings.probe_timeout_s)
         except (WireError, OSError, ValueError) as error:  # ValueError: no address, or needs TLS
-            reason = str(error) or type(error).__name__
+            problem = error
         finally:
             peer.close()
         self._asking.pop(address, None)
         if self._core is None:
             return
         now = self._host.clock.now()
-        if reason:
-            self._carry(self._core.unanswered(now, address, reason))
-        else:
+        if problem is None:
             self._carry(self._core.answered(now, address, answer))
+        else:
+            self._call(self.on_unanswered, peer.address, problem)
+            reason = str(problem) or type(problem).__name__
+            self._carry(self._core.unanswered(now, address, reason))
 
     # -- DNS ---------------------------------------------------------------------------------
 

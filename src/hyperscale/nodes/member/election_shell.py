@@ -103,7 +103,10 @@ class ElectionShell:
         cipher: Cipher | None = None,
         make_election: MakeElection = Election,
         term_file: TermFile | None = None,
+        named: Callable[[Address], str | None] = lambda address: None,
     ) -> None:
+        """`named` tells who is behind an address where the network itself knows it: no other
+        voter's words are taken from there."""
         self.on_become_leader: list[Callable[[int], None]] = []
         self.on_lose_leadership: list[Callable[[int, str], None]] = []
         self.on_leader_change: list[Callable[[int, str | None], None]] = []
@@ -113,6 +116,7 @@ class ElectionShell:
         self._plan = plan
         self._cipher = cipher
         self._make_election = make_election
+        self._named = named
         self._file = term_file or TermFile(host.disk, plan.directory)
         self._core: Election | None = None
         self._port: Datagrams | None = None
@@ -197,8 +201,10 @@ class ElectionShell:
 
     # -- in ----------------------------------------------------------------------------------
 
-    def _on_datagram(self, data: bytes, _source: Address) -> None:
+    def _on_datagram(self, data: bytes, source: Address) -> None:
         envelope = self._open(data)
+        if envelope is not None and self._named(source) not in (None, envelope.sender):
+            envelope = None
         if envelope is None or self._core is None:
             self.datagrams_ignored += 1
             return

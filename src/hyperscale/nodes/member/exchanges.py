@@ -146,12 +146,14 @@ class Calling:
         self._proof = proof
         self._timeout_s = timeout_s
         self._on_refused = on_refused
+        self._answered_by = peer.address
         self._out = bytearray()
         self._in = bytearray()
 
     @property
     def peer(self) -> Address:
-        return self._peer.address
+        """Who answered last, by its id; where we called, as long as nobody has."""
+        return self._answered_by
 
     def peer_certificate(self) -> bytes | None:
         return None  # judged by the handshake already
@@ -168,6 +170,8 @@ class Calling:
             with correlated(correlation_id=self._conversation):
                 self._on_refused(self._peer.address, error)
             raise
+        assert self._peer.identity is not None
+        self._answered_by = Address(self._peer.identity.node_id, 0)
         self._in += answer.data
 
     async def read(self, limit: int) -> bytes:

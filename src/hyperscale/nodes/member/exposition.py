@@ -1,4 +1,4 @@
-"""Metrics as the text that Prometheus reads, and the page that serves it.
+"""Metrics as the text that Prometheus reads, and the page that serves it and others in JSON.
 
 Labels are bounded by their owners: states, priorities, reasons and counter names, never ids or
 addresses.
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from hyperscale.runtime.host import Address, Host, Listener, Stream
 
@@ -78,11 +80,18 @@ def _number(value: float) -> str:
 
 
 class MetricsPage:
-    """`GET /metrics` over plain HTTP/1.1, one answer per connection."""
+    """`GET /metrics`, and what `pages` gives by its path as JSON, over plain HTTP/1.1, one answer
+    per connection."""
 
-    def __init__(self, host: Host, collect: Callable[[], Iterable[Metric]]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        collect: Callable[[], Iterable[Metric]],
+        pages: Mapping[str, Callable[[], object]] | None = None,
+    ) -> None:
         self._host = host
         self._collect = collect
+        self._pages = dict(pages or {})
         self._listener: Listener | None = None
         self._readers = 0
 
@@ -111,10 +120,15 @@ class MetricsPage:
         words = line.split()
         if len(words) != 3 or words[0] not in ("GET", "HEAD"):
             return _response("405 Method Not Allowed", "text/plain", b"only GET\n")
-        if words[1].partition("?")[0] != "/metrics":
-            return _response("404 Not Found", "text/plain", b"see /metrics\n")
-        body = render(self._collect()).encode()
-        return _response("200 OK", CONTENT_TYPE, body, head_only=words[0] == "HEAD")
+        path, head_only = words[1].partition("?")[0], words[0] == "HEAD"
+        if path == "/metrics":
+            body = render(self._collect()).encode()
+            return _response("200 OK", CONTENT_TYPE, body, head_only)
+        page = self._pages.get(path)
+        if page is None:
+            known = "\n".join(["see /metrics", *sorted(self._pages)]) + "\n"
+            return _response("404 Not Found", "text/plain", known.encode())
+        return _response("200 OK", "application/json", msgspec.json.encode(page()), head_only)
 
 
 async def _request_line(stream: Stream) -> str:

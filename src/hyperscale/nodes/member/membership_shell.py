@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hyperscale.cluster.identity import Endpoint, Node
+from hyperscale.cluster.identity import Endpoint, Node, NodeId
 from hyperscale.cluster.membership import (
     Changed,
     Departed,
@@ -72,8 +72,11 @@ class MembershipShell:
         core: Callable[..., Membership] = Membership,
         listen_tls: ssl.SSLContext | None = None,
         connect_tls: ssl.SSLContext | None = None,
+        named: Callable[[Address], NodeId | None] = lambda address: None,
     ) -> None:
-        """`seal` makes the sealer for the incarnation this life begins with."""
+        """`seal` makes the sealer for the incarnation this life begins with. `named` tells who is
+        behind an address where the network itself knows it: nobody else's words are taken from
+        there."""
         self._host = host
         self._settings = settings
         self._config = config or MembershipConfig()
@@ -82,6 +85,7 @@ class MembershipShell:
         self._make_core = core
         self._listen_tls = listen_tls
         self._connect_tls = connect_tls
+        self._named = named
         self._file = IncarnationFile(host.disk)
         self._core: Membership | None = None
         self._datagrams: Datagrams | None = None
@@ -195,7 +199,7 @@ class MembershipShell:
         if self._core is None or self._stopped:
             return
         self.counts["datagrams_in"] += 1
-        speaker = None
+        speaker = self._named(source)
         if self._seal is not None:
             opened = self._seal.open(data)
             if opened is None:
@@ -338,6 +342,7 @@ class MembershipShell:
         try:
             await wire.send(self.core.summary(clock.now()))
             speaker, answer = await wire.receive()
+            speaker = speaker or self._named(stream.peer)
             reply, effects = self.core.reply(clock.now(), to, answer, speaker)
             self._carry(effects)
             await wire.send(reply)
@@ -364,6 +369,7 @@ class MembershipShell:
         wire = ExchangeStream(stream, self._seal)
         for _ in range(2):
             speaker, message = await wire.receive()
+            speaker = speaker or self._named(stream.peer)
             answer, effects = self.core.exchanged(self._host.clock.now(), message, speaker)
             self._carry(effects)
             if answer is not None:

@@ -20,13 +20,15 @@ from hyperscale.cluster.calm import (
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
+    RateLimitSettings,
 )
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
 from hyperscale.cluster.election import Standing
 from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
 from hyperscale.nodes.member import report
-from hyperscale.nodes.member.annex import Annex, ElectionNetwork, MembershipNetwork
+from hyperscale.nodes.member.annex import Annex, ElectionNetwork, MembershipNetwork, named
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
+from hyperscale.nodes.member.debug import debug_pages
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
 from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
@@ -41,6 +43,7 @@ from hyperscale.nodes.member.queries import (
     Status,
     Vitals,
 )
+from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.runtime import logs
@@ -61,8 +64,6 @@ BEAT_S = 0.5
 LAG_FLOOR_S = 0.1
 # Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
 HEARTBEAT_BYTES_MAX = 256
-# Refusals are logged once per address and reason; further kinds of them only counted.
-REFUSALS_LOGGED_MAX = 1_000
 
 _LOUD = (Change.SUSPECTED, Change.DIED, Change.UNCONFIRMED, Change.CONFLICT)
 
@@ -74,16 +75,19 @@ class Node:
         settings: NodeSettings,
         kinds: Registry | None = None,
         handlers: Mapping[type[msgspec.Struct], Handler] | None = None,
+        limits: RateLimitSettings | None = None,
     ) -> None:
         self.settings = settings
         self.door = Doorkeeper(
             host,
             Admission(SETTINGS_BY_ROLE.get(settings.role)),
-            RateLimiter(),
+            RateLimiter(limits),
             OverloadDetector(OverloadSettings(baseline_floor_s=LAG_FLOOR_S)),
         )
         self.counts: Counter[str] = Counter()
         self.vitals: dict[str, Vitals] = {}
+        self.pulse = b""
+        """What the role adds to `Vitals`; told with the next beat."""
         self._host = host
         self._log = logs.logger("node", node_id=settings.id)
         self._registry = Registry()
@@ -98,7 +102,7 @@ class Node:
             settings.previous_secret,
             self._exchange_failed,
         )
-        self._refusals: set[tuple[Address, str]] = set()
+        self._refusals = RefusalLog(self._log)
         self._turned_away: Counter[str] = Counter()
         self._beats = 0
         self._last_vitals: Vitals | None = None
@@ -134,6 +138,10 @@ class Node:
 
     # -- life --------------------------------------------------------------------------------
 
+    def answer(self, handlers: Mapping[type[msgspec.Struct], Handler]) -> None:
+        """More messages that this node answers; to be said before `start`."""
+        self._handlers |= handlers
+
     async def start(self) -> None:
         """Listen, take an incarnation, look for the cluster. Raises BadInput or OSError."""
         settings, host = self.settings, self._host
@@ -149,7 +157,7 @@ class Node:
         await self._start_election()
         await self._start_discovery()
         if settings.metrics is not None:
-            self.page = MetricsPage(host, lambda: report.metrics(self))
+            self.page = MetricsPage(host, lambda: report.metrics(self), debug_pages(self, host))
             self.metrics_address = await self.page.start(settings.metrics)
         self.door.watch()
         host.tasks.spawn("heartbeat", self._beat())
@@ -200,6 +208,7 @@ class Node:
                 settings.seeds,
             ),
             config,
+            named=named,
         )
         self.membership.on_change(self._changed)
         self.membership.on_heartbeat(self._heard)
@@ -219,7 +228,7 @@ class Node:
             settings=settings.election,
         )
         network = ElectionNetwork(self._port, self._place_of)
-        self.election = ElectionShell(Annex(self._host, network), plan)
+        self.election = ElectionShell(Annex(self._host, network), plan, named=named)
         self.election.on_leader_change.append(self._leader_changed)
         self.election.on_lose_leadership.append(self._leadership_lost)
         await self.election.start()
@@ -232,6 +241,7 @@ class Node:
         me = Probe(settings.cluster, settings.env, self.membership.me)
         self.bootstrap = Bootstrap(self._host, me, settings.discovery(), settings.nameservers)
         self.bootstrap.on_found.append(lambda node: self.membership.join([node.tcp]))
+        self.bootstrap.on_unanswered.append(self._refusals.say)
         self.bootstrap.on_formed.append(lambda: self._log.info("nobody answers: first node"))
         await self.bootstrap.start(self.endpoint)
 
@@ -251,7 +261,7 @@ class Node:
             self._registry,
             own | self._handlers,
             credentials=settings.credentials,
-            plaintext="refused" if settings.credentials else "loopback",
+            plaintext="refused" if settings.credentials else settings.plaintext,
             admission=self.door,
         )
 
@@ -265,7 +275,9 @@ class Node:
             environment_id=settings.env,
             datacenter=settings.dc,
         )
-        return Introduction(identity, node_version=report.VERSION)
+        # There are no gates yet, so clients speak to managers.
+        gateless = settings.role == "manager"
+        return Introduction(identity, node_version=report.VERSION, gateless=gateless)
 
     def _introduce(self, incarnation: int) -> None:
         self.endpoint.introduction = self._introduction(incarnation)
@@ -274,7 +286,13 @@ class Node:
     def _sealer(self, epoch: int) -> Sealer:
         settings = self.settings
         assert settings.secret is not None
-        return Sealer(settings.id, epoch, settings.secret, settings.previous_secret)
+        return Sealer(
+            settings.id,
+            epoch,
+            settings.secret,
+            settings.previous_secret,
+            clock=self._host.clock.now,
+        )
 
     def _place_of(self, node_id: str) -> Address | None:
         member = self.membership.core.member(node_id)
@@ -346,14 +364,7 @@ class Node:
 
     def _exchange_failed(self, address: Address, error: WireError) -> None:
         self.counts["exchanges_failed"] += 1
-        reason = str(error)
-        if (address, reason) in self._refusals or len(self._refusals) >= REFUSALS_LOGGED_MAX:
-            return
-        self._refusals.add((address, reason))
-        if isinstance(error, Refused) and error.retry_after_s is None:
-            self._log.error("refused", by=str(address), reason=error.reason, code=error.code)
-        else:
-            self._log.info("not reached", address=str(address), reason=reason)
+        self._refusals.say(address, error)
 
     async def _watch_voter(self, election: ElectionShell) -> None:
         try:
@@ -375,7 +386,7 @@ class Node:
         if election is not None:
             election.set_standing(Standing(lhm=float(core.health_score)))
         term, leader = (0, None) if election is None else (election.term, election.leader)
-        vitals = Vitals(core.health_score, term, leader)
+        vitals = Vitals(core.health_score, term, leader, self.pulse)
         if vitals != self._last_vitals:
             self._beats += 1
             self._last_vitals = vitals

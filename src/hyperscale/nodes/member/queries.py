@@ -62,11 +62,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, tag="member.status"):
 
 
 class Vitals(msgspec.Struct, frozen=True, array_like=True):
-    """What a bare member says with each of its probes."""
+    """What a member says with each of its probes."""
 
     health_score: int
     term: int
     leader: str | None
+    pulse: bytes = b""  # of its role, see `nodes.protocol`
 
 
 QUERIES: Final = Registry()

@@ -23,6 +23,7 @@ from hyperscale.cluster.membership import MembershipConfig
 from hyperscale.errors import BadInput
 from hyperscale.runtime.host import Address
 from hyperscale.wire.certificates import Credentials
+from hyperscale.wire.endpoint import Plaintext
 from hyperscale.wire.identity import ROLES
 from hyperscale.wire.sealed import check_secret
 
@@ -54,6 +55,7 @@ class NodeSettings:
     dc: str = "local"
     role: str = "probe"
     credentials: Credentials | None = None
+    plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
     previous_secret: str | None = None  # still understood while a new one is rolled out
     voters: tuple[str, ...] = ()

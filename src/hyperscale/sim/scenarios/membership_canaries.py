@@ -9,7 +9,7 @@ from hyperscale.cluster.identity import Node, NodeId
 from hyperscale.cluster.membership import Change, Membership, MembershipConfig, State, Via
 from hyperscale.cluster.membership.effects import Heartbeat
 from hyperscale.cluster.membership.member import Member
-from hyperscale.cluster.membership.messages import Alive, Sender, encode_update
+from hyperscale.cluster.membership.messages import Left, Sender
 from hyperscale.cluster.membership.rumors import Rumors
 from hyperscale.cluster.membership.station import Timer
 
@@ -72,7 +72,7 @@ class HoardsNews(Rumors):
     def alive(self, node: Node, via: Via) -> Member | None:
         station = self._station
         subject = f"{node.node_id} {station.counts['pings']}"
-        station.news.add(subject, encode_update(Alive(node)))
+        station.news.add(Left(subject, node.incarnation))
         return super().alive(node, via)
 
 

@@ -25,6 +25,7 @@ from hyperscale.cluster.discovery import (
     SetTimer,
     StopAsking,
     StopResolving,
+    Unusable,
     mismatch,
 )
 from hyperscale.cluster.identity import Endpoint, Node
@@ -85,6 +86,7 @@ class Member:
         self.formed_at: float | None = None
         self.gave_up: tuple[float, str] | None = None
         self.asked: list[tuple[float, Endpoint]] = []
+        self.unusable: list[tuple[Endpoint, str]] = []
         self.saved = b""
         self.in_flight: set[Endpoint] = set()
         self.in_flight_max = 0
@@ -119,6 +121,8 @@ class Member:
                     self.saved = data
                 case GaveUp(reason):
                     self.gave_up = (world.now, reason)
+                case Unusable(address, reason):
+                    self.unusable.append((address, reason))
                 case StopResolving():
                     pass
 

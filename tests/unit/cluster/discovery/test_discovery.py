@@ -13,6 +13,7 @@ from hyperscale.cluster.discovery import (
     DnsName,
     ProbeAnswer,
     State,
+    Unusable,
 )
 from hyperscale.cluster.discovery.discovery import TRANSITIONS, Trigger
 from hyperscale.cluster.identity import Endpoint
@@ -240,7 +241,8 @@ def test_strangers_are_no_peers_and_the_reason_is_told(stranger: object, words: 
     )
     core.start(0.0)
     answer = ProbeAnswer(stranger.cluster_id, stranger.environment_id, stranger.node)
-    core.answered(0.1, ("x", 9_000), answer)
+    told = core.answered(0.1, ("x", 9_000), answer)
+    assert Unusable(("x", 9_000), words) in told
     assert core.state is State.BACKOFF
     assert words in str(core.tick(1.0))
 

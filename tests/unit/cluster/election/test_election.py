@@ -31,7 +31,7 @@ from hyperscale.cluster.election.messages import (
     VoteReply,
     VoteRequest,
 )
-from hyperscale.cluster.election.states import InvariantBroken
+from hyperscale.cluster.invariants import InvariantBroken
 from tests.property.election_world import ElectionWorld
 
 SETTINGS = ElectionSettings()
@@ -111,8 +111,21 @@ def test_a_silent_leader_is_replaced_after_a_pre_vote_and_a_vote() -> None:
     assert story.said(effects) == [("m1", Heartbeat(1, 1)), ("m2", Heartbeat(1, 1))]
 
 
+def test_a_voter_without_a_past_need_not_wait_and_one_with_a_past_must() -> None:
+    fresh, old = Story(), Story(durable=Durable(1))
+    assert fresh.timer is not None
+    assert fresh.timer <= fresh.now + SETTINGS.first_delay_max_s
+    assert old.timer is not None
+    assert old.timer >= old.now + SETTINGS.lease_s
+    assert fresh.saved is None
+    fresh.hear("m1", VoteRequest(4, 0))
+    assert fresh.saved == Durable(4, "m1")
+    old.hear("m1", VoteRequest(4, 0))
+    assert old.saved != Durable(4, "m1")
+
+
 def test_nothing_is_said_and_no_vote_counted_before_the_disk_has_it() -> None:
-    story = Story()
+    story = Story(durable=Durable(1))
     effects = story.hear("m1", VoteRequest(4, 0), after=LEASE)
     assert story.saved == Durable(4, "m1")
     assert story.said(effects) == []

@@ -6,11 +6,11 @@ import pytest
 
 from hyperscale.cluster.election.states import (
     TRANSITIONS,
-    InvariantBroken,
     State,
     Trigger,
     next_state,
 )
+from hyperscale.cluster.invariants import InvariantBroken
 
 SPECIFIED = [
     (State.INITIAL, Trigger.STARTED, State.FOLLOWER),

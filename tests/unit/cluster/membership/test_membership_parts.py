@@ -7,7 +7,6 @@ import math
 import random
 
 import pytest
-from msgspec import Raw
 
 from hyperscale.cluster.membership import suspicion
 from hyperscale.cluster.membership.awareness import Awareness, HealthEvent
@@ -15,6 +14,7 @@ from hyperscale.cluster.membership.config import MembershipConfig, plain_swim
 from hyperscale.cluster.membership.deadlines import Deadlines
 from hyperscale.cluster.membership.dissemination import Dissemination
 from hyperscale.cluster.membership.member import State, supersedes
+from hyperscale.cluster.membership.messages import Dead, Left, size_of
 from hyperscale.cluster.membership.probe import Phase, Probe
 from hyperscale.cluster.membership.ring import Ring
 from hyperscale.cluster.membership.roles import adaptive_timeout_s, strategy
@@ -140,52 +140,57 @@ class TestProbe:
 
 
 class TestDissemination:
-    def news(self, size: int) -> Raw:
-        return Raw(b"x" * size)
+    """News of ten bytes each, but where sizes do not matter."""
+
+    def news(self, name: str) -> Left:
+        left = Left(name[:6].ljust(6), 1)
+        assert size_of(left) == 10
+        return left
 
     def test_each_is_told_a_limited_number_of_times(self) -> None:
         queue = Dissemination(10)
-        queue.add("a", self.news(10))
+        queue.add(self.news("a"))
         told = sum(len(queue.take(100, 5)) for _ in range(20))
         assert told == 5
         assert len(queue) == 0
 
     def test_newer_news_replaces_older_and_starts_afresh(self) -> None:
         queue = Dissemination(10)
-        queue.add("a", Raw(b"old"))
+        queue.add(Left("a", 1))
         queue.take(100, 5)
-        queue.add("a", Raw(b"new"))
-        assert [bytes(raw) for _ in range(9) for raw in queue.take(100, 5)] == [b"new"] * 5
+        queue.add(Dead("a", 2, "b"))
+        told = [update for _ in range(9) for update in queue.take(100, 5)]
+        assert told == [Dead("a", 2, "b")] * 5
 
     def test_least_told_first(self) -> None:
         queue = Dissemination(10)
-        queue.add("a", Raw(b"aa"))
-        queue.take(2, 9)
-        queue.add("b", Raw(b"bb"))
-        assert [bytes(r) for r in queue.take(2, 9)] == [b"bb"]
+        queue.add(self.news("a"))
+        queue.take(10, 9)
+        queue.add(self.news("b"))
+        assert queue.take(10, 9) == [self.news("b")]
 
     def test_newcomers_leave_half_of_the_room_to_other_news(self) -> None:
         queue = Dissemination(100)
         for number in range(20):
-            queue.add(f"join{number}", Raw(b"j" * 10), join=True)
+            queue.add(self.news(f"join{number}"), join=True)
         for number in range(20):
-            queue.add(f"dead{number}", Raw(b"d" * 10))
-        taken = [bytes(r)[:1] for r in queue.take(100, 9)]
-        assert taken.count(b"d") == 5
-        assert taken.count(b"j") == 5
+            queue.add(self.news(f"dead{number}"))
+        taken = [update.node_id[:4] for update in queue.take(100, 9)]
+        assert taken.count("dead") == 5
+        assert taken.count("join") == 5
 
     def test_newcomers_may_use_room_nobody_else_wants(self) -> None:
         queue = Dissemination(100)
         for number in range(20):
-            queue.add(f"join{number}", Raw(b"j" * 10), join=True)
+            queue.add(self.news(f"join{number}"), join=True)
         assert len(queue.take(100, 9)) == 10
 
     def test_overflow_drops_what_was_told_most(self) -> None:
         queue = Dissemination(2)
-        queue.add("a", Raw(b"a"))
+        queue.add(Left("a", 1))
         queue.take(10, 9)
-        queue.add("b", Raw(b"b"))
-        queue.add("c", Raw(b"c"))
+        queue.add(Left("b", 1))
+        queue.add(Left("c", 1))
         assert ("a" in queue, "b" in queue, "c" in queue) == (False, True, True)
         assert queue.overflowed == 1
 

@@ -27,8 +27,8 @@ from hyperscale.cluster.membership.messages import (
     Ping,
     Sender,
     Suspect,
+    Update,
     encode,
-    encode_update,
     header,
 )
 from tests.unit.cluster.membership.driver import Cluster
@@ -44,10 +44,9 @@ def settled(count: int, config: MembershipConfig | None = None) -> Cluster:
     return cluster
 
 
-def gossip(cluster: Cluster, to: str, *updates: object, sender: str = "n1") -> None:
+def gossip(cluster: Cluster, to: str, *updates: Update, sender: str = "n1") -> None:
     me = cluster.cores[sender].me
-    raws = [encode_update(update) for update in updates]  # type: ignore[arg-type]
-    data = encode(header(cluster.config.cluster), Gossip(Sender(me), raws))
+    data = encode(header(cluster.config.cluster), Gossip(Sender(me), list(updates)))
     cluster.carry(to, cluster.cores[to].receive(cluster.now, data))
 
 
@@ -169,7 +168,7 @@ class TestRefutation:
         far = cluster.disks["n0"] + 1_000
         data = encode(
             header(cluster.config.cluster),
-            Gossip(Sender(cluster.cores["n1"].me), [encode_update(Dead("n0", far, "n1"))]),
+            Gossip(Sender(cluster.cores["n1"].me), [Dead("n0", far, "n1")]),
         )
         effects = core.receive(cluster.now, data)
         wanted = [e.incarnation for e in effects if isinstance(e, Persist)]
@@ -280,8 +279,7 @@ class TestUnconfirmed:
         cluster = Cluster(1)
         before = cluster.cores["n0"].counts["pings"]
         me = Node("n1", 1, "manager", "dc1", ("n1", 1), ("n1", 1))
-        raw = encode_update(self.bogus("worker"))
-        data = encode(header("default"), Gossip(Sender(me), [raw]))
+        data = encode(header("default"), Gossip(Sender(me), [self.bogus("worker")]))
         cluster.carry("n0", cluster.cores["n0"].receive(0.0, data))
         cluster.cores["n0"].confirm(0.0, "n1")
         cluster.run(3)

@@ -1,0 +1,144 @@
+"""The jobs core in a toy datacenter: thousands of histories, and bugs that must be found.
+
+`HYPERSCALE_JOBS_SEEDS=5000` runs that many seeds.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hyperscale.cluster.jobs import (
+    ending,
+    fold,
+    fold_ending,
+    placing,
+    pool,
+    review,
+    steering,
+)
+from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import PartEnded
+from hyperscale.cluster.jobs.settings import JobSettings
+from tests.property.jobs_checks import Broken
+from tests.property.jobs_world import World
+
+SEEDS = int(os.environ.get("HYPERSCALE_JOBS_SEEDS", "120"))
+GROUPS = 8
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_histories_with_faults(group: int) -> None:
+    for seed in range(group, SEEDS, GROUPS):
+        run(seed)
+
+
+def test_histories_without_faults_complete_what_was_not_steered() -> None:
+    for seed in range(20):
+        world = run(seed, faults=False)
+        for job in world.checks.book.jobs.values():
+            if not job.ending:
+                assert job.status == "completed", (seed, job.job_id, job.reason)
+
+
+def test_a_seed_is_a_history() -> None:
+    assert run(3).log == run(3).log
+
+
+def run(seed: int, *, faults: bool = True, settings: JobSettings | None = None) -> World:
+    world = World(seed, faults=faults, settings=settings)
+    try:
+        world.run()
+    except Broken as broken:
+        raise Broken(f"seed {seed}: {broken}") from broken
+    return world
+
+
+def must_break(rule: str, settings: JobSettings | None = None, first: int = 0) -> None:
+    with pytest.raises(Broken, match=rule):
+        _search(first, settings)
+
+
+def _search(first: int, settings: JobSettings | None) -> None:
+    for seed in range(first, first + 150):
+        World(seed, settings=settings).run(horizon_s=2_500.0)
+
+
+class TestPlantedBugs:
+    def test_cores_under_way_are_not_reserved(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pool.Pool, "reserve", lambda self, placements: None)
+        must_break("no worker is over-booked")
+
+    def test_a_layer_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def first_pending(job: object) -> int | None:
+            return next(
+                (
+                    w.layer
+                    for w in reversed(job.workflows.values())  # type: ignore[attr-defined]
+                    if w.lifecycle.state is State.PENDING
+                    and all(job.workflows[d].lifecycle.succeeded for d in w.needs.depends)  # type: ignore[attr-defined]
+                ),
+                None,
+            )
+
+        monkeypatch.setattr("hyperscale.cluster.jobs.state.JobState.current_layer", first_pending)
+        must_break("a layer starts after the one before it")
+
+    def test_dispatch_goes_out_with_the_decision(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = placing._dispatch
+
+        def hasty(desk, now, job, workflow, chosen):  # type: ignore[no-untyped-def]
+            real(desk, now, job, workflow, chosen)
+            record = desk.under_way.get(("workflow", job.job_id, workflow.needs.name))
+            for place in record.placements if record else ():
+                desk.emit(Dispatch(place, 1, False))
+
+        monkeypatch.setattr(placing, "_dispatch", hasty)
+        must_break("no dispatch before its record")
+
+    def test_no_grace_for_silent_workers(self) -> None:
+        settings = JobSettings(reschedule_s=0.0, evict_population_min=99)
+        must_break("no load runs twice", settings, first=130)
+
+    def test_one_retry_too_many(self) -> None:
+        must_break("three retries at most", JobSettings(retries_max=9))
+
+    def test_an_end_is_acknowledged_when_it_arrives(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = ending.ended
+
+        def hasty(desk, now, end):  # type: ignore[no-untyped-def]
+            settled = real(desk, now, end)
+            desk.emit(Acknowledge(end.worker, end.part, end.fence))
+            return settled
+
+        monkeypatch.setattr(ending, "ended", hasty)
+        must_break("no end is settled before its record")
+
+    def test_an_old_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = fold_ending.ended
+
+        def forgiving(book, job, record):  # type: ignore[no-untyped-def]
+            _, part = fold_ending.find(job, record.part)
+            if part is not None and part.ended is not None and part.ended.fence == record.fence:
+                return True
+            return real(book, job, record)
+
+        busy = Desk.is_under_way
+        monkeypatch.setitem(fold._HANDLERS, PartEnded, forgiving)
+        monkeypatch.setattr(
+            Desk,
+            "is_under_way",
+            lambda self, now, about: about[0] != "part" and busy(self, now, about),
+        )
+        must_break("one committed end per attempt of a part")
+
+    def test_cancelled_parts_are_never_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(steering, "wind_down", lambda *given: None)
+        must_break("every accepted job ends")
+
+    def test_nobody_concludes_after_a_failed_append(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(review, "failed", lambda *given: None)
+        must_break("every accepted job ends|the pool is free in the end")

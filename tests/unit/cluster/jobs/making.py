@@ -1,0 +1,187 @@
+"""Records and a shell for tests: effects are kept in lists, records come back when told."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, TypeVar
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Snatch
+from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+
+E = TypeVar("E")
+
+
+def needs(name: str = "load", **given: Any) -> Needs:
+    facts: dict[str, Any] = {
+        "is_test": True,
+        "priority": "auto",
+        "depends": (),
+        "peak_vus": 100,
+        "planned_s": 60.0,
+        "limit_s": 90.0,
+    }
+    facts.update(given)
+    if not facts["is_test"]:
+        facts["planned_s"] = None
+    return Needs(name=name, **facts)
+
+
+def submitted(*workflows: Needs, job_id: str = "j1", **given: Any) -> Submitted:
+    facts: dict[str, Any] = {"timeout_s": 300.0, "body": b"body", "digest": "d"}
+    facts.update(given)
+    return Submitted(job_id, 0.0, "test", workflows or (needs(),), **facts)
+
+
+def part(number: int = 0, workflow: str = "load", job_id: str = "j1") -> Part:
+    return Part(job_id, workflow, number)
+
+
+def placement(
+    number: int = 0,
+    worker: str = "w1",
+    fence: Fence = Fence(1, 1, 1),
+    first_core: int = 0,
+    cores: int = 2,
+    **given: Any,
+) -> Placement:
+    where = part(number, given.pop("workflow", "load"), given.pop("job_id", "j1"))
+    return Placement(where, fence, worker, given.pop("incarnation", 1), first_core, cores, **given)
+
+
+class Shell:
+    """A manager that leads, with a log that commits at once unless told to hold."""
+
+    def __init__(self, settings: JobSettings | None = None, seed: int = 1) -> None:
+        self.jobs = Jobs(settings or JobSettings(), random.Random(seed))
+        self.now = 0.0
+        self.log: list[JobRecord] = []
+        self.seen: list[Effect] = []
+        self.held: list[JobRecord] = []
+        self.hold = False
+        self.lost_at_s = 41.0
+        self.beating: set[str] = set()
+        self.carry(self.jobs.lead(self.now, 1))
+
+    def carry(self, effects: list[Effect]) -> None:
+        self.seen += effects
+        for effect in effects:
+            match effect:
+                case Append(record) if self.hold:
+                    self.held.append(record)
+                case Append(record):
+                    self.commit(record)
+                case Snatch(place):
+                    self.carry(self.jobs.part_lost(self.now, place, self.lost_at_s, 7, b"partial"))
+                case Conclude(job_id, status, reason):
+                    self.carry(self.jobs.concluded(self.now, job_id, status, reason, b"results"))
+
+    def commit(self, record: JobRecord) -> None:
+        self.log.append(record)
+        self.carry(self.jobs.applied(self.now, record))
+
+    def release(self) -> None:
+        self.hold = False
+        held, self.held = self.held, []
+        for record in held:
+            self.commit(record)
+
+    def take(self, kind: type[E]) -> list[E]:
+        """Effects of this kind since the last time anybody looked for it."""
+        found = [effect for effect in self.seen if isinstance(effect, kind)]
+        self.seen = [effect for effect in self.seen if not isinstance(effect, kind)]
+        return found
+
+    def records(self, kind: type[E]) -> list[E]:
+        return [record for record in self.log if isinstance(record, kind)]
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def register(self, worker: str = "w1", cores: int = 4, incarnation: int = 1) -> None:
+        _, effects = self.jobs.worker_registered(self.now, worker, incarnation, cores, cores, [])
+        self.beating.add(worker)
+        self.carry(effects)
+
+    def die(self, worker: str) -> None:
+        self.beating.discard(worker)
+        self.carry(self.jobs.worker_dead(self.now, worker, 1))
+
+    def hear(self, worker: str, *reports: PartReport, free: int = 0, incarnation: int = 1) -> None:
+        heard = self.jobs.worker_heard(self.now, worker, incarnation, free, reports)
+        assert heard is not None
+        self.carry(heard[1])
+
+    def submit(self, *workflows: Needs, job_id: str = "j1", **given: Any) -> object:
+        record = submitted(*workflows, job_id=job_id, **given)
+        answer, effects = self.jobs.submit(self.now, record)
+        self.carry(effects)
+        return answer
+
+    def dispatched(self) -> list[Placement]:
+        return [effect.placement for effect in self.take(Dispatch)]
+
+    def prepare(self, place: Placement, context: bytes = b"") -> None:
+        self.carry(
+            self.jobs.dispatch_answered(self.now, place, True)
+            + self.jobs.prepared(self.now, place.part, place.fence, place.worker, context)[1]
+        )
+
+    def prepare_all(self) -> list[Placement]:
+        places = self.dispatched()
+        for place in places:
+            self.prepare(place)
+        return places
+
+    def end(
+        self, place: Placement, outcome: Outcome = "completed", error: str = "", **given: Any
+    ) -> bool:
+        facts = {"measured_s": 60.0, "iterations": 600, "result": b"result"} | given
+        settled, effects = self.jobs.ended(
+            self.now,
+            Ended(place.part, place.fence, place.worker, outcome, error=error, **facts),
+        )
+        self.carry(effects)
+        return settled
+
+    def steer(self, action: Any, amount: int = 0, job_id: str = "j1") -> Any:
+        answer, effects = self.jobs.steer(self.now, job_id, action, amount, "ada", "")
+        self.carry(effects)
+        return answer
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, ticking at every deadline on the way; workers say that they live."""
+        end = self.now + seconds
+        while self.now < end:
+            step = min(end, self.now + 1.0)
+            for _ in range(1_000):
+                deadline = self.jobs.next_deadline()
+                if deadline is None or deadline > step:
+                    break
+                self.now = max(self.now, deadline)
+                self.carry(self.jobs.tick(self.now))
+            self.now = step
+            self.beat()
+
+    def beat(self) -> None:
+        pool = self.jobs.pool
+        for name in sorted(self.beating & set(pool.workers)):
+            worker = pool.workers[name]
+            if worker.registered:
+                free = pool.free(worker) + worker.unknown
+                heard = self.jobs.worker_heard(self.now, name, worker.incarnation, free, [])
+                assert heard is not None
+                self.carry(heard[1])
+
+    # -- views -----------------------------------------------------------------------------------
+
+    def job(self, job_id: str = "j1") -> JobState:
+        job = self.jobs.job(job_id)
+        assert job is not None
+        return job
+
+    def workflow(self, name: str = "load", job_id: str = "j1") -> WorkflowState:
+        return self.job(job_id).workflows[name]

@@ -1,0 +1,153 @@
+"""Three signals, one decision, and nobody evicted in a hurry."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hyperscale.cluster.jobs.health import (
+    DatacenterHealth,
+    Grade,
+    HealthTracker,
+    Pace,
+    Progress,
+    Routing,
+    Signals,
+    datacenter_health,
+    grade,
+    may_lead,
+    route,
+)
+
+
+@pytest.mark.parametrize(
+    ("live", "ready", "progress"),
+    list(itertools.product((True, False), (True, False), Progress)),
+)
+def test_the_routing_table(live: bool, ready: bool, progress: Progress) -> None:
+    if not live:
+        expected = Routing.EVICT
+    elif progress is Progress.STUCK:
+        expected = Routing.DRAIN
+    elif not ready:
+        expected = Routing.HOLD
+    elif progress is Progress.STALLED:
+        expected = Routing.INVESTIGATE
+    else:
+        expected = Routing.ROUTE
+    assert route(live, ready, progress) is expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [(1.0, "normal"), (0.8, "normal"), (0.79, "slow"), (0.3, "slow"), (0.29, "degraded"),
+     (0.0, "stuck")],
+)  # fmt: skip
+def test_grades(ratio: float, expected: str) -> None:
+    assert grade(ratio).value == expected
+
+
+class TestPace:
+    def pace(self, until: float = 30.0, each: int = 10) -> Pace:
+        pace = Pace()
+        pace.work(0.0, True)
+        now = 0.0
+        while now < until:
+            now += 0.5
+            pace.moved(now, each)
+        return pace
+
+    def test_without_work_it_is_idle(self) -> None:
+        assert Pace().progress(5.0, 10.0, 120.0) is Progress.IDLE
+
+    def test_a_long_run_progresses(self) -> None:
+        assert self.pace(600.0).progress(600.0, 10.0, 120.0) is Progress.PROGRESSING
+
+    def test_frozen_counters_stall_then_are_stuck(self) -> None:
+        pace = self.pace()
+        assert pace.progress(39.9, 10.0, 120.0) is Progress.STALLED
+        assert pace.progress(149.0, 10.0, 120.0) is Progress.STALLED
+        assert pace.progress(150.0, 10.0, 120.0) is Progress.STUCK
+        pace.moved(151.0, 100)
+        assert pace.progress(151.0, 10.0, 120.0) is not Progress.STUCK
+
+    def test_a_tenth_of_its_usual_rate_is_worth_a_look(self) -> None:
+        pace = self.pace()
+        for turn in range(1, 5):
+            pace.moved(30.0 + turn * 0.5, 1)
+        assert pace.grade(32.0, 120.0) is Grade.DEGRADED
+        assert pace.progress(32.0, 10.0, 120.0) is Progress.STALLED
+
+    def test_work_that_begins_starts_the_clock(self) -> None:
+        pace = Pace()
+        pace.work(500.0, True)
+        assert pace.progress(501.0, 10.0, 120.0) is Progress.PROGRESSING
+        pace.work(700.0, False)
+        assert pace.progress(900.0, 10.0, 120.0) is Progress.IDLE
+
+
+class TestEviction:
+    def tracker(self, workers: int, bad: int) -> HealthTracker:
+        tracker = HealthTracker(share=0.5, population_min=4, hold_s=30.0)
+        for number in range(workers):
+            tracker.update(0.0, f"w{number}", Signals(live=number >= bad))
+        return tracker
+
+    def test_one_of_four_is_evicted(self) -> None:
+        assert self.tracker(4, 1).should_evict(0.0, "w0").evict
+
+    @pytest.mark.parametrize("bad", [2, 3, 4])
+    def test_half_of_them_are_held(self, bad: int) -> None:
+        verdict = self.tracker(4, bad).should_evict(0.0, "w0")
+        assert not verdict.evict
+        assert verdict.reason == "systemic failure"
+        assert len(verdict.correlated) == bad
+        assert verdict.again_at == 30.0
+
+    def test_but_not_for_ever(self) -> None:
+        assert self.tracker(4, 3).should_evict(30.0, "w0").evict
+
+    def test_few_workers_are_no_population(self) -> None:
+        assert self.tracker(1, 1).should_evict(0.0, "w0").evict
+        assert self.tracker(3, 2).should_evict(0.0, "w0").evict
+
+    def test_the_others_and_strangers(self) -> None:
+        tracker = self.tracker(4, 1)
+        assert tracker.should_evict(0.0, "w1").reason == "healthy"
+        assert tracker.should_evict(0.0, "w9").reason == "unknown node"
+        assert tracker.routing("w9") is Routing.UNKNOWN
+        assert tracker.routing("w0") is Routing.EVICT
+        assert tracker.healthy() == ["w1", "w2", "w3"]
+
+    def test_a_suspect_counts_but_is_not_evicted(self) -> None:
+        tracker = self.tracker(4, 1)
+        tracker.update(0.0, "w1", Signals(suspect=True))
+        assert not tracker.should_evict(0.0, "w0").evict
+        assert tracker.should_evict(40.0, "w1").reason == "healthy"
+
+    def test_the_dead_of_long_ago_do_not_excuse_the_dead_of_today(self) -> None:
+        tracker = self.tracker(8, 4)
+        tracker.update(100.0, "w4", Signals(live=False))
+        assert tracker.should_evict(100.0, "w4").evict
+
+    def test_recovery_ends_the_hold(self) -> None:
+        tracker = self.tracker(4, 2)
+        tracker.should_evict(0.0, "w0")
+        tracker.update(5.0, "w1", Signals())
+        assert tracker.should_evict(5.0, "w0").evict
+        assert tracker.decisions("w0") == ["systemic failure", "criteria met"]
+
+
+def test_a_datacenter_by_its_managers() -> None:
+    up, unready, down = Signals(), Signals(ready=False), Signals(live=False)
+    assert datacenter_health([down, down], 8) is DatacenterHealth.UNHEALTHY
+    assert datacenter_health([up, unready, unready], 8) is DatacenterHealth.DEGRADED
+    assert datacenter_health([up, up, down], 0) is DatacenterHealth.BUSY
+    assert datacenter_health([up, up, down], 8) is DatacenterHealth.HEALTHY
+
+
+def test_who_may_lead() -> None:
+    assert may_lead(Signals())
+    assert not may_lead(Signals(ready=False))
+    assert not may_lead(Signals(progress=Progress.STALLED))

@@ -1,0 +1,99 @@
+"""The table of a workflow's life, all hundred pairs of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hyperscale.cluster.jobs.lifecycle import (
+    HISTORY_MAX,
+    OVER,
+    PUBLIC,
+    RECOVERY,
+    TRANSITIONS,
+    Lifecycle,
+    State,
+)
+
+LEGAL = {
+    ("PENDING", "DISPATCHED"),
+    ("PENDING", "CANCELLING"),
+    ("PENDING", "FAILED"),
+    ("DISPATCHED", "RUNNING"),
+    ("DISPATCHED", "CANCELLING"),
+    ("DISPATCHED", "FAILED"),
+    ("DISPATCHED", "PENDING"),
+    ("RUNNING", "COMPLETED"),
+    ("RUNNING", "FAILED"),
+    ("RUNNING", "CANCELLING"),
+    ("RUNNING", "AGGREGATED"),
+    ("FAILED", "FAILED_CANCELING_DEPENDENTS"),
+    ("FAILED", "CANCELLED"),
+    ("FAILED_CANCELING_DEPENDENTS", "FAILED_READY_FOR_RETRY"),
+    ("FAILED_CANCELING_DEPENDENTS", "CANCELLED"),
+    ("FAILED_READY_FOR_RETRY", "PENDING"),
+    ("FAILED_READY_FOR_RETRY", "CANCELLED"),
+    ("CANCELLING", "CANCELLED"),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(State, State)))
+def test_every_pair(source: State, target: State) -> None:
+    life = Lifecycle(state=source)
+    legal = (source.name, target.name) in LEGAL
+    assert life.transition(source, target, "because", 1.0) is legal
+    assert life.state is (target if legal else source)
+    assert len(life.history) == int(legal)
+    assert life.refused == int(not legal)
+    assert dict(life.moves) == ({(source, target): 1} if legal else {})
+
+
+def test_a_decision_on_an_older_state_is_refused() -> None:
+    life = Lifecycle()
+    assert life.transition(State.PENDING, State.DISPATCHED, "first", 1.0)
+    assert not life.transition(State.PENDING, State.DISPATCHED, "second", 1.0)
+    assert not life.transition(State.PENDING, State.CANCELLING, "cancel", 1.0)
+    assert [step.reason for step in life.history] == ["first"]
+
+
+def test_history_reads_as_seconds_and_reasons() -> None:
+    life = Lifecycle()
+    life.transition(State.PENDING, State.DISPATCHED, "to w1", 0.5)
+    life.transition(State.DISPATCHED, State.RUNNING, "ready", 1.0)
+    life.transition(State.RUNNING, State.FAILED, "worker w1 died", 5.04)
+    assert life.lines()[-1] == "5.0 RUNNING → FAILED (worker w1 died)"
+
+
+def test_history_keeps_the_last_64() -> None:
+    life = Lifecycle()
+    for turn in range(40):
+        life.transition(State.PENDING, State.DISPATCHED, f"go {turn}", turn)
+        life.transition(State.DISPATCHED, State.PENDING, f"back {turn}", turn)
+    assert len(life.history) == HISTORY_MAX == 64
+    assert life.history[-1].reason == "back 39"
+    assert life.moves.total() == 80
+
+
+def test_public_names_cover_every_state() -> None:
+    assert set(PUBLIC) == set(State) == set(TRANSITIONS)
+    assert set(PUBLIC.values()) == {
+        "pending", "running", "completed", "failed", "cancelled", "aggregated",
+    }  # fmt: skip
+    assert PUBLIC[State.FAILED_READY_FOR_RETRY] == "pending"
+    assert PUBLIC[State.CANCELLING] == "cancelled"
+
+
+def test_recovery_is_a_legal_walk() -> None:
+    life = Lifecycle(state=State.RUNNING)
+    for target in RECOVERY:
+        assert life.transition(life.state, target, "lost", 1.0)
+    assert life.state is State.PENDING
+
+
+def test_what_is_over() -> None:
+    ends = {state for state, targets in TRANSITIONS.items() if not targets}
+    assert ends | {State.FAILED} == OVER
+    assert Lifecycle(state=State.AGGREGATED).succeeded
+    assert Lifecycle(state=State.COMPLETED).succeeded
+    assert not Lifecycle(state=State.CANCELLED).succeeded

@@ -1,0 +1,111 @@
+"""Which workers are chosen, and how cores are counted."""
+
+from __future__ import annotations
+
+import random
+
+from hyperscale.cluster.jobs.pool import Pool
+from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import Book
+from tests.unit.cluster.jobs.making import placement
+
+
+def pool(**cores: int) -> tuple[Pool, Book]:
+    book = Book()
+    made = Pool(JobSettings(), book, random.Random(3))
+    for name, total in cores.items():
+        made.register(0.0, name, 1, total, total, draining=False)
+    return made, book
+
+
+def chosen(made: Pool, cores: int, excluded: set[str] = frozenset()) -> dict[str, int] | None:  # type: ignore[assignment]
+    found = made.draft(0.0, excluded).take(cores)
+    return None if found is None else {worker.name: n for worker, n in found}
+
+
+def test_few_workers_rather_than_many() -> None:
+    made, _ = pool(w1=2, w2=8, w3=4, w4=2)
+    assert chosen(made, 8) == {"w2": 8}
+    both = chosen(made, 11)
+    assert both is not None
+    assert both["w2"] == 8
+    assert len(both) == 2
+    assert chosen(made, 16) == {"w1": 2, "w2": 8, "w3": 4, "w4": 2}
+    assert chosen(made, 17) is None
+
+
+def test_choices_of_one_draft_do_not_overlap() -> None:
+    made, _ = pool(w1=4, w2=4)
+    draft = made.draft(0.0, ())
+    taken = [draft.take(3), draft.take(3)]
+    assert {worker.name for found in taken if found for worker, _ in found} == {"w1", "w2"}
+    assert draft.free == 2
+    assert draft.take(3) is None
+
+
+def test_the_healthy_come_before_the_degraded() -> None:
+    made, _ = pool(w1=4, w2=4, w3=4)
+    for name in ("w1", "w2"):
+        made.heard(0.0, made.workers[name], 4, False, degraded=True)
+    for _ in range(20):
+        assert chosen(made, 4) == {"w3": 4}
+    assert chosen(made, 12) is not None
+
+
+def test_who_lost_a_part_is_the_last_resort() -> None:
+    made, _ = pool(w1=4, w2=4)
+    for _ in range(20):
+        assert chosen(made, 2, {"w1"}) == {"w2": 2}
+    assert chosen(made, 2, {"w1", "w2"}) is not None
+    assert chosen(made, 8, {"w1"}) == {"w1": 4, "w2": 4}
+
+
+def test_power_of_two_spreads_by_free_cores() -> None:
+    made, book = pool(w1=8, w2=8)
+    book.occupy(placement(worker="w1", cores=6))
+    assert {tuple(chosen(made, 1) or {}) for _ in range(30)} == {("w2",)}
+
+
+def test_records_and_the_worker_itself_both_count() -> None:
+    made, book = pool(w1=8)
+    worker = made.workers["w1"]
+    book.occupy(placement(cores=3))
+    assert made.free(worker) == 5
+    made.reserve([placement(1, cores=2)])
+    assert made.free(worker) == 3
+    made.release([placement(1, cores=2)])
+    made.heard(0.0, worker, 3, False, False)  # 5 used, 3 booked: 2 are nobody's
+    assert worker.unknown == 2
+    assert made.free(worker) == 3
+    made.heard(0.0, worker, 8, False, False)  # the dispatch has not arrived yet
+    assert made.free(worker) == 5
+
+
+def test_another_life_has_nothing_booked() -> None:
+    made, book = pool(w1=4)
+    book.occupy(placement(cores=4))
+    assert made.free(made.workers["w1"]) == 0
+    made.register(1.0, "w1", 2, 4, 4, draining=False)
+    assert made.free(made.workers["w1"]) == 4
+    assert made.register(2.0, "w1", 1, 4, 4, draining=False) is None
+
+
+def test_who_takes_no_work() -> None:
+    made, _ = pool(w1=4, w2=4, w3=4, w4=4)
+    made.heard(0.0, made.workers["w1"], 4, draining=True, degraded=False)
+    made.workers["w2"].dead_at = 0.0
+    made.refused(0.0, made.workers["w3"], 4)
+    assert chosen(made, 4) == {"w4": 4}
+    assert chosen(made, 5) is None
+    assert made.total_cores(0.0) == 12  # the draining one is no part of the pool
+    assert made.total_cores(40.0) == 0  # silence
+
+
+def test_refusals_double_the_pause() -> None:
+    made, _ = pool(w1=4)
+    worker = made.workers["w1"]
+    pauses = []
+    for _ in range(7):
+        made.refused(100.0, worker, None)
+        pauses.append(worker.pause_until - 100.0)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
