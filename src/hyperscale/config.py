@@ -49,6 +49,10 @@ class Settings:
     no_thresholds: bool | None = None
     exit_code_on_error: int | None = None
     once: bool | None = None
+    # on a cluster, instead of on this machine
+    cluster: list[str] | None = None
+    certs: str | None = None
+    detach: bool | None = None
     # what is shown and written
     ui: str | None = None
     headless: bool | None = None
@@ -166,6 +170,8 @@ _READERS: dict[str, Callable[[object], object]] = {
     "insecure_skip_tls_verify": _switch,
     "no_thresholds": _switch,
     "once": _switch,
+    "cluster": _texts(None),
+    "detach": _switch,
     "headless": _switch,
     "quiet": _switch,
     "verbose": _switch,
@@ -235,7 +241,11 @@ def _document(path: Path) -> dict[str, Any]:
 
 def _run_table(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     table = document.get(RUN_TABLE, {})
-    stray = [key for key in document if key.replace("-", "_") in NAMES]
+    stray = [
+        key
+        for key, value in document.items()
+        if key.replace("-", "_") in NAMES and not (key == "cluster" and isinstance(value, dict))
+    ]
     if stray or not isinstance(table, dict):
         raise BadInput(
             f"{path}: {(stray or [RUN_TABLE])[0]!r} stands outside the [run] table",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
 from hyperscale import __version__
 from hyperscale.cli import streams
+from hyperscale.cli.attach import attach, results
 from hyperscale.cli.certs import certs
 from hyperscale.cli.command import CompactCommand, CompactGroup
 from hyperscale.cli.compare import compare
+from hyperscale.cli.cron import cron
 from hyperscale.cli.demo import demo
+from hyperscale.cli.dev import dev
+from hyperscale.cli.jobs import cancel, jobs, logs, pause, resume, scale, status, workers
+from hyperscale.cli.manager import manager
 from hyperscale.cli.members import members
 from hyperscale.cli.new import new
 from hyperscale.cli.node import node
@@ -22,7 +27,9 @@ from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report
 from hyperscale.cli.run import run
 from hyperscale.cli.sim import sim
+from hyperscale.cli.submit import submit
 from hyperscale.cli.wal import wal
+from hyperscale.cli.worker import worker
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.ui.errors import print_error
 
@@ -108,6 +115,74 @@ Examples:
   hyperscale node --id b --bind 10.0.0.2:7000 --seed 10.0.0.1:7000 --certs certs
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
 """,
+    "submit": """
+Examples:
+  hyperscale submit test.py --manager 10.0.0.1 --certs certs
+  hyperscale submit test.py --manager 10.0.0.1 --certs certs --detach
+The cluster's options are also read from HYPERSCALE_CLUSTER_<OPTION> and [cluster] of
+hyperscale.toml, those of the run as for hyperscale run.
+""",
+    "attach": """
+Example:
+  hyperscale attach 3f2a1b4c5d6e7f8 --html report.html
+""",
+    "results": """
+Example:
+  hyperscale results 3f2a1b4c5d6e7f8 -o results.json -o report.html
+Exits as the run did.
+""",
+    "status": """
+Example:
+  hyperscale status 3f2a1b4c5d6e7f8 --manager 10.0.0.1 --certs certs
+""",
+    "logs": """
+Example:
+  hyperscale logs 3f2a1b4c5d6e7f8
+""",
+    "jobs": """
+Example:
+  hyperscale jobs --manager 10.0.0.1 --certs certs
+""",
+    "workers": """
+Examples:
+  hyperscale workers
+  hyperscale workers --job 3f2a1b4c5d6e7f8
+""",
+    "cancel": """
+Example:
+  hyperscale cancel 3f2a1b4c5d6e7f8
+""",
+    "pause": """
+Example:
+  hyperscale pause 3f2a1b4c5d6e7f8
+""",
+    "resume": """
+Example:
+  hyperscale resume 3f2a1b4c5d6e7f8
+""",
+    "scale": """
+Examples:
+  hyperscale scale 3f2a1b4c5d6e7f8 --vus 200
+  hyperscale scale 3f2a1b4c5d6e7f8 --vus +10
+""",
+    "dev": """
+Example:
+  hyperscale dev --managers 3 --workers 2
+  hyperscale run test.py --cluster 127.0.0.1   (in another terminal)
+""",
+    "manager": """
+Example:
+  hyperscale manager --id m1 --bind 10.0.0.1:7000 --seed 10.0.0.2:7000 --seed 10.0.0.3:7000 \\
+    --voters m1,m2,m3 --certs certs --secret-file secret
+Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
+""",
+    "worker": """
+Example:
+  hyperscale worker --id w1 --bind 10.0.0.9:7000 --seed 10.0.0.1:7000 --certs certs \\
+    --secret-file secret
+Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml, its own
+ones from HYPERSCALE_WORKER_<OPTION> and [worker].
+""",
     "members": """
 Examples:
   hyperscale members 127.0.0.1:7000 --watch
@@ -118,6 +193,11 @@ Examples:
   hyperscale wal verify data/log
   hyperscale wal dump data/log --from 1200 --limit 20
 """,
+    "cron": """
+Examples:
+  hyperscale cron "30 2 * * *" --tz America/New_York
+  hyperscale cron --check schedules.txt
+""",
     "sim": """
 Examples:
   hyperscale sim election --seeds 1..500
@@ -125,9 +205,18 @@ Examples:
 """,
 }
 
-for _command in (run, new, ping, demo, report, compare, certs, node, members, wal, sim):
+_TESTS: tuple[Callable[..., int], ...] = (run, new, ping, demo, report, compare)
+_JOBS: tuple[Callable[..., int], ...] = (
+    dev, submit, attach, jobs, status, logs, results, workers, pause, resume, scale, cancel,
+)  # fmt: skip
+_NODES: tuple[Callable[..., int], ...] = (manager, worker, certs, members, node, wal, sim)
+_CLOCK: tuple[Callable[..., int], ...] = (cron,)
+_GROUPS = {"Tests": _TESTS, "On a cluster": _JOBS, "By the clock": _CLOCK, "Nodes": _NODES}
+
+for _group, _command in ((name, one) for name, several in _GROUPS.items() for one in several):
     app.command(
         cls=CompactCommand,
+        rich_help_panel=_group,
         epilog=_EXAMPLES[_command.__name__],
         context_settings={"help_option_names": ["-h", "--help"]},
     )(_command)

@@ -7,6 +7,7 @@ from other tools and stay out of the way. The group is the option's `rich_help_p
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -14,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from hyperscale.errors import ExitCode, HyperscaleError
 
 NAME_COLUMN = 26
+NAMES_WIDTH = 78
 
 
 class Stopped(HyperscaleError):
@@ -72,24 +74,27 @@ class CompactCommand(TyperCommand):
             raise Stopped("stopped before there were results") from interrupt
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for param in self.get_params(ctx):
             if param.hidden or "--help" in param.opts:
                 continue
             if param.param_type_name == "argument":
-                groups.setdefault("Arguments", []).append((str(param.metavar), param.help or ""))
+                groups["Arguments"].append((str(param.metavar), param.help or ""))
             else:
                 title = param.rich_help_panel or "Options"
                 groups.setdefault(title, []).append((_names(param), param.help or ""))
         formatter.write("\n")
         for title, rows in groups.items():
-            _write_rows(title, rows, formatter)
+            if rows:
+                _write_rows(title, rows, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         formatter.write(f"\n{(self.epilog or '').strip()}\n")
 
 
 class CompactGroup(TyperGroup):
+    """The first group of commands is explained, of the others their names are enough here."""
+
     def get_params(self, ctx: Any) -> list[Any]:
         return _as_typed(super().get_params(ctx))
 
@@ -97,10 +102,20 @@ class CompactGroup(TyperGroup):
         return ["COMMAND", "..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            if command is not None:
+                title = getattr(command, "rich_help_panel", None) or "Commands"
+                groups.setdefault(title, []).append((name, str(command.help)))
         formatter.write("\n")
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, str(command.help)) for name, command in commands if command is not None]
-        _write_rows("Commands", rows, formatter, column=10)
+        for number, (title, rows) in enumerate(groups.items()):
+            if number == 0:
+                _write_rows(title, rows, formatter, column=10)
+                continue
+            names = f"{title}: {' '.join(name for name, _ in rows)}"
+            lines = textwrap.wrap(names, NAMES_WIDTH, subsequent_indent=" " * len(f"{title}: "))
+            formatter.write("".join(f"{line}\n" for line in lines))
         formatter.write("\n")
         options = [
             (_names(param), re.split("[,.]", param.help or "")[0].lower())

@@ -1,7 +1,7 @@
 """Carrying out a run in front of a person: the view beside it, signals, the end.
 
 The first SIGINT or SIGTERM stops gracefully, the second at once. The view is a guest: if it
-fails, the load goes on and the results are complete.
+fails, the load goes on and the results are complete. Where the load runs makes no difference.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hyperscale.cli import streams
+from hyperscale.ui.live.source import Source
 
 if TYPE_CHECKING:
-    from hyperscale.engine import LocalRun
+    from hyperscale.errors import HyperscaleError
     from hyperscale.metrics.results import Results
     from hyperscale.ui.live import View
 
@@ -23,16 +24,32 @@ STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 VIEW_CLOSES_S = 2.0
 
 
-def carry_out(run: LocalRun, view: View, on_stop: Callable[[], None]) -> Results:
-    """`on_stop` is called at the first signal, to tell the person what is going on."""
-    return asyncio.run(_carry_out(run, view, on_stop))
+class Run(Source, Protocol):
+    """A run of this machine or of a cluster."""
+
+    @property
+    def failure(self) -> HyperscaleError | None:
+        """What kept the run from being carried out, with a hint for the person."""
+        ...
+
+    async def execute(self) -> Results: ...
 
 
-async def _carry_out(run: LocalRun, view: View, on_stop: Callable[[], None]) -> Results:
+def carry_out(
+    run: Run,
+    view: View,
+    on_stop: Callable[[], None],
+    on_signal: Callable[[], None] | None = None,
+) -> Results:
+    """`on_stop` is called at the first signal, to tell the person what is going on. With
+    `on_signal` a signal does that, and does not stop the run."""
+    return asyncio.run(_carry_out(run, view, on_signal or _Stops(run, on_stop).receive))
+
+
+async def _carry_out(run: Run, view: View, on_signal: Callable[[], None]) -> Results:
     loop = asyncio.get_running_loop()
-    stops = _Stops(run, on_stop)
     for number in STOPPED_BY:
-        loop.add_signal_handler(number, stops.receive)
+        loop.add_signal_handler(number, on_signal)
     watching = loop.create_task(view.run(run))
     try:
         return await run.execute()
@@ -45,7 +62,7 @@ async def _carry_out(run: LocalRun, view: View, on_stop: Callable[[], None]) -> 
 
 
 class _Stops:
-    def __init__(self, run: LocalRun, on_stop: Callable[[], None]) -> None:
+    def __init__(self, run: Run, on_stop: Callable[[], None]) -> None:
         self._run = run
         self._on_stop = on_stop
         self._received = 0

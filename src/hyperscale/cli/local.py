@@ -1,4 +1,4 @@
-"""From settings to a finished run: what `run` and `demo` have in common.
+"""From settings to a finished run on this machine: what `run` and `demo` have in common.
 
 In this order: everything that can be wrong is found out, the load runs in front of a view, files
 are written, the summary is printed, and the exit code is decided. What goes wrong after the load
@@ -20,7 +20,7 @@ from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.config import Settings
 from hyperscale.engine import FileSource, LocalRun, RunOptions
-from hyperscale.errors import BadInput, ExitCode
+from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
@@ -28,23 +28,19 @@ from hyperscale.workload.durations import parse_duration
 
 if TYPE_CHECKING:
     from hyperscale.metrics.results import Results
+    from hyperscale.workload.plan import TestPlan
 
 
 def perform(path: str, names: list[str], said: Settings, filled: Settings, command: str) -> int:
     """Run a test file; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
-    if settings.no_color:
-        os.environ["NO_COLOR"] = "1"
-    trend_stats = parse_trend_stats(settings.summary_trend_stats or DEFAULT_STATS)
-    mode = _mode(settings)
-    files = outputs.requested(settings)
-    outputs.check(files)
-    env = _environment(said, filled)
+    show = Show.of(settings)
+    env = environment(said, filled)
     os.environ.update(env)
-    _interrupt_on_sigterm()
+    interrupt_on_sigterm()
     source = FileSource(path, names)
-    prints = streams.Aside() if mode == "full" else None
-    options = _options(settings, env, command, None if prints is None else prints.fileno())
+    prints = streams.Aside() if show.mode == "full" else None
+    options = run_options(settings, env, command, None if prints is None else prints.fileno())
     run = LocalRun(source, overrides_of(said, filled, source), options)
     if not names:
         try:
@@ -54,29 +50,60 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
             raise
     run.on_trace = _tracer(settings)
     if settings.verbose:
-        _explain(run, files)
-    results = carry_out(run, open_view(mode), _stop_notice(mode, settings))
+        explain(run.plan, show.files)
+    results = carry_out(run, open_view(show.mode), show.stop_notice)
     if prints is not None:
         prints.show()
-
-    from hyperscale.ui.summary import print_summary
-
-    unwritten = outputs.write(files, results)
-    if run.failure is None or results.requests:
-        print_summary(results, trend_stats=trend_stats, quiet=bool(settings.quiet))
-    for error in (run.failure or nothing_succeeded(results), *unwritten):
-        if error is not None:
-            print_error(error)
-    return _exit_code(results, settings, bool(unwritten))
+    return show.conclude(results, run.failure)
 
 
-def _environment(said: Settings, filled: Settings) -> dict[str, str]:
+class Show:
+    """How a run is shown, and what is left of it in the end: decided before anything starts."""
+
+    def __init__(self, settings: Settings, mode: str, files: list[outputs.File]) -> None:
+        self.mode = mode
+        self.files = files
+        self._settings = settings
+        self._trend_stats = parse_trend_stats(settings.summary_trend_stats or DEFAULT_STATS)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Show:
+        """Raises BadInput for whatever could not be shown or written."""
+        if settings.no_color:
+            os.environ["NO_COLOR"] = "1"
+        show = cls(settings, _mode(settings), outputs.requested(settings))
+        outputs.check(show.files)
+        return show
+
+    def stop_notice(self) -> None:
+        """A drawn view says so itself, and a line in between would break it."""
+        self.note("stopping: iterations under way may finish; once more stops at once")
+
+    def note(self, text: str) -> None:
+        if self.mode != "full" and not self._settings.quiet:
+            streams.note(text)
+
+    def conclude(self, results: Results, failure: HyperscaleError | None) -> int:
+        """Files, summary, errors, exit code."""
+        from hyperscale.ui.summary import print_summary
+
+        unwritten = outputs.write(self.files, results)
+        if failure is None or results.requests:
+            quiet = bool(self._settings.quiet)
+            print_summary(results, trend_stats=self._trend_stats, quiet=quiet)
+        for error in (failure or nothing_succeeded(results), *unwritten):
+            if error is not None:
+                print_error(error)
+        return _exit_code(results, self._settings, bool(unwritten))
+
+
+def environment(said: Settings, filled: Settings) -> dict[str, str]:
     """Variables for the test; those of the config file yield to the environment there is."""
     given = {name: value for name, value in (filled.env or {}).items() if name not in os.environ}
     return given | (said.env or {})
 
 
-def _options(
+def run_options(
     settings: Settings, env: dict[str, str], command: str, output: int | None
 ) -> RunOptions:
     return RunOptions(
@@ -107,18 +134,8 @@ def _tracer(settings: Settings) -> Callable[[str], None] | None:
     return streams.note if settings.http_debug else None
 
 
-def _stop_notice(mode: str, settings: Settings) -> Callable[[], None]:
-    """A drawn view says so itself, and a line in between would break it."""
-
-    def say() -> None:
-        if mode != "full" and not settings.quiet:
-            streams.note("stopping: iterations under way may finish; once more stops at once")
-
-    return say
-
-
-def _explain(run: LocalRun, files: list[outputs.File]) -> None:
-    for plan in run.plan.workflows:
+def explain(test: TestPlan, files: list[outputs.File]) -> None:
+    for plan in test.workflows:
         after = f", after {', '.join(plan.depends)}" if plan.depends else ""
         streams.note(f"{plan.name}: {plan.load.describe() if plan.is_test else 'once'}{after}")
         for step in plan.steps:
@@ -140,7 +157,7 @@ def _exit_code(results: Results, settings: Settings, unwritten: bool) -> int:
     return int(ExitCode.PASSED)
 
 
-def _interrupt_on_sigterm() -> None:
+def interrupt_on_sigterm() -> None:
     """Until the load runs, SIGTERM ends the program as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

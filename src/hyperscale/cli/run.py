@@ -1,15 +1,20 @@
-"""`hyperscale run`: its flags, and how they join environment and config file into settings."""
+"""`hyperscale run`: its flags, and how they join environment and config file into settings.
+
+With `--cluster` the same run takes place there; `hyperscale submit` is another word for it.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from hyperscale.cli import cluster as where
 from hyperscale.cli import flags
 from hyperscale.config import Settings, find_file, from_environment, from_file, from_flags
 from hyperscale.errors import BadInput
@@ -52,16 +57,35 @@ def run(
     config: flags.Config = None,
     timeout: flags.Timeout = None,
     seed: flags.Seed = None,
+    cluster: where.RunOn = None,
+    certs: where.QuietCerts = "",
+    detach: where.QuietDetach = False,
 ) -> int:
     """Run the workflows of a test file and judge the results."""
-    said = from_flags(ctx.params).over(from_environment(os.environ))
-    config_file = find_file(config or os.environ.get("HYPERSCALE_CONFIG"))
+    return launch(ctx.params)
+
+
+def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "") -> int:
+    """Here, or on a cluster when one is named or asked for."""
+    said = from_flags(given).over(from_environment(os.environ))
+    config_file = find_file(given["config"] or os.environ.get("HYPERSCALE_CONFIG"))
     filled = from_file(config_file) if config_file else Settings()
-    path, names = _test(test or [], said.over(filled), config_file)
+    settings = said.over(filled)
+    path, names = _test(given["test"] or [], settings, config_file)
+    command = shlex.join(["hyperscale", *sys.argv[1:]])
+    if on_cluster or settings.cluster:
+        from hyperscale.cli.remote import perform as perform_there
+
+        connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
+        return perform_there(path, names, said, filled, command, connection, key)
+    if settings.detach:
+        raise BadInput(
+            "--detach leaves a run to a cluster, and none is named", "add --cluster HOST"
+        )
 
     from hyperscale.cli.local import perform
 
-    return perform(path, names, said, filled, command=shlex.join(["hyperscale", *sys.argv[1:]]))
+    return perform(path, names, said, filled, command)
 
 
 def _test(words: list[str], settings: Settings, config_file: Path | None) -> tuple[str, list[str]]:

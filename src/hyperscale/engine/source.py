@@ -85,11 +85,25 @@ Source = FileSource | PickledSource | BundleSource
 _sources: msgspec.msgpack.Decoder[Source] = msgspec.msgpack.Decoder(Source)
 
 
+# Data files travel with a test and shrink a lot; a small test is not worth the time.
+PACK_FROM_BYTES = 64 << 10
+_PACKED = b"\x28\xb5\x2f\xfd"  # how every zstandard frame begins; no source does
+
+
 def encode_source(source: Source) -> bytes:
-    return msgspec.msgpack.encode(source)
+    data = msgspec.msgpack.encode(source)
+    if len(data) < PACK_FROM_BYTES or isinstance(source, FileSource):
+        return data
+    import zstandard
+
+    return zstandard.compress(data)
 
 
 def decode_source(data: bytes) -> Source:
+    if data.startswith(_PACKED):
+        import zstandard
+
+        data = zstandard.decompress(data)
     return _sources.decode(data)
 
 

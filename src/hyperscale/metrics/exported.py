@@ -19,7 +19,7 @@ from hyperscale.metrics.results import Mark
 
 VERSION = 1
 # What `export` keeps to by making the timeline coarser: an hour of a usual run is some 300 kB.
-STATE_BYTES_AIM = 8 << 20
+STATE_BYTES_AIM = 3 << 20
 # What is read at all. Thousands of steps with every bucket in use stay below it.
 STATE_BYTES_MAX = 32 << 20
 SLOTS_MAX = 10_000

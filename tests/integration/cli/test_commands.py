@@ -64,7 +64,7 @@ class TestProgram:
             COMP_WORDS="hyperscale r",
             COMP_CWORD="1",
         )
-        assert ended.out.split() == ["run", "report"]
+        assert ended.out.split() == ["run", "report", "results", "resume"]
 
 
 class TestRun:

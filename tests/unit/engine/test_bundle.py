@@ -169,3 +169,10 @@ def test_a_class_that_cannot_be_pickled_is_refused() -> None:
     with pytest.raises(BadInput, match="Locked cannot be sent") as refusal:
         bundle(ClassSource(Locked))
     assert "setup()" in refusal.value.hint
+
+
+def test_large_sources_are_packed_on_their_way() -> None:
+    big = BundleSource(Baggage({"rows.csv": b"a,b\n" * 500_000}), "t.py")
+    data = encode_source(big)
+    assert len(data) < 100_000
+    assert decode_source(data) == big

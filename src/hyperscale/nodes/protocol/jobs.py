@@ -15,7 +15,7 @@ from hyperscale.nodes.protocol.fields import Fields
 from hyperscale.wire.messages import Priority, Registry
 from hyperscale.workload.facts import WorkflowFacts
 
-SUBMISSION_BYTES_MAX = 32 << 20
+SUBMISSION_BYTES_MAX = 7 << 20  # a job is one record, and those end at 8 MiB
 UPDATE_BYTES_MAX = 48 << 20
 UNKNOWN_JOB = "unknown_job"  # the code of a refusal: no manager knows this job
 

@@ -20,7 +20,7 @@ from hyperscale.nodes.worker.reporting import Held
 from hyperscale.nodes.worker.stage import Ended, Performer, Ready
 from hyperscale.runtime.host import Task
 
-VALUES_BYTES_MAX: Final = 16_000_000  # half of what an event may carry
+VALUES_BYTES_MAX: Final = 4_000_000  # half of what a record of a job may hold
 _WORDS: Final[dict[State, PartState]] = {
     State.PREPARING: "preparing",
     State.PREPARED: "prepared",

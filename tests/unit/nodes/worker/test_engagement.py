@@ -32,7 +32,7 @@ def test_values_that_cannot_travel_are_refused_by_name() -> None:
     half = Stamped(1, 0, bytes(VALUES_BYTES_MAX // 2 + 1))
     check_values("Load", {"a": half})
 
-    with pytest.raises(BadInput, match="Load hands on 16 MB of values"):
+    with pytest.raises(BadInput, match="Load hands on 4 MB of values"):
         check_values("Load", {"a": half, "b": half})
 
 

@@ -1,0 +1,104 @@
+"""What every command that talks to a cluster has in common: which cluster, and how it is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from hyperscale.cli import flags
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.client.cluster import Cluster
+    from hyperscale.nodes.client.settings import ClusterSettings
+
+T = TypeVar("T")
+
+WHERE = "Which cluster"
+MANAGER_HELP = "any manager; repeatable (the dev cluster)"
+
+
+def _where(*names: str, metavar: str, help: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=WHERE)
+
+
+Texts = list[str] | None
+
+Manager = Annotated[Texts, _where("--manager", "--cluster", metavar="HOST", help=MANAGER_HELP)]
+RunOn = Annotated[
+    Texts,
+    typer.Option(
+        "--cluster",
+        "--manager",
+        metavar="HOST",
+        help="run it there; see hyperscale submit --help",
+        rich_help_panel=flags.HOW,
+    ),
+]
+Certs = Annotated[str, _where("--certs", metavar="DIR", help="made by hyperscale certs")]
+Name = Annotated[str, _where("--name", metavar="NAME", help="whose certificate (client)")]
+ClusterId = Annotated[
+    str, _where("--cluster-id", metavar="ID", help="without --certs: which (default)")
+]
+Environment = Annotated[
+    str, _where("--environment", metavar="ID", help="without --certs: which (dev)")
+]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="leave it to the cluster, print the job's id", rich_help_panel=WHERE
+    ),
+]
+# `run` understands them, `submit` explains them.
+QuietCerts = Annotated[str, typer.Option("--certs", hidden=True)]
+QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
+Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
+
+
+def connection(
+    manager: Manager = None,
+    certs: Certs = "",
+    name: Name = "",
+    cluster_id: ClusterId = "",
+    environment: Environment = "",
+    config: flags.Config = None,
+    debug: flags.Debug = False,
+) -> None:
+    """The options that say which cluster is meant, for commands to borrow."""
+
+
+def settings_of(where: Mapping[str, Any]) -> ClusterSettings:
+    """From the options of `connection`, the environment and `[cluster]` of the config file."""
+    from hyperscale.config import find_file
+    from hyperscale.nodes.client.settings import read_cluster, read_table
+
+    given = {
+        "manager": where.get("manager") or where.get("cluster"),
+        "certs": where.get("certs"),
+        "name": where.get("name"),
+        "id": where.get("cluster_id"),
+        "environment": where.get("environment"),
+    }
+    file = find_file(where.get("config") or os.environ.get("HYPERSCALE_CONFIG"))
+    return read_cluster(given, os.environ, read_table(file) if file is not None else {})
+
+
+def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Connect, ask, leave."""
+    from hyperscale.nodes.client.client import connect
+    from hyperscale.runtime.real import RealHost, run
+
+    settings = settings_of(where)
+
+    async def asking() -> T:
+        async with RealHost(settings.identity.node_id, os.devnull) as host:
+            cluster = connect(host, settings)
+            try:
+                return await question(cluster)
+            finally:
+                cluster.managers.close()
+
+    return run(asking())

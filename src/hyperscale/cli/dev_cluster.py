@@ -1,0 +1,245 @@
+"""The life of a dev cluster: a private place, credentials, processes, ready, the end of all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperscale.cli import streams
+from hyperscale.cli.dev_nodes import DevNode, Lifeline, preload
+from hyperscale.errors import HyperscaleError, RunFailed
+from hyperscale.nodes.client import dev_file
+from hyperscale.nodes.client.client import connect
+from hyperscale.nodes.client.settings import ClusterSettings, identity_from
+from hyperscale.runtime.host import Address
+from hyperscale.runtime.real import RealHost, run
+from hyperscale.wire.certificates import CertificateIdentity, Pem, make_authority, make_node
+
+CLUSTER = "dev"
+READY_S = 60.0
+LOOK_S = 0.05
+LEAVE_S = 6.0  # after the first signal; then they are told to leave at once,
+HURRY_S = 2.0  # and then ended
+
+# Everybody is on one machine: a lease below a second loses nothing, and the first leader is there
+# that much sooner. The rules of the election demand these proportions.
+ELECTION = {
+    "heartbeat_interval_s": 0.2,
+    "lease_s": 0.8,
+    "election_delay_min_s": 0.8,
+    "election_delay_max_s": 1.2,
+    "ballot_timeout_s": 0.6,
+    "retry_delay_min_s": 0.2,
+    "retry_delay_max_s": 0.6,
+}
+MEMBERSHIP = {"seed_retry_s": 0.2, "leave_s": 1.0}
+# Ctrl-C is not patient with a test that still runs.
+WORKER = {"HYPERSCALE_WORKER_DRAIN_S": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    managers: int
+    workers: int
+    cores: int
+    port: int
+    data: Path | None = None
+
+    def nodes(self, folder: Path) -> list[DevNode]:
+        names = [f"m{number}" for number in range(1, self.managers + 1)]
+        ports = range(self.port, self.port + self.managers + self.workers)
+        seeds = [f"127.0.0.1:{port}" for port in ports[: self.managers]]
+        common = ["--cluster", CLUSTER, "--certs", str(folder / "certs")]
+        common += ["--secret-file", str(folder / "secret"), "--log-level", "info"]
+        common += [f"--seed={seed}" for seed in seeds]
+        common += [f"--set=membership.{name}={value}" for name, value in MEMBERSHIP.items()]
+        voting = ["--voters", ",".join(names)]
+        voting += [f"--set=election.{name}={value}" for name, value in ELECTION.items()]
+        made = []
+        for number, port in enumerate(ports):
+            is_manager = number < self.managers
+            name = names[number] if is_manager else f"w{number - self.managers + 1}"
+            own = voting if is_manager else ["--cores", str(self.cores)]
+            place = ["--data", str(folder / name), "--log", str(folder / f"{name}.log")]
+            role = "manager" if is_manager else "worker"
+            made.append(DevNode(name, role, port, [*common, *own, *place]))
+        return made
+
+
+def carry_on(plan: Plan) -> None:
+    """Start everything, say when it is ready, wait for a signal, end everything."""
+    sweep()
+    folder = plan.data or Path(tempfile.mkdtemp(prefix="hyperscale-dev-"))
+    nodes = plan.nodes(folder)
+    word = _word(plan, folder, nodes)
+    lifeline = Lifeline()
+    try:
+        check_ports(nodes)
+        make_credentials(folder, nodes)
+        preload()
+        streams.note(f"starting {_counted(plan)} in {folder}")
+        for node in nodes:
+            node.start(lifeline, WORKER)
+            streams.note(f"{node.name:<4}127.0.0.1:{node.port}  process {node.pid}")
+        dev_file.write(word, os.environ)
+        run(_look_after(plan, folder, nodes))
+    finally:
+        for node in nodes:
+            node.signal(signal.SIGKILL)
+        lifeline.close()
+        dev_file.remove(word, os.environ)
+        if plan.data is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _look_after(plan: Plan, folder: Path, nodes: list[DevNode]) -> None:
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
+    listening = [asyncio.create_task(node.listen(streams.note)) for node in nodes]
+    told = asyncio.create_task(signals.get())
+    ready = asyncio.create_task(until_ready(plan, folder, nodes))
+    try:
+        await asyncio.wait([told, ready], return_when=asyncio.FIRST_COMPLETED)
+        if not told.done():
+            streams.note(await ready)
+            waited_for: list[asyncio.Future[Any]] = [told, asyncio.gather(*listening)]
+            await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        if not told.done():
+            raise RunFailed("every node of the cluster has ended", "what they said is above")
+    finally:
+        ready.cancel()
+        await end(nodes, signals)
+        await asyncio.gather(ready, *listening, return_exceptions=True)
+        told.cancel()
+
+
+async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
+    """A leader is there and every worker has registered with it. What to say then."""
+    credentials, identity = identity_from(str(folder / "certs"), "client", CLUSTER, "dev")
+    managers = tuple(Address("127.0.0.1", node.port) for node in nodes if node.role == "manager")
+    settings = ClusterSettings(managers=managers, identity=identity, credentials=credentials)
+    async with RealHost("client", os.devnull) as host:
+        cluster = connect(host, settings)
+        deadline = host.clock.now() + READY_S
+        while True:
+            complain_of_the_dead(nodes)
+            try:
+                answer = await cluster.workers(within_s=LOOK_S * 10)
+                missing = plan.workers - len(answer.workers)
+                if answer.leader and missing <= 0:
+                    cluster.managers.close()
+                    return _ready(plan, answer.leader, answer.total_cores)
+                lacks = f"{missing} of {plan.workers} workers have not registered"
+            except HyperscaleError as error:
+                lacks = error.message
+            if host.clock.now() > deadline:
+                raise RunFailed(f"the cluster is not ready after {READY_S:g} s: {lacks}")
+            await host.clock.sleep(LOOK_S)
+
+
+def complain_of_the_dead(nodes: list[DevNode]) -> None:
+    for node in nodes:
+        if node.pid and not node.running:
+            said = " ".join(node.said) or "it said nothing"
+            raise RunFailed(f"{node.name} ended before the cluster was ready: {said}")
+
+
+async def end(nodes: list[DevNode], signals: asyncio.Queue[int]) -> None:
+    """In good order; another signal, or dawdling, shortens it."""
+    if any(node.running for node in nodes):
+        streams.note("ending all nodes; once more ends them at once")
+    for number, seconds in (
+        (signal.SIGTERM, LEAVE_S),
+        (signal.SIGTERM, HURRY_S),
+        (signal.SIGKILL, HURRY_S),
+    ):
+        for node in nodes:
+            node.signal(number)
+        until = asyncio.get_running_loop().time() + seconds
+        while any(node.running for node in nodes) and signals.empty():
+            if asyncio.get_running_loop().time() > until:
+                break
+            await asyncio.sleep(LOOK_S)
+        while not signals.empty():
+            signals.get_nowait()
+
+
+def sweep() -> None:
+    """Tidy up after dev clusters that were killed."""
+    for cluster in dev_file.dead(os.environ):
+        if not cluster.kept:
+            shutil.rmtree(cluster.directory, ignore_errors=True)
+        dev_file.remove(cluster, os.environ)
+
+
+def check_ports(nodes: list[DevNode]) -> None:
+    for node in nodes:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            with socket.socket(socket.AF_INET, kind) as probe:
+                if kind is socket.SOCK_STREAM:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", node.port))
+                except OSError as error:
+                    raise RunFailed(
+                        f"port {node.port} of this machine cannot be used: {error.strerror}",
+                        "another cluster may run already; --port N starts this one elsewhere",
+                    ) from error
+
+
+def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
+    """An authority, a certificate for each node and one for clients, a secret. The authority's
+    own key is not kept."""
+    certs = folder / "certs"
+    shutil.rmtree(certs, ignore_errors=True)
+    certs.mkdir(mode=0o700, parents=True)
+    authority = make_authority(CLUSTER)
+    _write(certs / "ca.pem", authority.certificate)
+    wanted = [(node.role, node.name) for node in nodes] + [("client", "client")]
+    for role, name in wanted:
+        pem: Pem = make_node(authority, CertificateIdentity(role, CLUSTER, "dev", "local"), name)
+        _write(certs / f"{name}.pem", pem.certificate)
+        _write(certs / f"{name}-key.pem", pem.key)
+    (folder / "secret").unlink(missing_ok=True)
+    _write(folder / "secret", secrets.token_urlsafe(32).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
+def _word(plan: Plan, folder: Path, nodes: list[DevNode]) -> dev_file.DevCluster:
+    return dev_file.DevCluster(
+        pid=os.getpid(),
+        directory=str(folder),
+        kept=plan.data is not None,
+        managers=tuple(("127.0.0.1", node.port) for node in nodes if node.role == "manager"),
+        certs=str(folder / "certs"),
+    )
+
+
+def _counted(plan: Plan) -> str:
+    managers = f"{plan.managers} manager{'' if plan.managers == 1 else 's'}"
+    return f"{managers} and {plan.workers} worker{'' if plan.workers == 1 else 's'}"
+
+
+def _ready(plan: Plan, leader: str, cores: int) -> str:
+    port = "" if plan.port == 7100 else f":{plan.port}"
+    where = f"127.0.0.1{port}"
+    return (
+        f"ready: {_counted(plan)}, {cores} cores, leader {leader}\n"
+        f"  hyperscale run test.py --cluster {where}\n"
+        f"  hyperscale workers --manager {where}\n"
+        "Ctrl-C ends it all"
+    )

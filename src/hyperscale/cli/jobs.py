@@ -1,0 +1,291 @@
+"""The jobs of a cluster: listed, looked at, steered, ended."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hyperscale.cli import cluster, streams
+from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.cluster import connection
+from hyperscale.cli.tables import age, table
+from hyperscale.errors import BadInput, ExitCode, RunFailed
+
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.records import Action
+    from hyperscale.nodes.client.cluster import Cluster
+    from hyperscale.nodes.protocol.jobs import (
+        JobView,
+        JobViews,
+        SteerAck,
+        WorkerViews,
+        WorkflowView,
+    )
+    from hyperscale.ui.output import Paint
+
+JOB_HEAD = ("JOB", "STATUS", "AGE", "REQUESTS", "FAILED", "NAME", "BY")
+WORKFLOW_HEAD = ("WORKFLOW", "STATE", "CORES", "TIME", "REQUESTS", "FAILED", "TRIES", "WORKERS")
+WORKER_HEAD = ("WORKER", "STATE", "CORES", "FREE", "CPU", "MEM", "REQ/S", "REQUESTS", "ADDRESS")
+RIGHT = {"AGE", "REQUESTS", "FAILED", "CORES", "FREE", "TIME", "TRIES", "CPU", "MEM", "REQ/S"}
+_SCALE = re.compile(r"[+-]?[0-9]{1,7}")
+_DONE: dict[str, str] = {"pause": "paused", "resume": "resumed", "scale": "scaled"}
+
+
+@borrowing(connection)
+def jobs(json: cluster.Json = False, **where: Any) -> int:
+    """List the jobs a cluster knows."""
+    answer = cluster.ask(where, lambda asked: asked.jobs())
+    streams.say(_json(answer) if json else "\n".join(job_lines(answer, _paint())))
+    return int(ExitCode.PASSED)
+
+
+@borrowing(connection)
+def status(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+    """Show how a job is, and its workflows."""
+    view = cluster.ask(where, lambda asked: asked.job(job))
+    streams.say(_json(view) if json else "\n".join(status_lines(view, _paint())))
+    return int(ExitCode.PASSED)
+
+
+@borrowing(connection)
+def logs(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+    """Show what happened to each workflow of a job, and when."""
+    view = cluster.ask(where, lambda asked: asked.job(job))
+    if json:
+        streams.say(_json({one.name: one.history for one in view.workflows}))
+    else:
+        streams.say("\n".join(log_lines(view, _paint())))
+    return int(ExitCode.PASSED)
+
+
+@borrowing(connection)
+def workers(
+    job: Annotated[
+        str, typer.Option("--job", metavar="JOB", help="only those that work for it")
+    ] = "",
+    json: cluster.Json = False,
+    **where: Any,
+) -> int:
+    """List the workers of a cluster, and how busy they are."""
+    answer = cluster.ask(where, lambda asked: asked.workers(job))
+    streams.say(_json(answer) if json else "\n".join(worker_lines(answer, _paint())))
+    return int(ExitCode.PASSED)
+
+
+@borrowing(connection)
+def cancel(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+    """End all load of a job now, and wait until it has stopped."""
+    view = cluster.ask(where, lambda asked: _cancelled(asked, job))
+    because = f": {view.reason}" if view.reason else ""
+    streams.say(_json(view) if json else f"job {job} ended as {view.status}{because}")
+    return int(ExitCode.PASSED)
+
+
+@borrowing(connection)
+def pause(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+    """Hold a job's load; its time stands still."""
+    return _steer(where, job, "pause", 0, json)
+
+
+@borrowing(connection)
+def resume(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+    """Let a paused job go on."""
+    return _steer(where, job, "resume", 0, json)
+
+
+@borrowing(connection)
+def scale(
+    job: cluster.Job,
+    vus: Annotated[
+        str,
+        typer.Option(
+            "--vus", metavar="N", help="for every workflow under way; +N, -N: more, fewer"
+        ),
+    ] = "",
+    json: cluster.Json = False,
+    **where: Any,
+) -> int:
+    """Give a running job more virtual users, or fewer."""
+    if not _SCALE.fullmatch(vus) or not int(vus):
+        raise BadInput(
+            f"--vus takes a number of virtual users, not {vus!r}",
+            "50 is the new number, +10 is ten more, -10 ten fewer",
+        )
+    return _steer(where, job, "scale", int(vus), json, relative=vus[0] in "+-")
+
+
+# -- asking --------------------------------------------------------------------------------------
+
+
+def _steer(
+    where: dict[str, Any],
+    job: str,
+    action: Action,
+    amount: int,
+    json: bool,
+    *,
+    relative: bool = False,
+) -> int:
+    from hyperscale.nodes.client.client import requester
+    from hyperscale.nodes.client.scaling import ask_new_total
+
+    async def steered(asked: Cluster) -> tuple[SteerAck, int]:
+        total = await ask_new_total(asked, job, amount) if relative else amount
+        return await asked.steer(job, action, total, requester()), total
+
+    ack, total = cluster.ask(where, steered)
+    if not ack.accepted:
+        raise RunFailed(f"job {job} cannot be {_DONE[action]}: {ack.error}")
+    to = f" to {total} virtual users" if action == "scale" else ""
+    sentence = f"job {job} {_DONE[action]}{to}{_how_many(ack.workflows)}"
+    streams.say(_json(ack) if json else sentence)
+    return int(ExitCode.PASSED)
+
+
+async def _cancelled(asked: Cluster, job: str) -> JobView:
+    from hyperscale.nodes.client.client import requester
+
+    ack = await asked.steer(job, "cancel", 0, requester())
+    if not ack.accepted:
+        raise RunFailed(f"job {job} cannot be cancelled: {ack.error}")
+    view = None
+    async for update in asked.follow(job, live=False):
+        view = update.view or view
+    return view or await asked.job(job)
+
+
+# -- showing -------------------------------------------------------------------------------------
+
+
+def job_lines(answer: JobViews, paint: Paint) -> list[str]:
+    if not answer.jobs:
+        return ["no jobs"]
+    rows = [
+        (
+            view.job_id,
+            _status(view),
+            age(view.age_s),
+            f"{sum(one.requests for one in view.workflows):,}",
+            f"{sum(one.failed for one in view.workflows):,}",
+            view.name,
+            view.requested_by,
+        )
+        for view in answer.jobs
+    ]
+    head, *lines = table(JOB_HEAD, rows, RIGHT)
+    coloured = zip(lines, answer.jobs, strict=True)
+    return [paint.strong(head), *(_coloured(line, view.status, paint) for line, view in coloured)]
+
+
+def status_lines(view: JobView, paint: Paint) -> list[str]:
+    by = f", submitted by {view.requested_by}" if view.requested_by else ""
+    because = f": {view.reason}" if view.reason else ""
+    first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
+    lines = [paint.strong(first), f"{age(view.age_s)} old{by}"]
+    if view.coverage < 1.0:
+        lines.append(paint.warn(f"{view.coverage:.1%} of the planned load"))
+    lines += [paint.warn(sentence) for sentence in view.lost]
+    rows = [_workflow_cells(one) for one in view.workflows]
+    head, *body = table(WORKFLOW_HEAD, rows, RIGHT)
+    lines += ["", paint.strong(head)]
+    for line, one in zip(body, view.workflows, strict=True):
+        lines.append(_coloured(line, one.state, paint))
+        if one.error:
+            lines.append(paint.bad(f"  {one.error}"))
+    return lines
+
+
+def log_lines(view: JobView, paint: Paint) -> list[str]:
+    lines = [f"job {view.job_id}  {_status(view)}"]
+    for one in view.workflows:
+        lines += ["", paint.strong(one.name)]
+        lines += [f"  {event}" for event in one.history] or ["  nothing yet"]
+    return lines
+
+
+def worker_lines(answer: WorkerViews, paint: Paint) -> list[str]:
+    leader = f"leader {answer.leader}" if answer.leader else "no leader"
+    cores = f"{answer.free_cores} of {answer.total_cores} cores free"
+    count = len(answer.workers)
+    lines = [f"{count} worker{'' if count == 1 else 's'}, {cores}, {leader}"]
+    if not answer.workers:
+        return lines
+    rows = [
+        (
+            one.worker,
+            one.state,
+            str(one.total_cores),
+            str(one.free_cores),
+            f"{one.cpu_percent:.0f}%",
+            f"{one.memory_percent:.0f}%",
+            f"{one.rate:,.0f}" if one.parts else "-",
+            f"{one.requests:,}" if one.parts else "-",
+            one.address,
+        )
+        for one in answer.workers
+    ]
+    head, *body = table(WORKER_HEAD, rows, RIGHT)
+    lines += ["", paint.strong(head)]
+    for line, one in zip(body, answer.workers, strict=True):
+        lines.append(_coloured(line, one.state, paint))
+        lines += [paint.faint(f"  {part}") for part in one.parts]
+    return lines
+
+
+def _workflow_cells(one: WorkflowView) -> tuple[str, ...]:
+    planned = f" of {one.planned_s:g}s" if one.planned_s else ""
+    return (
+        one.name,
+        one.state,
+        str(one.cores) if one.cores else "-",
+        f"{one.elapsed_s:.0f}s{planned}",
+        f"{one.requests:,}",
+        f"{one.failed:,}",
+        str(one.attempts),
+        " ".join(one.workers) or "-",
+    )
+
+
+def _status(view: JobView) -> str:
+    if view.paused and view.status == "running":
+        return "paused"
+    return f"{view.status} ({view.position})" if view.position else view.status
+
+
+def _coloured(text: str, state: str, paint: Paint) -> str:
+    if state in ("failed", "timeout", "suspect", "dead"):
+        return paint.bad(text)
+    if state in ("partial", "cancelled", "cancelling", "degraded", "draining"):
+        return paint.warn(text)
+    return paint.faint(text) if state in ("completed", "aggregated") else text
+
+
+def _how_many(workflows: int) -> str:
+    return f" ({workflows} workflow{'' if workflows == 1 else 's'})" if workflows else ""
+
+
+def _json(answer: object) -> str:
+    """With every field, also those that go without saying: scripts should not have to know."""
+    import msgspec
+
+    return msgspec.json.encode(_plain(answer)).decode()
+
+
+def _plain(value: object) -> object:
+    fields = getattr(value, "__struct_fields__", None)
+    if fields is not None:
+        return {name: _plain(getattr(value, name)) for name in fields}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value
+
+
+def _paint() -> Paint:
+    from hyperscale.ui.output import Output
+
+    return Output(sys.stdout).paint()

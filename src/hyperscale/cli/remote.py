@@ -1,0 +1,109 @@
+"""From settings to a finished run on a cluster: the same steps as for one on this machine.
+
+What differs is said here: the job has a name by which others find it, it outlives this program,
+and what only makes sense beside the load is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hyperscale.cli import streams
+from hyperscale.cli.cluster import settings_of
+from hyperscale.cli.execution import carry_out
+from hyperscale.cli.local import Show, environment, explain, interrupt_on_sigterm, run_options
+from hyperscale.cli.overrides import overrides_of
+from hyperscale.cli.sense import require_measurement
+from hyperscale.config import Settings, flag_name
+from hyperscale.engine import FileSource
+from hyperscale.errors import BadInput, ExitCode
+from hyperscale.nodes.client.cluster_run import ClusterRun
+from hyperscale.ui.mode import open_view
+
+if TYPE_CHECKING:
+    from hyperscale.ui.live import View
+    from hyperscale.ui.live.source import Source
+
+_BESIDE_THE_LOAD = ("once", "http_debug", "workers")
+
+
+def perform(
+    path: str,
+    names: list[str],
+    said: Settings,
+    filled: Settings,
+    command: str,
+    connection: Mapping[str, Any],
+    key: str = "",
+) -> int:
+    """Run a test file there; `said` is stronger than what it says itself, `filled` weaker."""
+    settings = said.over(filled)
+    for name in _BESIDE_THE_LOAD:
+        if getattr(said, name) is not None:
+            raise BadInput(
+                f"{flag_name(name)} is for a run on this machine",
+                "leave it out, or leave out --cluster",
+            )
+    show = Show.of(settings)
+    where = settings_of(connection)
+    env = environment(said, filled)
+    os.environ.update(env)
+    interrupt_on_sigterm()
+    source = FileSource(path, names)
+    options = run_options(settings, env, command, None)
+    run = ClusterRun.submit(where, source, overrides_of(said, filled, source), options, key=key)
+    if not names:
+        require_measurement(run.plan)
+    if settings.verbose:
+        explain(run.plan, show.files)
+    if settings.detach:
+        return _detach(run)
+    run.on_trouble = show.note
+    results = carry_out(run, Announced(run, show), show.stop_notice)
+    return show.conclude(results, run.failure)
+
+
+def follow(run: ClusterRun, show: Show) -> int:
+    """Watch a job that is there already; Ctrl-C leaves it alone."""
+    run.on_trouble = show.note
+    results = carry_out(run, open_view(show.mode), lambda: None, on_signal=run.leave)
+    if run.left:
+        streams.note(f"left; the job goes on: hyperscale attach {run.job_id} comes back to it")
+    return show.conclude(results, run.failure)
+
+
+class Announced:
+    """A view that begins once the job has a name, and says it."""
+
+    def __init__(self, run: ClusterRun, show: Show) -> None:
+        self._run = run
+        self._show = show
+        self._view: View = open_view(show.mode)
+
+    async def run(self, source: Source) -> None:
+        await self._run.accepted.wait()
+        if source.results().state == "finished":
+            return
+        streams.note(_accepted(self._run))
+        await self._view.run(source)
+
+
+def _detach(run: ClusterRun) -> int:
+    import asyncio
+
+    asyncio.run(run.detach())
+    streams.note(_accepted(run))
+    streams.say(run.job_id)
+    return int(ExitCode.PASSED)
+
+
+def _accepted(run: ClusterRun) -> str:
+    ack = run.ack
+    assert ack is not None, "announced before it was accepted"
+    if run.joined:
+        return f"job {run.job_id} exists already under this key; it is not run twice"
+    by = f" by {ack.leader}" if ack.leader else ""
+    place = f", place {ack.position} in the queue" if ack.position else ""
+    return f"job {run.job_id} accepted{by}{place}"

@@ -1,0 +1,1 @@
+"""A client of a cluster: submits jobs, follows them, asks about them."""

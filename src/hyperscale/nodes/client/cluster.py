@@ -1,0 +1,117 @@
+"""A cluster as its client uses it: jobs submitted, asked about, steered and followed.
+
+Every call may be repeated: the client makes the id of a job, so a submission whose answer was lost
+finds the job it made. Following a job outlives the manager that was followed: the next one begins
+with all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from hyperscale.cluster.jobs.records import Action
+from hyperscale.nodes.client.errors import (
+    JobNotAccepted,
+    NoManagersAvailable,
+    ReconnectFailed,
+)
+from hyperscale.nodes.client.managers import PATIENCE_S, PAUSE_MAX_S, PAUSE_S, Managers, refused
+from hyperscale.nodes.protocol.jobs import (
+    AskJob,
+    AskJobs,
+    AskResults,
+    AskWorkers,
+    JobAck,
+    JobResults,
+    JobUpdate,
+    JobView,
+    JobViews,
+    SteerAck,
+    SteerJob,
+    SubmitJob,
+    WatchJob,
+    WorkerViews,
+)
+from hyperscale.runtime.host import Host
+from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Refused, RemoteFailed
+
+# With a queue that is full: long enough for a slot, short enough for a person.
+FULL_QUEUE_S = 30.0
+
+
+class Cluster:
+    def __init__(self, host: Host, managers: Managers) -> None:
+        self._host = host
+        self.managers = managers
+
+    async def submit(self, submission: SubmitJob) -> JobAck:
+        """Returns when the job is held by the cluster; raises JobNotAccepted when it will not be.
+        A full queue is waited for."""
+        clock = self._host.clock
+        deadline = clock.now() + FULL_QUEUE_S
+        while True:
+            ack = await self.managers.ask(submission, JobAck)
+            if ack.accepted:
+                return ack
+            if not ack.retry_after_s or clock.now() + ack.retry_after_s >= deadline:
+                raise JobNotAccepted(f"the cluster does not take the job: {ack.error}", ack.hint)
+            await clock.sleep(ack.retry_after_s)
+
+    async def job(self, job_id: str) -> JobView:
+        return await self.managers.ask(AskJob(job_id=job_id), JobView)
+
+    async def jobs(self, limit: int = 100) -> JobViews:
+        return await self.managers.ask(AskJobs(limit=limit), JobViews)
+
+    async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
+        return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)
+
+    async def results(self, job_id: str) -> JobResults:
+        return await self.managers.ask(AskResults(job_id=job_id), JobResults)
+
+    async def steer(
+        self, job_id: str, action: Action, amount: int = 0, by: str = "", reason: str = ""
+    ) -> SteerAck:
+        """Accepted at once; that it happened is seen by following the job."""
+        message = SteerJob(job_id=job_id, action=action, amount=amount, by=by, reason=reason)
+        return await self.managers.ask(message, SteerAck)
+
+    async def follow(self, job_id: str, *, live: bool = True) -> AsyncGenerator[JobUpdate, None]:
+        """Updates until the job's end. After a break they begin anew with all there is."""
+        clock = self._host.clock
+        heard, heard_any = clock.now(), False
+        pause_s = PAUSE_S
+        while True:
+            try:
+                watch = WatchJob(job_id=job_id, live=live)
+                updates = await self.managers.subscribe(watch, JobUpdate)
+            except NoManagersAvailable as error:
+                if heard_any:
+                    raise _lost(job_id, error.message) from error
+                raise
+            async with updates:
+                try:
+                    async for update in updates:
+                        heard, heard_any, pause_s = clock.now(), True, PAUSE_S
+                        yield update
+                        if update.final:
+                            return
+                    lost = "the manager ended the stream"
+                except Refused as refusal:
+                    if refusal.retry_after_s is None:
+                        raise refused(self.managers.addresses[0], refusal) from refusal
+                    lost, pause_s = refusal.reason, max(pause_s, refusal.retry_after_s)
+                except (Disconnected, DeadlineExceeded, RemoteFailed) as error:
+                    lost = str(error)
+            if clock.now() - heard > PATIENCE_S:
+                raise _lost(job_id, lost)
+            self.managers.next()
+            await clock.sleep(self._host.random.uniform(pause_s / 2, pause_s))
+            pause_s = min(PAUSE_MAX_S, pause_s * 2)
+
+
+def _lost(job_id: str, why: str) -> ReconnectFailed:
+    return ReconnectFailed(
+        f"the cluster tells nothing more of job {job_id}: {why}",
+        f"the job may go on; hyperscale attach {job_id} shows it again",
+    )

@@ -1,0 +1,36 @@
+"""What a client of a cluster can be told, as types a program can act on."""
+
+from __future__ import annotations
+
+from hyperscale.errors import RunFailed
+
+
+class NoManagersAvailable(RunFailed):
+    """None of the managers could be reached in time."""
+
+
+class ReconnectFailed(RunFailed):
+    """Contact with the cluster was lost and did not come back. The job itself may well go on."""
+
+
+class UnknownJob(RunFailed):
+    """No manager knows the job: it never was, or its retention is over."""
+
+
+class JobNotAccepted(RunFailed):
+    """The cluster understood the submission and said no."""
+
+
+class JobFailed(RunFailed):
+    """The job ended without carrying out its plan."""
+
+    def __init__(self, job_id: str, status: str, reason: str) -> None:
+        because = f": {reason}" if reason else ""
+        super().__init__(f"job {job_id} ended as {status}{because}")
+        self.job_id = job_id
+        self.status = status
+        self.reason = reason
+
+
+class JobCancelled(JobFailed):
+    """Somebody ended the job."""

@@ -1,0 +1,265 @@
+"""The managers of a cluster as one thing to talk to.
+
+Any manager can be asked. The one that answered last is asked first; when it is gone the next one
+is, round and round with pauses that grow, until the time for it is over. Whoever answers is asked
+for the others, so that naming one manager is enough to survive its death. What a misconfigured
+client gets to hear does not change with time: it is said at once.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from hyperscale._version import __version__
+from hyperscale.cluster.discovery.settings import parse_address
+from hyperscale.errors import HyperscaleError, RunFailed
+from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
+from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
+from hyperscale.nodes.protocol.jobs import JOBS, UNKNOWN_JOB
+from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.certificates import Credentials
+from hyperscale.wire.endpoint import Endpoint, Limits, Plaintext
+from hyperscale.wire.errors import (
+    DeadlineExceeded,
+    Disconnected,
+    Reason,
+    Refused,
+    RemoteFailed,
+    WireError,
+)
+from hyperscale.wire.handshake import Introduction
+from hyperscale.wire.identity import Identity
+from hyperscale.wire.messages import Registry
+from hyperscale.wire.peer import Peer
+from hyperscale.wire.updates import Updates
+
+T = TypeVar("T")
+
+# Nobody ever answered: a wrong address should not cost more than a moment.
+FIRST_CONTACT_S = 5.0
+# We were connected: an election takes 3 to 9 s, a restart of all managers from disk somewhat more.
+PATIENCE_S = 60.0
+# One manager's share of that: above the quorum timeout (5 s), so that its own answer arrives.
+ATTEMPT_S = 8.0
+PAUSE_S = 0.1
+PAUSE_MAX_S = 2.0
+MANAGERS_MAX = 32
+# A manager that does not even answer pings is given up well before the managers themselves do.
+LIMITS = Limits(connect_timeout_s=3.0, keepalive_s=3.0, keepalive_timeout_s=3.0)
+
+REGISTRY = Registry()
+REGISTRY.include(JOBS)
+REGISTRY.include(QUERIES)
+
+_LOST = (Disconnected, DeadlineExceeded, RemoteFailed)
+
+
+def endpoint_of(
+    host: Host,
+    identity: Identity,
+    credentials: Credentials | None = None,
+    plaintext: Plaintext = "loopback",
+) -> Endpoint:
+    return Endpoint(
+        host,
+        Introduction(identity, node_version=__version__),
+        REGISTRY,
+        credentials=credentials,
+        plaintext=plaintext,
+        limits=LIMITS,
+    )
+
+
+class Managers:
+    def __init__(
+        self, endpoint: Endpoint, addresses: Sequence[Address], *, secured: bool = False
+    ) -> None:
+        """`secured`: over TLS, so that a certificate may be what is wrong."""
+        if not addresses:
+            raise ValueError("a client needs the address of a manager")
+        self._endpoint = endpoint
+        self._secured = secured
+        self._host = endpoint.host
+        self._peers = [self._peer(address) for address in dict.fromkeys(addresses)]
+        self._met = False
+        self._asked: set[Address] = set()
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The one that is asked first comes first."""
+        return [peer.address for peer in self._peers]
+
+    @property
+    def datacenter(self) -> str | None:
+        """Of the managers; None before the first connection."""
+        known = [peer.identity for peer in self._peers if peer.identity is not None]
+        return known[0].datacenter if known else None
+
+    def close(self) -> None:
+        for peer in self._peers:
+            peer.close()
+
+    async def ask(self, message: object, expect: type[T], within_s: float | None = None) -> T:
+        """The answer of any manager. Raises HyperscaleError. The message may be delivered more
+        than once: every question of a client is one that may be repeated."""
+
+        async def attempt(peer: Peer, seconds: float) -> T:
+            return await peer.request(message, expect, seconds)
+
+        return await self._until_answered(attempt, within_s)
+
+    async def subscribe(self, message: object, expect: type[T]) -> Updates[T]:
+        """A stream of updates from any manager that can be connected."""
+
+        async def attempt(peer: Peer, seconds: float) -> Updates[T]:
+            return await peer.subscribe(message, expect)
+
+        return await self._until_answered(attempt, None)
+
+    async def connect(self, within_s: float | None = None) -> None:
+        async def attempt(peer: Peer, seconds: float) -> None:
+            await peer.connection()
+
+        await self._until_answered(attempt, within_s)
+
+    def next(self) -> None:
+        """Ask somebody else first from now on."""
+        self._peers.append(self._peers.pop(0))
+
+    async def _until_answered(
+        self, attempt: Callable[[Peer, float], Awaitable[T]], within_s: float | None
+    ) -> T:
+        clock = self._host.clock
+        if within_s is None:
+            within_s = PATIENCE_S if self._met else FIRST_CONTACT_S
+        deadline = clock.now() + within_s
+        pause_s = PAUSE_S
+        while True:
+            failures: dict[Address, WireError] = {}
+            wait_s = 0.0
+            for peer in list(self._peers):
+                seconds = min(ATTEMPT_S, deadline - clock.now())
+                if seconds <= 0:
+                    break
+                try:
+                    answer = await attempt(peer, seconds)
+                except Refused as refusal:
+                    self._met = self._met or peer.identity is not None
+                    if refusal.retry_after_s is None:
+                        raise refused(peer.address, refusal) from refusal
+                    wait_s = max(wait_s, refusal.retry_after_s)
+                    failures[peer.address] = refusal
+                except _LOST as error:
+                    failures[peer.address] = error
+                else:
+                    self._found(peer)
+                    return answer
+            _complain_of_certificates(failures)
+            pause_s = min(PAUSE_MAX_S, pause_s * 2)
+            wait_s = max(wait_s, self._host.random.uniform(pause_s / 2, pause_s))
+            if clock.now() + wait_s >= deadline:
+                raise _unreachable(failures, self.addresses, self._secured)
+            await clock.sleep(wait_s)
+
+    def _found(self, peer: Peer) -> None:
+        self._met = True
+        if self._peers[0] is not peer:
+            self._peers.remove(peer)
+            self._peers.insert(0, peer)
+        if peer.address not in self._asked:
+            self._asked.add(peer.address)
+            self._host.tasks.spawn("learn of managers", self._learn(peer))
+
+    async def _learn(self, peer: Peer) -> None:
+        """Who else is there; nobody minds if the answer does not come."""
+        with suppress(WireError):
+            answer = await peer.request(AskMembers(), Members, ATTEMPT_S)
+            managers = [row for row in answer.rows if row.role == "manager"]
+            self.learn([row.address for row in managers if row.state == "alive"])
+
+    def learn(self, texts: Sequence[str]) -> None:
+        known = {peer.address for peer in self._peers}
+        for text in texts:
+            with suppress(ValueError):
+                address = Address(*parse_address(text))
+                if address not in known and len(self._peers) < MANAGERS_MAX:
+                    known.add(address)
+                    self._peers.append(self._peer(address))
+
+    def _peer(self, address: Address) -> Peer:
+        return Peer(self._endpoint, address, expect_role="manager")
+
+
+# -- errors as a person reads them ---------------------------------------------------------------
+
+_MISTAKES = {
+    Reason.WRONG_CLUSTER: "--cluster-id, or the certificate, must be of the cluster you mean",
+    Reason.WRONG_ENVIRONMENT: "--environment, or the certificate, must be of the one you mean",
+    Reason.WRONG_PROTOCOL: "install the version of hyperscale that the cluster runs",
+    Reason.OLD_VERSION: "install the version of hyperscale that the cluster runs",
+    Reason.UNKNOWN_KIND: "the cluster runs another version of hyperscale: install the same one",
+    Reason.NOT_ANSWERED: "is this the address of a manager? hyperscale members HOST:PORT tells",
+    Reason.WRONG_CERTIFICATE: "--certs and --name choose the certificate that is shown",
+    Reason.ROLE_NOT_ALLOWED: "name the address of a manager, or of a gate where there are gates",
+    Reason.TOO_LARGE: "leave large files out of the test's directory",
+}
+
+
+def refused(address: Address, refusal: Refused) -> HyperscaleError:
+    """A no that time does not change."""
+    if refusal.code == UNKNOWN_JOB:
+        return UnknownJob(
+            refusal.reason, "hyperscale jobs lists those there are; ended ones are forgotten"
+        )
+    for reason, hint in _MISTAKES.items():
+        if refusal.code == reason:
+            return RunFailed(f"{address} refuses: {refusal.reason}", hint)
+    return RunFailed(f"{address} refuses: {refusal.reason}")
+
+
+def _complain_of_certificates(failures: dict[Address, WireError]) -> None:
+    """When TLS itself is what fails everywhere, waiting does not help."""
+    causes = {address: _tls_error(error) for address, error in failures.items()}
+    if not causes or not all(causes.values()):
+        return
+    address, cause = next(iter(causes.items()))
+    what = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or str(cause)
+    what = str(what).replace("_", " ").lower()
+    raise RunFailed(
+        f"{address} and this client do not accept each other's certificates: {what}",
+        "--certs must hold a client certificate of the cluster's own authority, and the manager's "
+        "certificate must name the address it is called by (hyperscale certs --host)",
+    ) from cause
+
+
+def _tls_error(error: BaseException) -> ssl.SSLError | None:
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ssl.SSLError):
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def _unreachable(
+    failures: dict[Address, WireError], addresses: Sequence[Address], secured: bool
+) -> NoManagersAvailable:
+    refusals = [error for error in failures.values() if isinstance(error, Refused)]
+    if refusals:
+        return NoManagersAvailable(
+            f"the cluster cannot answer now: {refusals[0].reason}",
+            "a cluster without a majority of its managers decides nothing; hyperscale members "
+            "HOST:PORT shows who is there",
+        )
+    shown = ", ".join(map(str, addresses[:5]))
+    why = next((str(error) for error in failures.values()), "no answer in time")
+    return NoManagersAvailable(
+        f"no manager can be reached at {shown}: {why}",
+        "is the cluster running there, and is the certificate in --certs of its authority?"
+        if secured
+        else "is the cluster running there, and without TLS? --certs DIR speaks TLS; "
+        "hyperscale dev starts a cluster to practise",
+    )

@@ -1,0 +1,103 @@
+"""A test on its way to a cluster: planned here, carried out there.
+
+The client makes the same plan as a local run would, so that every mistake in a test file is found
+before anything is sent. What travels is the facts of the plan, which managers decide by, and the
+code as bytes that only a generator process opens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+
+import msgspec
+
+from hyperscale.engine import ClassSource, FileSource, RunOptions
+from hyperscale.engine.bundle import bundle
+from hyperscale.engine.source import encode_overrides, encode_source
+from hyperscale.errors import BadInput
+from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
+from hyperscale.workload.facts import test_facts
+from hyperscale.workload.plan import Overrides, TestPlan, plan_test
+
+_encode = msgspec.msgpack.Encoder().encode
+# Of the largest message: ids, keys and the envelope.
+ROOM_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    plan: TestPlan
+    body: Body
+
+    @property
+    def outline(self) -> Outline:
+        return outline_of(self.body)
+
+    def message(
+        self, job_id: str, *, key: str = "", requested_by: str = "", correlation_id: str = ""
+    ) -> SubmitJob:
+        """The id is the client's, so a repeated message makes no second job. `key` does the same
+        for a program that cannot remember the id."""
+        body = _encode(self.body)
+        if len(body) > SUBMISSION_BYTES_MAX - ROOM_BYTES:
+            raise BadInput(
+                f"the test is {len(body) / 1e6:.1f} MB, more than a cluster takes",
+                "let workers fetch large data themselves, in setup()",
+            )
+        return SubmitJob(
+            job_id=job_id,
+            body=body,
+            idempotency_key=checked_key(key) if key else "",
+            requested_by=requested_by,
+            correlation_id=correlation_id or job_id,
+        )
+
+
+def prepare(
+    source: FileSource | ClassSource,
+    overrides: Overrides | None = None,
+    options: RunOptions | None = None,
+) -> Submission:
+    """Raises BadInput for a test that cannot be planned or cannot travel."""
+    overrides, options = overrides or Overrides(), options or RunOptions()
+    plan = plan_test(source.load(), overrides)
+    facts = tuple(test_facts(plan))
+    body = Body(
+        workflows=facts,
+        source=encode_source(bundle(source)),
+        overrides=encode_overrides(overrides),
+        name=options.name or ", ".join(workflow.name for workflow in facts),
+        timeout_s=options.timeout_s,
+        seed=options.seed,
+        env=options.env,
+        tags=overrides.tags,
+        command=options.command,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        warnings=plan.warnings,
+    )
+    return Submission(plan, body)
+
+
+def outline_of(body: Body) -> Outline:
+    return Outline(
+        workflows=body.workflows,
+        name=body.name,
+        started_at=body.started_at,
+        command=body.command,
+        tags=body.tags,
+        warnings=body.warnings,
+    )
+
+
+def checked_key(text: str) -> str:
+    """Raises BadInput for what is no key."""
+    from hyperscale.ledger.idempotency.key import IdempotencyKey
+
+    return str(IdempotencyKey.parse(text))
+
+
+def new_job_id(dice: Random) -> str:
+    """Short enough to be typed, long enough never to meet another: 60 bits."""
+    return f"{dice.getrandbits(60):015x}"

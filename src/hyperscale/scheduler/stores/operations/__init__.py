@@ -1,0 +1,1 @@
+"""What the contract's methods do, as functions of `Records` (one atomic step each)."""

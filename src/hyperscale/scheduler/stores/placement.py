@@ -1,0 +1,59 @@
+"""Where a job stands in the queue: one rule for every store.
+
+A store keeps, for each place, an index by the instant somebody must look at the job again, and for
+READY also the order of claims within a lane. A lane holds the jobs that need the same
+capabilities, so a job nobody can run blocks nobody (S-43).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.policies.ageing import next_boost_at
+
+
+class Place(IntEnum):
+    """Frozen numbers: they are on disk."""
+
+    WAITING = 0
+    DELAYED = 1
+    READY = 2
+    HELD = 3
+    DONE = 4
+
+
+def place_of(job: Job, now: Instant) -> Place:
+    if job.ended:
+        return Place.DONE
+    if job.held:
+        return Place.HELD
+    if job.waiting:
+        return Place.WAITING
+    return Place.DELAYED if job.due_at > now else Place.READY
+
+
+def watch_at(job: Job, place: Place) -> Instant | None:
+    """When due, when to better its rank, when its lease ends, from when its keeping counts."""
+    if place is Place.DELAYED:
+        return job.due_at
+    if place is Place.READY:
+        return next_boost_at(job)
+    if place is Place.HELD:
+        return job.lease_until
+    if place is Place.DONE:
+        return max(job.finished_at or 0, job.dedup_until)
+    return None
+
+
+def lane_of(job: Job) -> str:
+    return ",".join(job.spec.capabilities)
+
+
+def lane_fits(lane: str, capabilities: frozenset[str]) -> bool:
+    return not lane or capabilities.issuperset(lane.split(","))
+
+
+def claim_order(job: Job) -> tuple[int, Instant, Instant, str]:
+    return job.rank, job.due_at, job.created_at, job.id

@@ -1,0 +1,124 @@
+-- Promotes what is due, then takes the best jobs a worker can do. Mirrors operations/claims.py;
+-- the contract suite holds the two together.
+-- KEYS: counters, epochs, delayed, ready, ageing, held, holders, states, heads, runs
+-- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, worker, capabilities, limit, scan,
+--                   lease_until, avoid_age, field numbers of a run, number of fields}
+-- Answers {1, promoted, sign, head, run, head, run, ...}, or {0, current epoch}.
+local counters, epochs, delayed, ready, ageing = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local held, holders, states, heads, runs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local a = cmsgpack.unpack(ARGV[1])
+local now, field = a.now, a.fields
+
+if a.epoch > 0 then
+  local known = redis.call('HGET', epochs, 'leader')
+  local current = known and cmsgpack.unpack(known) or 0
+  if a.epoch < current then
+    return {0, current}
+  end
+end
+
+-- A member of the queue is lane, NUL, rank (4 digits), due, created (17 digits each), id.
+local function parts(member)
+  local at = string.find(member, '\0', 1, true)
+  return {
+    lane = string.sub(member, 1, at - 1),
+    order = string.sub(member, at + 1),
+    rank = tonumber(string.sub(member, at + 1, at + 4)),
+    due = tonumber(string.sub(member, at + 5, at + 21)),
+    created = string.sub(member, at + 22, at + 38),
+    id = string.sub(member, at + 39),
+    member = member,
+  }
+end
+
+local due = redis.call(
+  'ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now), 'LIMIT', 0, a.promote_max)
+for _, member in ipairs(due) do
+  local job = parts(member)
+  redis.call('ZREM', delayed, member)
+  redis.call('ZADD', ready, 0, member)
+  if job.rank > 0 then
+    redis.call('ZADD', ageing, string.format('%.0f', job.due + a.boost_age), member)
+  end
+end
+local sign = 0
+if #due > 0 then
+  sign = redis.call('HINCRBY', counters, 'news', 1)
+end
+
+local answer = {1, #due, sign}
+if a.limit == 0 then
+  return answer
+end
+
+local offered = {}
+for _, capability in ipairs(a.capabilities) do
+  offered[capability] = true
+end
+local function fits(lane)
+  for capability in string.gmatch(lane, '[^,]+') do
+    if not offered[capability] then
+      return false
+    end
+  end
+  return true
+end
+
+-- From lane to lane along the set, without looking at the jobs between.
+local candidates = {}
+local from = '-'
+while true do
+  local head = redis.call('ZRANGEBYLEX', ready, from, '+', 'LIMIT', 0, 1)[1]
+  if not head then
+    break
+  end
+  local lane = parts(head).lane
+  from = '(' .. lane .. '\1'
+  if fits(lane) then
+    local members = redis.call(
+      'ZRANGEBYLEX', ready, '[' .. lane .. '\0', from, 'LIMIT', 0, a.limit + a.scan)
+    for _, member in ipairs(members) do
+      candidates[#candidates + 1] = parts(member)
+    end
+  end
+end
+table.sort(candidates, function(x, y) return x.order < y.order end)
+
+-- nil fields leave holes in a Lua table, so a run is packed field by field.
+local function pack(run)
+  local n = a.field_count
+  local bytes = {'\220' .. string.char(math.floor(n / 256), n % 256)}
+  for i = 1, n do
+    bytes[i + 1] = cmsgpack.pack(run[i])
+  end
+  return table.concat(bytes)
+end
+
+local taken = 0
+for i = 1, math.min(#candidates, a.limit + a.scan) do
+  if taken == a.limit then
+    break
+  end
+  local job = candidates[i]
+  local run = cmsgpack.unpack(redis.call('HGET', runs, job.id))
+  if run[field.avoid_worker] ~= a.worker or job.due + a.avoid_age <= now then
+    run[field.state] = 'CLAIMED'
+    run[field.worker] = a.worker
+    run[field.token] = redis.call('HINCRBY', counters, 'tokens', 1)
+    run[field.claimed_at] = now
+    run[field.lease_until] = a.lease_until
+    run[field.updated_at] = now
+    local packed = pack(run)
+    redis.call('HSET', runs, job.id, packed)
+    redis.call('ZREM', ready, job.member)
+    redis.call('ZREM', ageing, job.member)
+    redis.call('ZADD', held, string.format('%.0f', a.lease_until), job.id)
+    redis.call('ZADD', holders, 0, a.worker .. '\0' .. job.id)
+    redis.call('ZREM', states, 'PENDING\0' .. job.created .. job.id)
+    redis.call('ZADD', states, 0, 'CLAIMED\0' .. job.created .. job.id)
+    answer[#answer + 1] = redis.call('HGET', heads, job.id)
+    answer[#answer + 1] = packed
+    taken = taken + 1
+  end
+end
+return answer

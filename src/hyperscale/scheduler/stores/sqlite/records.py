@@ -1,0 +1,222 @@
+"""The records of a SQLite file, as one transaction sees them.
+
+Writes are kept back until the transaction ends or a question needs an index: a job that is started
+and completed in one batch is then read once and written once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.policies.ageing import BOOST_AGE
+from hyperscale.scheduler.stores import codec
+from hyperscale.scheduler.stores.placement import (
+    Place,
+    claim_order,
+    lane_fits,
+    lane_of,
+    place_of,
+    watch_at,
+)
+from hyperscale.scheduler.stores.records import LETTERS, SCHEDULES, WORKERS, Kind
+
+T = TypeVar("T")
+
+NEWS: Final = "news"
+_TOKENS: Final = "tokens"
+_JOBS: Final = "jobs"
+COUNTED: Final = frozenset({SCHEDULES.name, WORKERS.name, LETTERS.name})
+
+_INSERT: Final = (
+    "INSERT INTO jobs (id, head, run, state, place, at, lane, rank, due_at, created_at,"
+    " schedule_id, worker) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_UPDATE: Final = (
+    "UPDATE jobs SET run = ?, state = ?, place = ?, at = ?, rank = ?, due_at = ?, worker = ?"
+    " WHERE id = ?"
+)
+_SAVE: Final = (
+    "INSERT INTO records VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET at = ?3, data = ?4"
+)
+_COUNT: Final = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
+# A delayed job has its submitted priority (ageing begins when it is ready), hence the plain sum.
+_PROMOTE: Final = (
+    f"UPDATE jobs SET place = {Place.READY:d},"
+    f" at = CASE WHEN rank > 0 THEN due_at + {BOOST_AGE} END"
+    " WHERE number IN (SELECT number FROM jobs"
+    f" WHERE place = {Place.DELAYED:d} AND at <= ? AND at IS NOT NULL ORDER BY at LIMIT ?)"
+)
+# From lane to lane along the index, without looking at the jobs between.
+_LANES: Final = """
+WITH RECURSIVE lanes (lane) AS (
+  SELECT min(lane) FROM jobs WHERE place = 2
+  UNION ALL
+  SELECT (SELECT min(lane) FROM jobs WHERE place = 2 AND lane > lanes.lane)
+  FROM lanes WHERE lane IS NOT NULL
+) SELECT lane FROM lanes WHERE lane IS NOT NULL
+"""
+_READY: Final = (
+    "SELECT head, run FROM jobs INDEXED BY jobs_ready WHERE place = 2 AND lane = ?"
+    " ORDER BY rank, due_at, created_at, id LIMIT ?"
+)
+
+
+class SqliteRecords:
+    """Lives as long as its connection; `begin` and `flush` frame each transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self.changes = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self._jobs: dict[str, Job | None] = {}
+        self._placed: dict[str, Place] = {}
+        self._new: set[str] = set()
+        self._values: dict[tuple[str, str], Any] = {}
+        self._unsaved: dict[tuple[str, str], Kind[Any]] = {}
+        self._counters: dict[str, int] = {}
+        self._stored: dict[str, int] = {}
+        self.news = False
+
+    def flush(self) -> int | None:
+        """Write what was kept back; the new sign of change, if there is news."""
+        sign = self._add(NEWS, 1) if self.news else None
+        self._save_jobs()
+        self._save_values()
+        changed = {n: value for n, value in self._counters.items() if value != self._stored[n]}
+        self._db.executemany(_COUNT, changed.items())
+        return sign
+
+    def job(self, job_id: str) -> Job | None:
+        if job_id not in self._jobs:
+            query = "SELECT head, run FROM jobs WHERE id = ?"
+            row = self._db.execute(query, (job_id,)).fetchone()
+            self._jobs[job_id] = None if row is None else codec.decode_job(*row)
+        return self._jobs[job_id]
+
+    def put_job(self, before: Job | None, job: Job, now: Instant) -> None:
+        if before is None:
+            self._new.add(job.id)
+            self._add(_JOBS, 1)
+        place = place_of(job, now)
+        self._jobs[job.id] = job
+        self._placed[job.id] = place
+        self.news = self.news or place in (Place.READY, Place.DELAYED)
+        self.changes += 1
+
+    def drop_job(self, job: Job) -> None:
+        self._save_jobs()
+        self._db.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
+        self._jobs[job.id] = None
+        self._add(_JOBS, -1)
+        self.changes += 1
+
+    def job_count(self) -> int:
+        return self._add(_JOBS, 0)
+
+    def live(self, schedule_id: str) -> list[Job]:
+        self._save_jobs()
+        rows = self._db.execute(
+            "SELECT head, run FROM jobs WHERE schedule_id = ? AND schedule_id <> '' AND place <> 4",
+            (schedule_id,),
+        )
+        found = [codec.decode_job(*row) for row in rows]
+        return sorted(found, key=lambda job: (job.tick or 0, job.created_at, job.id))
+
+    def get(self, kind: Kind[T], key: str) -> T | None:
+        name = (kind.name, key)
+        if name not in self._values:
+            row = self._db.execute(
+                "SELECT data FROM records WHERE kind = ? AND key = ?", name
+            ).fetchone()
+            self._values[name] = None if row is None else codec.decode(kind, row[0])
+        value: T | None = self._values[name]
+        return value
+
+    def put(self, kind: Kind[T], key: str, value: T) -> None:
+        if kind.name in COUNTED and self.get(kind, key) is None:
+            self._add(kind.name, 1)
+        self._values[kind.name, key] = value
+        self._unsaved[kind.name, key] = kind
+        self.news = self.news or kind.name == SCHEDULES.name
+        self.changes += 1
+
+    def drop(self, kind: Kind[Any], key: str) -> None:
+        if kind.name in COUNTED:
+            self._add(kind.name, -1)
+        self._values[kind.name, key] = None
+        self._unsaved[kind.name, key] = kind
+        self.changes += 1
+
+    def count(self, kind: Kind[Any]) -> int:
+        return self._add(kind.name, 0)
+
+    def token(self) -> int:
+        return self._add(_TOKENS, 1)
+
+    def promote(self, now: Instant, limit: int) -> int:
+        self._save_jobs()
+        promoted = self._db.execute(_PROMOTE, (now, limit)).rowcount
+        self.news = self.news or promoted > 0
+        return promoted
+
+    def ready(self, capabilities: frozenset[str], limit: int) -> list[Job]:
+        self._save_jobs()
+        lanes = [lane for (lane,) in self._db.execute(_LANES) if lane_fits(lane, capabilities)]
+        queues: list[Iterable[Job]] = [self._lane(lane, limit) for lane in lanes]
+        return list(islice(merge(*queues, key=claim_order), limit))
+
+    def _lane(self, lane: str, limit: int) -> Iterable[Job]:
+        return [codec.decode_job(*row) for row in self._db.execute(_READY, (lane, limit))]
+
+    def _save_jobs(self) -> None:
+        inserts, updates = [], []
+        for job_id, place in self._placed.items():
+            job = self._jobs[job_id]
+            assert job is not None
+            at, run = watch_at(job, place), codec.encode_run(job)
+            if job_id in self._new:
+                inserts.append(
+                    (
+                        *(job_id, codec.encode_head(job), run, job.state, place, at),
+                        *(lane_of(job), job.rank, job.due_at, job.created_at),
+                        *(job.schedule_id, job.worker),
+                    )
+                )
+            else:
+                updates.append(
+                    (run, job.state, place, at, job.rank, job.due_at, job.worker, job_id)
+                )
+        self._placed.clear()
+        self._new.clear()
+        self._db.executemany(_INSERT, inserts)
+        self._db.executemany(_UPDATE, updates)
+
+    def _save_values(self) -> None:
+        saves, drops = [], []
+        for (name, key), kind in self._unsaved.items():
+            value = self._values[name, key]
+            if value is None:
+                drops.append((name, key))
+            else:
+                at = None if kind.at is None else kind.at(value)
+                saves.append((name, key, at, codec.encode(value)))
+        self._unsaved.clear()
+        self._db.executemany(_SAVE, saves)
+        self._db.executemany("DELETE FROM records WHERE kind = ? AND key = ?", drops)
+
+    def _add(self, name: str, amount: int) -> int:
+        value = self._counters.get(name)
+        if value is None:
+            row = self._db.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
+            value = 0 if row is None else row[0]
+            self._stored[name] = value
+        self._counters[name] = value + amount
+        return value + amount

@@ -1,0 +1,92 @@
+"""The file's layout and how an older file becomes a current one.
+
+`PRAGMA user_version` counts the migrations a file has had. A migration that was released is never
+changed; a file from a newer version is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from hyperscale.errors import BadInput
+
+BUSY_TIMEOUT_S: Final = 5.0
+"""Longer than any batch of another process takes to commit on a slow disk."""
+
+# One row per job: the columns repeat what the indexes need, head and run hold all of it.
+# `place` and `at` are placement.py's; ready = 2, held = 3, done = 4.
+_FIRST: Final = """
+CREATE TABLE jobs (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  head BLOB NOT NULL,
+  run BLOB NOT NULL,
+  state TEXT NOT NULL,
+  place INTEGER NOT NULL,
+  at INTEGER,
+  lane TEXT NOT NULL,
+  rank INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  schedule_id TEXT NOT NULL,
+  worker TEXT NOT NULL
+);
+CREATE INDEX jobs_watched ON jobs (place, at) WHERE at IS NOT NULL;
+CREATE INDEX jobs_ready ON jobs (lane, rank, due_at, created_at, id, place) WHERE place = 2;
+CREATE INDEX jobs_held ON jobs (worker) WHERE place = 3;
+CREATE INDEX jobs_live ON jobs (schedule_id, place) WHERE schedule_id <> '' AND place <> 4;
+CREATE INDEX jobs_newest ON jobs (created_at, id);
+CREATE INDEX jobs_by_state ON jobs (state, created_at, id);
+CREATE INDEX jobs_by_schedule ON jobs (schedule_id, created_at, id) WHERE schedule_id <> '';
+CREATE TABLE records (
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  at INTEGER,
+  data BLOB NOT NULL,
+  PRIMARY KEY (kind, key)
+) WITHOUT ROWID;
+CREATE INDEX records_watched ON records (kind, at) WHERE at IS NOT NULL;
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that may be used from another thread than this, by one at a time."""
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        # The default of 1000 pages makes a checkpoint, two more syncs, of every few batches.
+        connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        connection.execute("PRAGMA cache_size = -32768")
+    except sqlite3.Error as error:
+        raise BadInput(
+            f"the job store {path} cannot be opened: {error}",
+            "name a file in a directory that can be written",
+        ) from error
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(MIGRATIONS):
+            raise BadInput(
+                f"the job store {path} was written by a newer version (layout {version})",
+                f"this one knows layout {len(MIGRATIONS)}: upgrade hyperscale",
+            )
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,133 @@
+"""The one thread of this process that writes to the file: group commit.
+
+Steps that arrive while a commit syncs form the next transaction, so a thousand concurrent callers
+share one sync, and a lone caller waits for nobody. A transaction begins IMMEDIATE: it owns the file
+before it reads, so what a step decides is still true when it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.stores.sqlite.records import SqliteRecords
+
+REQUESTS_MAX: Final = 4096
+"""Callers that may wait in the queue; more wait before it."""
+STEPS_PER_COMMIT_MAX: Final = 4096
+"""Keeps a commit, and the time other processes wait for the file, well below BUSY_TIMEOUT_S."""
+
+Step = Callable[[SqliteRecords], Any]
+
+
+@dataclass(slots=True)
+class _Request:
+    steps: Sequence[Step]
+    waiting: asyncio.Future[list[Any]]
+    outcomes: list[Any] = field(default_factory=list)
+    error: Exception | None = None
+
+
+class Writer:
+    def __init__(self, connection: sqlite3.Connection, on_news: Callable[[int], None]) -> None:
+        """`on_news` is called in the event loop after a commit that others should know of."""
+        self._db = connection
+        self._records = SqliteRecords(connection)
+        self._on_news = on_news
+        self._loop = asyncio.get_running_loop()
+        self._room = asyncio.Semaphore(REQUESTS_MAX)
+        self._queue: SimpleQueue[_Request | None] = SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="job-store-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, steps: Sequence[Step]) -> list[Any]:
+        async with self._room:
+            if self._closed:
+                raise StoreUnavailable("the job store is closed")
+            request = _Request(steps, self._loop.create_future())
+            self._queue.put(request)
+            return await request.waiting
+
+    async def close(self) -> None:
+        """What was asked for before is still done."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (request := self._queue.get()) is not None:
+            batch = self._gather(request)
+            self._commit(batch)
+
+    def _gather(self, first: _Request) -> list[_Request]:
+        batch, steps = [first], len(first.steps)
+        while steps < STEPS_PER_COMMIT_MAX:
+            try:
+                request = self._queue.get_nowait()
+            except Empty:
+                break
+            if request is None:
+                self._queue.put(None)
+                break
+            batch.append(request)
+            steps += len(request.steps)
+        return batch
+
+    def _commit(self, batch: list[_Request]) -> None:
+        sign = None
+        try:
+            sign = self._transact(batch)
+        except sqlite3.OperationalError as error:
+            failure = StoreUnavailable(f"the job store did not write: {error}")
+            failure.__cause__ = error
+            for request in batch:
+                request.error = failure
+        except Exception as error:  # noqa: BLE001  (a fault in one step must not fail the others)
+            if len(batch) > 1:
+                for request in batch:
+                    self._commit([request])
+                return
+            batch[0].error = error
+        self._loop.call_soon_threadsafe(self._deliver, batch, sign)
+
+    def _transact(self, batch: list[_Request]) -> int | None:
+        records = self._records
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            records.begin()
+            for request in batch:
+                request.outcomes = [self._step(step) for step in request.steps]
+            sign = records.flush()
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        return sign
+
+    def _step(self, step: Step) -> Any:
+        changes = self._records.changes
+        try:
+            return step(self._records)
+        except SchedulerError as refusal:
+            assert self._records.changes == changes, "a step refuses before it writes"
+            return refusal
+
+    def _deliver(self, batch: list[_Request], sign: int | None) -> None:
+        for request in batch:
+            if request.waiting.done():
+                continue
+            if request.error is not None:
+                request.waiting.set_exception(request.error)
+            else:
+                request.waiting.set_result(request.outcomes)
+        if sign is not None:
+            self._on_news(sign)

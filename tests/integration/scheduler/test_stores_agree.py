@@ -1,0 +1,47 @@
+"""The same random walks on all three stores give the same answers, and sound indexes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.stores.redis import RedisStore
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from tests.integration.scheduler.index_checks import check_redis, check_sqlite
+from tests.integration.scheduler.redis_server import RedisServer, redis_server
+from tests.unit.scheduler.stores.contract.harness import LIMITS
+from tests.unit.scheduler.stores.walk import Walk
+
+STEPS = 250
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_three_stores_one_answer(seed: int, server: RedisServer, tmp_path: Path) -> None:
+    async def walks() -> None:
+        expected = await Walk(MemoryStore(LIMITS), seed).run(STEPS)
+        sqlite = await SqliteStore.open(tmp_path / "jobs.db", LIMITS)
+        shared = await RedisStore.open(server.url, f"walk-{seed}", LIMITS)
+        try:
+            for store in (sqlite, shared):
+                found = await Walk(store, seed).run(STEPS)
+                for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+                    assert one == other, f"{type(store).__name__}, step {number}"
+        finally:
+            await sqlite.close()
+            await shared.close()
+
+    asyncio.run(walks())
+    jobs = check_sqlite(tmp_path / "jobs.db")
+    with redis.Redis(unix_socket_path=str(server.socket)) as client:
+        assert check_redis(client, f"walk-{seed}") == jobs > 0

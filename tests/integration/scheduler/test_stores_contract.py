@@ -1,0 +1,64 @@
+"""SQLite and a real Redis keep the same contract as the memory store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hyperscale.scheduler.stores.contract import Store
+from hyperscale.scheduler.stores.redis import RedisStore
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from tests.integration.scheduler.redis_server import RedisServer, redis_server
+from tests.unit.scheduler.stores.contract.harness import LIMITS, Opener
+from tests.unit.scheduler.stores.contract.suite import StoreContract
+
+
+class TestSqlite(StoreContract):
+    @pytest.fixture
+    def opener(self, tmp_path: Path) -> Opener:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Store]:
+            store = await SqliteStore.open(tmp_path / "jobs.db", LIMITS)
+            try:
+                yield store
+            finally:
+                await store.close()
+
+        return opened
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A cluster of one: it refuses keys of two slots in one script, as every cluster does."""
+    directory = tmp_path_factory.mktemp("cluster")
+    options = ("--cluster-enabled", "yes", "--port", "0")
+    with redis_server(directory, *options) as running:
+        yield running
+
+
+def opener_of(server: RedisServer) -> Opener:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Store]:
+        server.call("FLUSHALL")
+        store = await RedisStore.open(server.url, limits=LIMITS)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return opened
+
+
+class TestRedis(StoreContract):
+    @pytest.fixture
+    def opener(self, server: RedisServer) -> Opener:
+        return opener_of(server)

@@ -1,0 +1,198 @@
+"""SQLite's own promises: several processes, kill -9 at any moment, layouts of other versions."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.model.job import JobState
+from hyperscale.scheduler.stores.contract import JobFilter, Submission
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS
+from tests.integration.scheduler.index_checks import check_sqlite
+from tests.unit.scheduler.stores.contract.harness import NOON, at, finish, job, start_one, submit
+from tests.unit.scheduler.stores.walk import Walk
+
+
+def process(role: str, path: Path, name: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.scheduler.store_process", role, path, name],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def acknowledged(output: str) -> list[str]:
+    """Of whole lines only: the last may have been cut off."""
+    return [word for line in output.split("\n")[:-1] for word in line.split()[1:]]
+
+
+def test_processes_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+
+    async def fill() -> None:
+        store = await SqliteStore.open(path)
+        await store.submit_batch([Submission(job=job(f"j{i:03}")) for i in range(300)], NOON)
+        await store.close()
+
+    asyncio.run(fill())
+    workers = [process("work", path, f"w-{i}") for i in range(3)]
+    outputs = [worker.communicate(timeout=60)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    done = [job_id for output in outputs for job_id in acknowledged(output)]
+    assert sorted(done) == [f"j{i:03}" for i in range(300)]
+    assert check_sqlite(path) == 300
+
+
+@pytest.mark.parametrize("lines", [1, 7, 40])
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "jobs.db"
+    submitters = [process("submit", path, f"s{i}") for i in range(2)]
+    promised: list[str] = []
+    for submitter in submitters:
+        assert submitter.stdout is not None
+        promised += [word for _ in range(lines) for word in submitter.stdout.readline().split()[1:]]
+    for submitter in submitters:
+        submitter.kill()
+        promised += acknowledged(submitter.communicate(timeout=60)[0])
+    assert check_sqlite(path) >= len(promised) > 0
+
+    worker = process("work", path, "w-1")
+    assert worker.stdout is not None
+    completed = worker.stdout.readline().split()[1:]
+    worker.kill()
+    completed += acknowledged(worker.communicate(timeout=60)[0])
+    check_sqlite(path)
+
+    async def recovered() -> None:
+        store = await SqliteStore.open(path)
+        for job_id in promised:
+            assert await store.job(job_id) is not None
+        await store.expire(at(1000))
+        assert process("work", path, "w-2").wait(timeout=60) == 0
+        for state in (JobState.CLAIMED, JobState.EXECUTING):
+            assert (await store.jobs(JobFilter(state=state))).jobs == ()
+        for job_id in completed:
+            attempts = await store.attempts(job_id)
+            assert [attempt.outcome for attempt in attempts].count("COMPLETED") == 1
+        await store.close()
+
+    asyncio.run(recovered())
+
+
+def test_another_process_is_noticed(tmp_path: Path) -> None:
+    async def two() -> None:
+        mine = await SqliteStore.open(tmp_path / "jobs.db")
+        theirs = await SqliteStore.open(tmp_path / "jobs.db")
+        mark = mine.mark()
+        while await mine.changed(mark, 0.1):
+            mark = mine.mark()
+        waiting = asyncio.ensure_future(mine.changed(mark, 30))
+        await submit(theirs, job("a"))
+        assert await waiting
+        await mine.close()
+        await theirs.close()
+
+    asyncio.run(two())
+
+
+def test_walkers_in_each_others_way_leave_sound_indexes(tmp_path: Path) -> None:
+    async def crowd() -> None:
+        stores = [await SqliteStore.open(tmp_path / "jobs.db") for _ in range(3)]
+        walks = [Walk(store, seed, f"{seed}-") for seed, store in enumerate(stores)]
+        await asyncio.gather(*(walk.run(80) for walk in walks))
+        for store in stores:
+            await store.close()
+
+    asyncio.run(crowd())
+    assert check_sqlite(tmp_path / "jobs.db") > 0
+
+
+def test_a_fault_in_one_step_fails_nobody_else(tmp_path: Path) -> None:
+    async def faulty() -> None:
+        store = await SqliteStore.open(tmp_path / "jobs.db")
+
+        def broken(records: object) -> None:
+            raise ZeroDivisionError
+
+        outcomes = await asyncio.gather(
+            store.submit(Submission(job=job("a")), NOON),
+            store._write([broken]),
+            store.submit(Submission(job=job("b")), NOON),
+            return_exceptions=True,
+        )
+        assert isinstance(outcomes[1], ZeroDivisionError)
+        assert (await store.counts()).ready == 2
+        await store.close()
+        with pytest.raises(StoreUnavailable):
+            await store.submit(Submission(job=job("c")), NOON)
+
+    asyncio.run(faulty())
+    assert check_sqlite(tmp_path / "jobs.db") == 2
+
+
+def test_a_locked_file_is_unavailable_then_available(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.schema.BUSY_TIMEOUT_S", 0.05)
+
+    async def locked() -> None:
+        store = await SqliteStore.open(tmp_path / "jobs.db")
+        other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            await store.submit(Submission(job=job("a")), NOON)
+        other.execute("ROLLBACK")
+        other.close()
+        await submit(store, job("a"))
+        await store.close()
+
+    asyncio.run(locked())
+
+
+def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+    async def lives() -> None:
+        for life in range(3):
+            store = await SqliteStore.open(tmp_path / "jobs.db")
+            await submit(store, job(f"j{life}", at(life)))
+            held = await start_one(store, now=at(life))
+            assert held.token > life
+            await finish(store, held)
+            assert (await store.counts()).states[JobState.COMPLETED] == life + 1
+            await store.close()
+
+    asyncio.run(lives())
+
+
+def test_the_file_is_durable_and_marked(tmp_path: Path) -> None:
+    async def look() -> None:
+        store = await SqliteStore.open(tmp_path / "jobs.db")
+        for connection in store._connections:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+            assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        await store.close()
+
+    asyncio.run(look())
+
+
+def test_a_newer_layout_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(BadInput, match="newer"):
+        asyncio.run(SqliteStore.open(path))
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database, just a long enough line of text\n" * 50)
+    for path in (tmp_path / "text", tmp_path / "missing" / "jobs.db"):
+        with pytest.raises(BadInput, match="cannot be opened"):
+            asyncio.run(SqliteStore.open(path))

@@ -1,0 +1,98 @@
+"""When and where a failed attempt is repeated; ageing; dedup keys."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from hyperscale.scheduler.model.errors import InvalidJob
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.model.job import new_job
+from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.policies.ageing import BOOST_AGE, next_boost_at, rank_at
+from hyperscale.scheduler.policies.dedup import content_digest, dedup_key
+from hyperscale.scheduler.policies.identity import instance_id
+from hyperscale.scheduler.policies.retries import decide_retry
+
+STEADY = RetryPolicy(max_retries=10, jitter=0.0)
+
+
+def test_delays_double_up_to_the_cap() -> None:
+    delays = [decide_retry(STEADY, Failure.ERROR, n, "j") for n in range(6)]
+    assert [retry and retry.delay_s for retry in delays] == [2, 4, 8, 16, 16, 16]
+
+
+def test_jitter_spreads_jobs_within_half_and_is_the_same_again() -> None:
+    policy = RetryPolicy()
+    delays = set()
+    for n in range(200):
+        retry = decide_retry(policy, Failure.ERROR, 0, f"job-{n}")
+        assert retry is not None
+        assert 1.0 <= retry.delay_s <= 3.0
+        assert retry == decide_retry(policy, Failure.ERROR, 0, f"job-{n}")
+        delays.add(retry.delay_s)
+    assert len(delays) == 200
+
+
+def test_three_retries_are_four_runs() -> None:
+    assert decide_retry(RetryPolicy(), Failure.ERROR, 2, "j") is not None
+    assert decide_retry(RetryPolicy(), Failure.ERROR, 3, "j") is None
+    assert decide_retry(RetryPolicy(max_retries=0), Failure.ERROR, 0, "j") is None
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_every_class_has_its_route(failure: Failure) -> None:
+    retry = decide_retry(STEADY, failure, 0, "j")
+    if failure in (Failure.PERMANENT, Failure.CANCELLED, Failure.NEVER_STARTED):
+        assert retry is None
+        return
+    assert retry is not None
+    if failure is Failure.TRANSIENT:
+        assert 0 <= retry.delay_s < 1
+    else:
+        assert retry.delay_s == 2
+    elsewhere = failure in (Failure.EXHAUSTED, Failure.TIMEOUT, Failure.WORKER_LOST)
+    assert retry.elsewhere is elsewhere
+
+
+def test_waiting_betters_the_rank_step_by_step() -> None:
+    job = new_job("j", JobSpec(name="n", kind="k", priority=120), 1000)
+    assert rank_at(job, 1000 + BOOST_AGE - 1) == 120
+    assert rank_at(job, 1000 + BOOST_AGE) == 70
+    assert rank_at(job, 1000 + 100 * BOOST_AGE) == 0
+    assert rank_at(job, 0) == 120
+    at = next_boost_at(job)
+    while at is not None:
+        better = replace(job, rank=rank_at(job, at))
+        assert better.rank < job.rank
+        job, at = better, next_boost_at(better)
+    assert job.rank == 0
+
+
+def test_the_digest_knows_content_and_not_order_or_labels() -> None:
+    one = JobSpec(name=" Smoke ", kind="http", payload={"a": "1", "b": "2"})
+    two = JobSpec(name="smoke", kind="http", payload={"b": "2", "a": "1"}, tags={"x": "y"})
+    assert content_digest(one) == content_digest(two)
+    others = [
+        replace(one, payload={"a": "1"}),
+        replace(one, kind="python"),
+        replace(one, priority=1),
+        replace(one, capabilities=("gpu",)),
+    ]
+    digests = {content_digest(spec) for spec in [one, *others]} | {content_digest(one, 5)}
+    assert len(digests) == 6
+
+
+def test_keys() -> None:
+    assert dedup_key("mine", "d", by_content=True) == "mine"
+    assert dedup_key(None, "d", by_content=False) is None
+    by_content = dedup_key(None, "d", by_content=True)
+    assert by_content is not None
+    for bad in ("", "  ", "x" * 257, by_content):
+        with pytest.raises(InvalidJob):
+            dedup_key(bad, "d", by_content=False)
+
+
+def test_an_instance_is_its_schedule_and_tick() -> None:
+    assert instance_id("s", 5) == instance_id("s", 5)
+    assert len({instance_id("s", 5), instance_id("s", 6), instance_id("t", 5)}) == 3
