@@ -140,7 +140,7 @@ class Desk:
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
-            total_cores=sum(row.total_cores for row in rows),
+            total_cores=sum(row.total_cores for row in rows if row.state != "dead"),
             free_cores=sum(row.free_cores for row in rows),
         )
 
@@ -260,10 +260,16 @@ def submitted(ask: SubmitJob) -> Submitted:
         timeout_s=orders.timeout_s(body, needs),
         body=ask.body,
         idempotency_key=ask.idempotency_key,
-        digest=hashlib.blake2b(ask.body, digest_size=16).hexdigest(),
+        digest=_digest(body),
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
     )
+
+
+def _digest(body: Body) -> str:
+    """Of what a job is; when and how it was asked for makes no other job of it."""
+    same = msgspec.structs.replace(body, started_at="", command="")
+    return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
 
 def _outline(body: Body) -> Outline:

@@ -234,7 +234,9 @@ class Foreman:
                     address=str(Address(*member.node.tcp)) if member is not None else "",
                     state=_state(worker),
                     total_cores=worker.total,
-                    free_cores=worker.total - sum(one.cores for one in held.values()),
+                    free_cores=0
+                    if worker.dead_at is not None
+                    else worker.total - sum(one.cores for one in held.values()),
                     parts=tuple(str(part) for part in parts),
                     requests=sum(requests for requests, _ in numbers),
                     rate=sum(rate for _, rate in numbers),

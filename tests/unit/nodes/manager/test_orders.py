@@ -56,6 +56,13 @@ def test_a_job_needs_workflows() -> None:
         submitted(ask())
 
 
+def test_the_same_test_asked_for_again_is_the_same_job() -> None:
+    first = submitted(ask(FACTS, started_at="2026-01-01", command="hyperscale run a.py"))
+    again = submitted(ask(FACTS, started_at="2026-01-02", command="hyperscale submit a.py"))
+    other = submitted(ask(FACTS, seed=1))
+    assert first.digest == again.digest != other.digest
+
+
 def test_bytes_that_are_no_body_are_refused() -> None:
     with pytest.raises(msgspec.MsgspecError):
         submitted(SubmitJob(job_id=JOB, body=b"\xc1"))
