@@ -138,6 +138,7 @@ class World:
     def _is_done(self) -> bool:
         return (
             self.now > self.chaos_until
+            and all(box.reachable for box in self.workers.values())
             and len(self.accepted) == len(self._submissions)
             and self.checks.all_over(self.accepted)
         )

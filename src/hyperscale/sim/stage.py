@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Literal, get_args
 
-from hyperscale.cluster.jobs.records import Action
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Action, Part
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.casting import Casting, orders
 from hyperscale.engine.messages import Prepare, Stamped, Values
@@ -20,7 +21,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.histogram import LATENCY, Sparse
 from hyperscale.nodes.protocol.parts import DispatchPart
-from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.nodes.worker.stage import Ended, MachineUse, Progressed, Ready
 from hyperscale.runtime.host import Host
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, Load, RampingRate, split_vus
@@ -40,6 +41,11 @@ Witness = Callable[[Deed, DispatchPart, int], None]
 """Sees what really happens on a stage, for checkers: `loaded` comes with a number of requests."""
 
 
+def provided_by(part: Part, fence: Fence) -> bytes:
+    """What a part hands on: nobody else does, so it can be found wherever it was written."""
+    return f"<{part} {'.'.join(map(str, fence))}>".encode()
+
+
 class SimStage:
     def __init__(self, host: Host, cores: int, witness: Witness | None = None) -> None:
         self._host = host
@@ -57,7 +63,7 @@ class SimStage:
 
     def perform(
         self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
-    ) -> Performer:
+    ) -> SimPerformer:
         assert len(cores) == order.cores
         assert set(cores) <= set(range(self._cores))
         performer = SimPerformer(self._host, order, progressed, self._witness)
@@ -102,10 +108,18 @@ class SimPerformer:
         self._leashed_until: float | None = None
         self._killed = asyncio.Event()
         self._closed = False
+        self._loading = False
 
     @property
     def elapsed_s(self) -> float:
         return self._at_s
+
+    @property
+    def loading(self) -> bool:
+        """Load runs at this moment, whether anybody looks or not."""
+        until = self._leashed_until
+        leashed = until is None or self._host.clock.now() < until
+        return self._loading and leashed and not self._cancelled and not self._killed.is_set()
 
     async def prepare(self) -> Ready:
         clock, began_at = self._host.clock, self._host.clock.now()
@@ -122,13 +136,16 @@ class SimPerformer:
         return Ready(seconds=self._prepare_s, context=wrote)
 
     def start(self, context: Values) -> None:
+        self._loading = True
         self._witness("began", self._order, 0)
         self._went_on_at = self._host.clock.now()
 
     async def ended(self) -> Ended:
         outcome = await self._load()
+        self._loading = False
         self._witness("over", self._order, 0)
-        provided = {name: self._stamped(b"provided") for name in self._order.facts.provides}
+        mark = provided_by(self._order.part, self._order.fence)
+        provided = {name: self._stamped(mark) for name in self._order.facts.provides}
         failed = outcome == "raised"
         return Ended(
             outcome="failed" if failed else "cut off" if outcome == "cut off" else "completed",

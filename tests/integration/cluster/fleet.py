@@ -370,6 +370,12 @@ class Fleet:
 
     # -- the program -------------------------------------------------------------------------
 
+    @property
+    def there(self) -> tuple[object, ...]:
+        """The options of `run` that send it to this cluster."""
+        named = [word for address in self.addresses for word in ("--cluster", address)]
+        return (*named, "--certs", self.certs) if self._tls else tuple(named)
+
     def hyperscale(self, *words: object, **env: str) -> Ended:
         return hyperscale(*words, cwd=self.folder, **self._env(env))
 

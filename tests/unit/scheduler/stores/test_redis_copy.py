@@ -1,0 +1,62 @@
+"""The copy steps run on: what is lacking is fetched in the right order, and tokens are fresh."""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperscale.scheduler.stores.redis import keys
+from hyperscale.scheduler.stores.redis.copy import Copy, Missing
+
+
+def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
+    copy = Copy()
+    for ask in (
+        lambda: copy.live("s"),
+        lambda: copy.size(keys.RUNS),
+        lambda: copy.field(("table:lines", "s")),
+        lambda: copy.field((keys.RUNS, "a"), (keys.HEADS, "a")),
+    ):
+        with pytest.raises(Missing):
+            ask()
+    lacking = copy.lacks()
+    assert [command[:2] for command in lacking] == [
+        ("HMGET", keys.HEADS),
+        ("HMGET", keys.RUNS),
+        ("HMGET", "table:lines"),
+        ("ZRANGEBYLEX", keys.LIVE),
+        ("HLEN", keys.RUNS),
+    ]
+    member = keys.under("s", keys.time_member(5, "a")).encode()
+    copy.learn(lacking, [[b"head"], [b"run"], [None], [member], 7])
+    assert copy.lacks() == []
+    assert copy.field((keys.RUNS, "a")) == b"run"
+    assert copy.field(("table:lines", "s")) is None
+    assert (copy.live("s"), copy.size(keys.RUNS), copy.trips) == (["a"], 7, 1)
+
+
+def test_a_token_is_drawn_after_everything_that_was_read() -> None:
+    copy = Copy()
+    with pytest.raises(Missing):
+        copy.token()
+    drawing = copy.lacks()
+    assert drawing == [("HINCRBY", keys.COUNTERS, keys.TOKENS, 1)]
+    copy.learn(drawing, [41])
+    copy.restart()
+    with pytest.raises(Missing):
+        copy.field((keys.RUNS, "a"))
+    reading = copy.lacks()
+    copy.learn(reading, [[b"run, perhaps with token 50"]])
+    with pytest.raises(Missing):
+        copy.token()
+
+
+def test_steps_see_what_the_steps_before_wrote_until_they_run_again() -> None:
+    copy = Copy()
+    copy.learn([("HLEN", keys.RUNS)], [3])
+    copy.keep({(keys.RUNS, "a"): b"new"}, [("s", "a")], {keys.RUNS: 1})
+    assert copy.field((keys.RUNS, "a")) == b"new"
+    assert copy.size(keys.RUNS) == 4
+    copy.restart()
+    assert copy.size(keys.RUNS) == 3
+    with pytest.raises(Missing):
+        copy.field((keys.RUNS, "a"))
