@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,12 +62,24 @@ SUBMITTED = st.builds(
     JOBS,
     st.booleans(),
 )
+ANY_DISPATCHED = st.builds(
+    Dispatched, JOBS, AGES, NAMES, st.integers(0, 6),
+    st.lists(PLACEMENTS, max_size=3).map(tuple), st.booleans(),
+)  # fmt: skip
+DISPATCHED = ANY_DISPATCHED.map(
+    lambda record: msgspec.structs.replace(
+        record,
+        placements=tuple(
+            msgspec.structs.replace(p, part=Part(record.job_id, record.workflow, p.part.number))
+            for p in record.placements
+        ),
+    )
+)
+"""As a leader would write it: all parts are of the workflow it names."""
+
 RECORDS: st.SearchStrategy[JobRecord] = st.one_of(
     SUBMITTED,
-    st.builds(
-        Dispatched, JOBS, AGES, NAMES, st.integers(0, 6),
-        st.lists(PLACEMENTS, max_size=3).map(tuple), st.booleans(),
-    ),
+    st.one_of(DISPATCHED, ANY_DISPATCHED),
     st.builds(Returned, JOBS, AGES, NAMES, st.just("r"), st.lists(st.integers(0, 2)).map(tuple)),
     st.builds(Started, JOBS, AGES, NAMES, st.just(b"c")),
     st.builds(

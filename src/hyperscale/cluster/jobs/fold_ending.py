@@ -155,7 +155,7 @@ def finished(book: Book, job: JobState, record: Finished) -> bool:
 
 
 def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | None]:
-    workflow = job.workflows.get(part.workflow)
+    workflow = job.workflows.get(part.workflow) if part.job_id == job.job_id else None
     return workflow, (workflow.parts.get(part.number) if workflow else None)
 
 

@@ -13,6 +13,8 @@ def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
     placements = record.placements
     if workflow is None or job.ending or not placements:
         return False
+    if any((p.part.job_id, p.part.workflow) != (job.job_id, record.workflow) for p in placements):
+        return False
     epoch = placements[0].fence.epoch
     if epoch <= workflow.epoch or len({p.part for p in placements}) != len(placements):
         return False

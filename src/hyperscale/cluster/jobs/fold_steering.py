@@ -7,6 +7,9 @@ from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import Extended, Steered, TimedOut
 from hyperscale.cluster.jobs.state import MARKS_MAX, Book, Ending, JobState, Mark
 
+# In the words of a run on one machine.
+_MARKS = {"pause": "paused", "resume": "resumed", "cancel": "cancelled", "stop": "stopped"}
+
 
 def steered(book: Book, job: JobState, record: Steered) -> bool:
     if record.action in ("cancel", "stop"):
@@ -69,7 +72,7 @@ def _unpause(job: JobState, age_s: float) -> None:
 
 
 def _mark(job: JobState, record: Steered) -> None:
-    text = record.action if record.action != "scale" else f"scale to {record.amount} VUs"
+    text = _MARKS.get(record.action) or f"scaled to {record.amount} VUs"
     for workflow in sorted(record.at_s):
         if len(job.marks) < MARKS_MAX:
             job.marks.append(Mark(workflow, record.at_s[workflow], text))

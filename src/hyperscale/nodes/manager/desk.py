@@ -161,9 +161,10 @@ class Desk:
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
             passed_on = msgspec.structs.replace(ask, passed_on=True)
-            async with await peer.subscribe(passed_on, JobUpdate) as updates:
-                async for passed in updates:
-                    yield passed
+            with manager.leadership.passing_on(call):
+                async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                    async for passed in updates:
+                        yield passed
             return
         job = self._known(call, ask.job_id)
         seen = _Seen(since=manager.now())

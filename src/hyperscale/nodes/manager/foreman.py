@@ -15,6 +15,7 @@ from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.nodes.manager import orders
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S
 from hyperscale.nodes.protocol.jobs import WorkerView
 from hyperscale.nodes.protocol.parts import (
     AskExtension,
@@ -34,7 +35,7 @@ from hyperscale.nodes.protocol.parts import (
     TellEvent,
 )
 from hyperscale.runtime.host import Address
-from hyperscale.wire.errors import Refused
+from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Foreman:
     def register(self, call: Call, ask: RegisterWorker) -> Registered:
         manager = self._manager
         self._own(call, ask.node.node_id)
+        if not manager.started:
+            raise Refused(
+                call.kind.name, "this manager is still starting", ASK_AGAIN_S, Reason.OVERLOADED
+            )
         where = {
             "leader": manager.leadership.leader,
             "leader_address": manager.leadership.leader_address(),

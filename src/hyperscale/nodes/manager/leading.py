@@ -6,7 +6,8 @@ question that was passed on and finds no leader is refused, and the client asks 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from hyperscale.nodes.manager.couriers import Couriers
 from hyperscale.nodes.member.node import Node
 from hyperscale.runtime.host import Address, Host
-from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Reason, Refused
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
@@ -85,6 +86,20 @@ class Leadership:
                 return await handler(call, message)
             peer = self.elsewhere(call, message)
             passed_on = msgspec.structs.replace(message, passed_on=True)
-            return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
+            with self.passing_on(call):
+                return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
 
         return handle
+
+    @contextmanager
+    def passing_on(self, call: Call) -> Iterator[None]:
+        """A leader that is gone is no fault of ours: whoever asked us asks again."""
+        try:
+            yield
+        except (Disconnected, DeadlineExceeded) as error:
+            raise Refused(
+                call.kind.name,
+                f"the leader does not answer: {error}",
+                ASK_AGAIN_S,
+                Reason.OVERLOADED,
+            ) from None

@@ -41,6 +41,7 @@ from hyperscale.engine.assembly import judges_of
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
+from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.metrics.results import Environment, encode
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.commands import Commands
@@ -89,6 +90,7 @@ class Manager:
         self.node.answer(self.foreman.handlers())
         self.node.answer(Desk(self).handlers())
         self.over = self.node.over
+        self.started = False
         self._failure: Exception | None = None
         self._accepting: dict[str, list[asyncio.Future[None]]] = {}
         self._settling: dict[tuple[Part, Fence], list[asyncio.Future[bool]]] = {}
@@ -123,6 +125,7 @@ class Manager:
         self.node.election.on_become_leader.append(self._elected)
         self.node.election.on_lose_leadership.append(self._deposed)
         self.node.election.on_leader_change.append(self._leader_changed)
+        self.started = True
         Rounds(self).start()
         self.host.tasks.spawn("watch the records", self._watch_records())
         if self.node.election.may_lead():
@@ -162,6 +165,8 @@ class Manager:
                 self.log.warning("cannot lead yet", term=term, reason=error.message)
                 await self.host.clock.sleep(LEAD_RETRY_S)
                 continue
+            except (LogFailed, LogClosed):
+                return  # this manager is at its end, and says so elsewhere
             if not election.may_lead() or election.term != term:
                 return
             self.leadership.term = term

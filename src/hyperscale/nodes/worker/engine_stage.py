@@ -26,14 +26,15 @@ class EngineStage:
         self._cores = cores
         self._memory_mb = memory_mb
         self._warm: list[Core] = []
+        self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
         self._closed = False
 
     @property
     def pids(self) -> list[int]:
-        """Of all generator processes, warm and playing."""
+        """Of all generator processes, warm, getting there and playing."""
         playing = [core for performer in self._playing for core in performer.processes]
-        return [core.pid for core in (*self._warm, *playing)]
+        return [core.pid for core in (*self._warm, *self._warming, *playing)]
 
     async def open(self) -> None:
         from hyperscale.engine.cores import raise_open_files
@@ -61,7 +62,7 @@ class EngineStage:
 
     async def close(self) -> None:
         self._closed = True
-        warm, self._warm = self._warm, []
+        warm, self._warm, self._warming = self._warm + self._warming, [], []
         for performer in self._playing:
             performer.kill()
         await asyncio.gather(
@@ -74,11 +75,16 @@ class EngineStage:
         await self._refill()
 
     async def _refill(self) -> None:
+        """A process counts as warm once it can be spoken to; until then a part starts its own."""
         in_use = sum(len(performer.processes) for performer in self._playing)
-        fresh = [] if self._closed else _start(self._cores - in_use - len(self._warm))
-        self._warm += fresh
+        missing = self._cores - in_use - len(self._warm) - len(self._warming)
+        fresh = [] if self._closed else _start(missing)
+        self._warming += fresh
         for core in fresh:
             await core.open()
+            if core in self._warming:
+                self._warming.remove(core)
+                self._warm.append(core)
 
 
 def _start(count: int) -> list[Core]:

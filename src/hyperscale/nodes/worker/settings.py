@@ -34,7 +34,8 @@ class WorkerSettings:
 
     prepare_s: float = 90.0  # above the engine's own limit, which has the better words
     start_wait_s: float = 300.0  # prepared, and nobody opens the barrier: as long as a dispatch
-    kill_grace_s: float = 5.0  # for what was told to end and does not
+    # For what was told to end and does not. Managers call a cancel unconfirmed after 5 s.
+    kill_grace_s: float = 3.0
     cut_grace_s: float = 1.0  # the same when cut off: all is over before managers move the work
     teardown_s: float = 45.0
     hold_s: float = 120.0  # an ended part waits for its teardown this long without a manager

@@ -138,3 +138,10 @@ def test_records_survive_the_disk() -> None:
         GivenUp("j1", 1.0, part(), ""),
     ):
         assert decode(encode(record)) == record
+
+
+def test_a_dispatch_of_somebody_elses_parts_changes_nothing() -> None:
+    made = book(submitted())
+    stranger = placement(workflow="other")
+    assert not apply(made, Dispatched("j1", 1.0, "load", 4, (placement(), stranger)))
+    assert made.by_worker == {}

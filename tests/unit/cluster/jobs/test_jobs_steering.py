@@ -173,7 +173,7 @@ class TestPause:
         [command] = shell.take(Command)
         assert (command.placement, command.action) == (place, "pause")
         [mark] = shell.job().marks
-        assert (mark.workflow, mark.at_s, mark.text) == ("load", 12.0, "pause")
+        assert (mark.workflow, mark.at_s, mark.text) == ("load", 12.0, "paused")
 
     def test_load_time_stands_still(self) -> None:
         shell = running()
