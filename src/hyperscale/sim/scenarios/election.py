@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -59,6 +60,7 @@ class ElectionScenario(Scenario):
     def __init__(self, nodes: int | None = None, canary: str = "") -> None:
         super().__init__(nodes, canary)
         self._shells: dict[str, tuple[int, ElectionShell]] = {}
+        self._standings: dict[str, Standing] = {}
         self._healed_at: float | None = None
         self._settled: tuple[tuple[str, int], float] | None = None
         self.story = ""
@@ -254,6 +256,7 @@ class ElectionScenario(Scenario):
             world.loop.post(world.host(leader).process, shell.hand_over, None, True)
         elif kind == 5:
             standing = Standing(dice.uniform(0, 8), dice.random() < 0.2, dice.random() < 0.2)
+            self._standings[leader] = standing
             world.loop.post(world.host(leader).process, shell.set_standing, standing)
         elif world.host(leader).process.running:
             # A stop once begun is finished, also when the safety phase ends meanwhile.
@@ -262,6 +265,14 @@ class ElectionScenario(Scenario):
     async def _leave_for(self, world: World, seconds: float, name: str) -> None:
         await world.stop(name)
         world.loop.at(world.now + seconds, world.restart, name)
+
+    def _end_drains(self, world: World) -> None:
+        """A cluster whose voters are all being taken out of service has no leader, rightly."""
+        for name, shell in self.shells(world).items():
+            standing = self._standings.get(name)
+            if standing is not None and standing.draining:
+                back = replace(standing, draining=False)
+                world.loop.post(world.host(name).process, shell.set_standing, back)
 
     # -- judging -----------------------------------------------------------------------------
 
@@ -284,7 +295,9 @@ class ElectionScenario(Scenario):
 
     def goal(self, world: World) -> str:
         """One leader whom all follow, the same for two leases: late messages have no more say."""
-        self._healed_at = world.now if self._healed_at is None else self._healed_at
+        if self._healed_at is None:
+            self._healed_at = world.now
+            self._end_drains(world)
         shells = {name: s for name, s in self.shells(world).items() if name in world.core}
         leading = [name for name, shell in shells.items() if shell.may_lead()]
         states = ", ".join(f"{name} {shell.state.value}" for name, shell in shells.items())
