@@ -18,6 +18,7 @@ from hyperscale.cli.compare import compare
 from hyperscale.cli.cron import cron
 from hyperscale.cli.demo import demo
 from hyperscale.cli.dev import dev
+from hyperscale.cli.job import job
 from hyperscale.cli.jobs import cancel, jobs, logs, pause, resume, scale, status, workers
 from hyperscale.cli.manager import manager
 from hyperscale.cli.members import members
@@ -26,6 +27,8 @@ from hyperscale.cli.node import node
 from hyperscale.cli.ping import ping
 from hyperscale.cli.report import report
 from hyperscale.cli.run import run
+from hyperscale.cli.schedule import schedule
+from hyperscale.cli.scheduler import scheduler
 from hyperscale.cli.sim import sim
 from hyperscale.cli.submit import submit
 from hyperscale.cli.wal import wal
@@ -198,6 +201,23 @@ Examples:
   hyperscale cron "30 2 * * *" --tz America/New_York
   hyperscale cron --check schedules.txt
 """,
+    "scheduler": """
+Examples:
+  hyperscale scheduler                  everything in one process, one file
+  hyperscale scheduler worker --store redis://10.0.0.1:6379/0 --slots 8
+  hyperscale scheduler doctor           says what is stuck, drifting, starving or skewed
+Its options are also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of hyperscale.toml.
+""",
+    "schedule": """
+Examples:
+  hyperscale schedule add nightly --cron "0 2 * * *" --loadtest test.py --overlap skip
+  hyperscale schedule list
+""",
+    "job": """
+Examples:
+  hyperscale job submit probe --http https://example.com/ --timeout 30
+  hyperscale job list --state FAILED
+""",
     "sim": """
 Examples:
   hyperscale sim election --seeds 1..500
@@ -210,7 +230,7 @@ _JOBS: tuple[Callable[..., int], ...] = (
     dev, submit, attach, jobs, status, logs, results, workers, pause, resume, scale, cancel,
 )  # fmt: skip
 _NODES: tuple[Callable[..., int], ...] = (manager, worker, certs, members, node, wal, sim)
-_CLOCK: tuple[Callable[..., int], ...] = (cron,)
+_CLOCK: tuple[Callable[..., int], ...] = (scheduler, schedule, job, cron)
 _GROUPS = {"Tests": _TESTS, "On a cluster": _JOBS, "By the clock": _CLOCK, "Nodes": _NODES}
 
 for _group, _command in ((name, one) for name, several in _GROUPS.items() for one in several):

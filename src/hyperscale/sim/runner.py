@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from types import FrameType
+from typing import Any
 
 from hyperscale.sim.faults import Swarm
 from hyperscale.sim.loop import SimulationStuck
@@ -46,6 +49,11 @@ class TookTooLong(SystemExit):
 
 def run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None = None) -> Report:
     """One history. `sink` takes the lines of its timeline."""
+    with _without_logs():
+        return _run(scenario, seed, sink)
+
+
+def _run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None) -> Report:
     world = World(
         seed,
         trace=Trace(sink, scenario.describe),
@@ -79,6 +87,30 @@ def run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None = None
         events=world.loop.event_count,
         figures=figures,
     )
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Nodes of a simulated world write no log: the trace tells more, in the right time."""
+    import structlog
+
+    before = structlog.get_config() if structlog.is_configured() else None
+    structlog.configure(
+        processors=[_drop], wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
+    )
+    try:
+        yield
+    finally:
+        if before is None:
+            structlog.reset_defaults()
+        else:
+            structlog.configure(**before)
+
+
+def _drop(_logger: Any, _method: str, _event: Any) -> Any:
+    import structlog
+
+    raise structlog.DropEvent
 
 
 class _Story:

@@ -237,14 +237,19 @@ class Fleet:
         """A certificate of our authority, or of another one."""
         self.certs.mkdir(exist_ok=True)
         issuer = authority or self._authority
-        made = make_node(issuer, CertificateIdentity(role, CLUSTER, ENV, DC), name)
+        hosts = list(dict.fromkeys(["127.0.0.1", self._advertise.get(name, "127.0.0.1")]))
+        identity = CertificateIdentity(role, CLUSTER, ENV, DC)
+        made = make_node(issuer, identity, name, hosts)
         (self.certs / "ca.pem").write_bytes(self._authority.certificate)
         (self.certs / f"{name}.pem").write_bytes(made.certificate)
         (self.certs / f"{name}-key.pem").write_bytes(made.key)
 
     def _common(self, name: str, role: str) -> list[str]:
         words = ["--log-level", "info"]
-        words += [f"--seed=127.0.0.1:{port}" for port in self._ports.values()]
+        words += [
+            f"--seed={self._advertise.get(manager, '127.0.0.1')}:{port}"
+            for manager, port in self._ports.items()
+        ]
         words += [f"--set={setting}" for setting in MEMBERSHIP]
         if name in self._advertise:
             words += ["--advertise", self._advertise[name]]

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 from hyperscale.target.process import TargetProcess
@@ -86,7 +87,7 @@ class Witness:
         looks = [look for look in self.looks if since_s <= look.at_s <= until_s]
         assert len(looks) > 1, "the witness did not look"
         longest, moved_at = 0.0, looks[0].at_s
-        for before, look in zip(looks, looks[1:], strict=False):
+        for before, look in pairwise(looks):
             if look.requests > before.requests:
                 longest = max(longest, before.at_s - moved_at)
                 moved_at = look.at_s
@@ -97,7 +98,7 @@ class Witness:
         looks = list(self.looks)
         moved = [
             look.at_s
-            for before, look in zip(looks, looks[1:], strict=False)
+            for before, look in pairwise(looks)
             if look.requests > before.requests
         ]
         return moved[-1]

@@ -135,7 +135,8 @@ class Jobs:
         desk = self._desk
         known = None
         if desk.leading:
-            known = desk.pool.register(now, worker, incarnation, total, free, draining)
+            named = {(report.part, report.fence) for report in reports}
+            known = desk.pool.register(now, worker, incarnation, total, free, draining, named)
         if known is None:
             return (), []
         unwanted = losing.read_reports(desk, now, known, reports)
@@ -189,7 +190,7 @@ class Jobs:
     def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
-        if known is not None and known.incarnation == incarnation:
+        if known is not None and known.incarnation <= incarnation:
             losing.left(desk, now, known)
         return self._settle(now)
 

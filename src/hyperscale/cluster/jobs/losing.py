@@ -100,7 +100,7 @@ def compare(desk: Desk, now: float, worker: Worker, reports: Sequence[PartReport
     held = desk.book.by_worker.get(worker.name, {})
     worker.misses = {part: n for part, n in worker.misses.items() if part in held}
     for placement in desk.placements_on(worker.name):
-        if placement.incarnation != worker.incarnation or token(placement) in named:
+        if not worker.owns(placement) or token(placement) in named:
             continue
         job = desk.book.jobs[placement.part.job_id]
         watch = desk.watches[job.job_id]
@@ -128,7 +128,7 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
     desk.health.update(now, worker.name, signals)
     again: list[float] = []
     for placement in desk.placements_on(worker.name):
-        if placement.incarnation < worker.incarnation:
+        if placement.incarnation < worker.incarnation and not worker.owns(placement):
             at = worker.former_heard_at + limits.reschedule_s
             if now >= at:
                 lose(desk, now, placement, f"worker {worker.name} restarted")
@@ -177,7 +177,7 @@ def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
     else:
         why = f"worker {worker.name} has used up its extensions"
     for placement in desk.placements_on(worker.name):
-        if placement.incarnation == worker.incarnation:
+        if worker.owns(placement):
             if signals.live:
                 desk.emit(Command(placement, "cancel", reason=why))
             lose(desk, now, placement, why)

@@ -12,6 +12,7 @@ import random
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
 from hyperscale.cluster.jobs.records import Part, Placement
@@ -39,6 +40,21 @@ class Worker:
     pace: Pace = field(default_factory=Pace)
     counters: dict[Part, int] = field(default_factory=dict)
     misses: dict[Part, int] = field(default_factory=dict)
+    carried: frozenset[tuple[Part, Fence]] = frozenset()
+    """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
+    new incarnation and the same life."""
+
+    def owns(self, placement: Placement) -> bool:
+        """It was placed on this life of the worker."""
+        return (
+            placement.incarnation == self.incarnation
+            or (placement.part, placement.fence) in self.carried
+        )
+
+    def carry(self, held: Iterable[Placement], named: Collection[tuple[Part, Fence]]) -> None:
+        """`named` is all it says it has."""
+        older = [(p.part, p.fence) for p in held if p.incarnation < self.incarnation]
+        self.carried = self.carried | frozenset(one for one in older if one in named)
 
 
 Chosen = list[tuple[Worker, int]]
@@ -68,9 +84,16 @@ class Pool:
         return worker
 
     def register(
-        self, now: float, name: str, incarnation: int, total: int, free: int, draining: bool
+        self,
+        now: float,
+        name: str,
+        incarnation: int,
+        total: int,
+        free: int,
+        draining: bool,
+        named: Collection[tuple[Part, Fence]] = (),
     ) -> Worker | None:
-        """None for a life that is over."""
+        """`named` is everything it holds. None for a life that is over."""
         worker = self.workers.get(name)
         if worker is None:
             worker = self.expect(now, name, incarnation)
@@ -79,6 +102,7 @@ class Pool:
         elif incarnation > worker.incarnation:
             worker = self._reborn(worker, incarnation)
         worker.total, worker.registered = max(0, total), True
+        worker.carry(self._book.by_worker.get(name, {}).values(), named)
         self.heard(now, worker, free, draining, worker.degraded)
         return worker
 
@@ -118,7 +142,7 @@ class Pool:
         held = self._book.by_worker.get(worker.name)
         if not held:
             return 0
-        return sum(p.cores for p in held.values() if p.incarnation == worker.incarnation)
+        return sum(p.cores for p in held.values() if worker.owns(p))
 
     def reserve(self, placements: Iterable[Placement]) -> None:
         for placement in placements:

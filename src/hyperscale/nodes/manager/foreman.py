@@ -281,7 +281,7 @@ class Foreman:
 
     def _progressed(self, progress: Progress) -> PartReport:
         counter = sum(delta.seq for delta in progress.deltas)
-        requests, _ = self._manager.live.requests(progress.part)
+        requests = self._manager.live.counted(progress.part)
         return PartReport(
             progress.part, progress.fence, progress.state, progress.elapsed_s, requests + counter
         )

@@ -155,11 +155,18 @@ class Live:
 
     def requests(self, part: Part) -> tuple[int, float]:
         """Requests of a part so far, and its rate over the last second."""
+        known = self._part(part)
+        return (0, 0.0) if known is None else (known.requests, known.recent_rate(1.0))
+
+    def counted(self, part: Part) -> int:
+        """Requests of a part so far; asked for with every report, so it must cost nothing."""
+        known = self._part(part)
+        return 0 if known is None else known.requests
+
+    def _part(self, part: Part) -> WorkflowAggregate | None:
         live = self._workflows.get((part.job_id, part.workflow))
         known = live.parts.get(part.number) if live is not None else None
-        if known is None:
-            return 0, 0.0
-        return known.aggregate.requests, known.aggregate.recent_rate(1.0)
+        return None if known is None else known.aggregate
 
     def turn(self) -> None:
         """Close the window: what came late is in the next one, and totals never go back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
@@ -27,22 +28,28 @@ class Rounds:
         spawn("orphans", self._run_scan())
 
     async def _run_timer(self) -> None:
+        """Deadlines are kept even when so much stirs that no wait comes to its end."""
         manager = self._manager
+        ticked_at = manager.now()
         while True:
-            due = manager.jobs.next_deadline()
-            wait_s = TICK_S_MAX if due is None else min(max(due - manager.now(), 0.0), TICK_S_MAX)
+            due = manager.jobs.next_deadline() if manager.leadership.leads() else None
+            at = ticked_at + TICK_S_MAX if due is None else min(due, ticked_at + TICK_S_MAX)
             manager.stirred.clear()
-            try:
-                async with asyncio.timeout(wait_s):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(at - manager.now(), 0.0)):
                     await manager.stirred.wait()
-            except TimeoutError:
+            if manager.now() >= at:
+                ticked_at = manager.now()
                 if manager.leadership.leads():
-                    manager.carry_out(manager.jobs.tick(manager.now()))
+                    manager.carry_out(manager.jobs.tick(ticked_at))
 
     async def _run_windows(self) -> None:
+        """By the clock, not after one another: what a turn takes must not make windows rarer."""
         manager = self._manager
+        width_s, due = manager.settings.window_s, manager.now()
         while True:
-            await manager.host.clock.sleep(manager.settings.window_s)
+            due = max(due + width_s, manager.now())  # after a pause of ours, none are made up for
+            await manager.host.clock.sleep(due - manager.now())
             manager.live.turn()
 
     async def _run_thresholds(self) -> None:

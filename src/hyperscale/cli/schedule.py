@@ -1,0 +1,220 @@
+"""`hyperscale schedule`: what runs by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hyperscale.cli import flags, streams
+from hyperscale.cli import scheduler_client as shared
+from hyperscale.errors import BadInput, ExitCode
+
+if TYPE_CHECKING:
+    from hyperscale.scheduler.client import SchedulerClient
+
+WHEN = "When (add)"
+HEAD = ("SCHEDULE", "WHEN", "ZONE", "RUNS", "NEXT", "LAST", "FIRED", "MISSED", "SKIPPED")
+RIGHT = {"FIRED", "MISSED", "SKIPPED"}
+ACTIONS = "add, list, show, pause, resume, run, rm or history"
+HISTORY_DEFAULT = "20"
+
+
+def _when(name: str, metavar: str, help: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WHEN)
+
+
+def schedule(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="of the schedule")] = "",
+    cron: Annotated[str, _when("--cron", "EXPR", 'in quotes: "0 2 * * *"')] = "",
+    at: Annotated[str, _when("--at", "INSTANT", "once, instead of --cron")] = "",
+    tz: Annotated[str, _when("--tz", "ZONE", "such as Europe/Berlin (UTC)")] = "",
+    dst: Annotated[str, _when("--dst", "POLICY", "debian, literal or skip (debian)")] = "",
+    misfire: Annotated[
+        str, _when("--misfire", "POLICY", "skip, run_once or run_all ticks that were missed")
+    ] = "",
+    overlap: Annotated[
+        str, _when("--overlap", "POLICY", "allow, skip, queue or cancel_previous")
+    ] = "",
+    jitter: Annotated[str, _when("--jitter", "SECONDS", "spread runs over this much")] = "",
+    start: Annotated[str, _when("--from", "INSTANT", "no tick before")] = "",
+    end: Annotated[str, _when("--until", "INSTANT", "no tick from then on")] = "",
+    paused: Annotated[
+        bool, typer.Option("--paused", help="do not run yet", rich_help_panel=WHEN)
+    ] = False,
+    loadtest: shared.Loadtest = "",
+    http: shared.Http = "",
+    python: shared.Python = "",
+    command: shared.Command = "",
+    kind: shared.Kind = "",
+    payload: shared.Payload = None,
+    arg: shared.Arg = None,
+    priority: shared.Priority = "",
+    timeout: shared.Timeout = "",
+    retries: shared.Retries = "",
+    capability: shared.Capability = None,
+    tag: shared.Tag = None,
+    limit: Annotated[
+        str, typer.Option("--limit", metavar="N", help="history: how many runs (20)")
+    ] = HISTORY_DEFAULT,
+    url: shared.Url = "",
+    token: shared.Token = "",
+    json: shared.Json = False,
+    debug: flags.Debug = False,
+) -> int:
+    """Make and look after schedules."""
+    if action not in _SHOWN:
+        raise BadInput(f"there is no action {action!r}", f"there are: {ACTIONS}")
+    if not name and action != "list":
+        raise BadInput("there is no name", f"hyperscale schedule {action} NAME")
+    if action == "add":
+        if not cron and not at:
+            raise BadInput("there is no time", "give --cron or --at")
+        work = shared.work_of(
+            url,
+            loadtest=loadtest,
+            http=http,
+            python=python,
+            command=command,
+            kind=kind,
+            payload=payload,
+            arg=arg,
+            priority=priority,
+            timeout=timeout,
+            retries=retries,
+            capability=capability,
+            tag=tag,
+        )
+        said = {
+            "cron": cron,
+            "run_at": shared.instant("--at", at) if at else "",
+            "timezone": tz,
+            "dst": dst,
+            "misfire": {"policy": misfire} if misfire else "",
+            "overlap": overlap,
+            "jitter_s": shared.number("--jitter", jitter) if jitter else "",
+            "start_at": shared.instant("--from", start) if start else "",
+            "end_at": shared.instant("--until", end) if end else "",
+            "paused": paused,
+        }
+        fields = {key: value for key, value in said.items() if value != ""}
+        answer: Any = shared.ask(
+            url, token, lambda client: client.create_schedule(id=name, job=work, **fields)
+        )
+    else:
+        count = shared.whole("--limit", limit)
+        answer = shared.ask(url, token, lambda client: _ASKED[action](client, name, count))
+    if json:
+        shared.show_json(answer)
+    else:
+        streams.say(_SHOWN[action](answer))
+    return int(ExitCode.PASSED)
+
+
+_ASKED: dict[str, Callable[[SchedulerClient, str, int], Any]] = {
+    "list": lambda client, name, limit: client.schedules(),
+    "show": lambda client, name, limit: _with_preview(client, name),
+    "pause": lambda client, name, limit: client.pause_schedule(name),
+    "resume": lambda client, name, limit: client.resume_schedule(name),
+    "run": lambda client, name, limit: client.run_schedule(name),
+    "rm": lambda client, name, limit: client.delete_schedule(name),
+    "history": lambda client, name, limit: _history(client, name, limit),
+}
+
+
+def _with_preview(client: SchedulerClient, name: str) -> dict[str, Any]:
+    return {**client.schedule(name), "coming": client.preview_schedule(name, 5)}
+
+
+def _history(client: SchedulerClient, name: str, limit: int) -> list[dict[str, Any]]:
+    client.schedule(name)
+    return client.jobs(limit, schedule_id=name)
+
+
+def _added(answer: dict[str, Any]) -> str:
+    lines = [f"schedule {answer['id']} added; {_next(answer)}"]
+    if answer.get("message"):
+        lines.append(answer["message"])
+    return "\n".join(lines)
+
+
+def _next(answer: dict[str, Any]) -> str:
+    if answer["paused"]:
+        return "it is paused"
+    if not answer["next_run"]:
+        return "it has no further run"
+    return f"next run {shared.when(answer['next_run'], datetime.now(UTC))}"
+
+
+def _listed(answer: list[dict[str, Any]]) -> str:
+    from hyperscale.cli.tables import table
+
+    if not answer:
+        return "no schedules; hyperscale schedule add makes one"
+    now = datetime.now(UTC)
+    rows = [
+        (
+            one["id"],
+            one["cron"] or "once",
+            one["timezone"],
+            one["job"]["kind"],
+            "paused" if one["paused"] else shared.when(one["next_run"], now),
+            shared.when(one["last_tick"], now),
+            *(str(one[key]) for key in ("fired", "missed", "skipped")),
+        )
+        for one in answer
+    ]
+    return "\n".join(table(HEAD, rows, RIGHT))
+
+
+def _one(answer: dict[str, Any]) -> str:
+    now = datetime.now(UTC)
+    job = answer["job"]
+    coming = [shared.when(run, now) for run in answer["coming"]]
+    return shared.facts(
+        [
+            ("schedule", answer["id"]),
+            ("when", answer["cron"] or f"once at {answer['run_at']}"),
+            ("zone", f"{answer['timezone']} (clock changes: {answer['dst']})"),
+            ("state", "paused" if answer["paused"] else "active"),
+            ("runs", f"{job['kind']} {_brief(job['payload'])}"),
+            ("overlap", answer["overlap"]),
+            ("misfire", answer["misfire"]["policy"]),
+            ("jitter", f"{answer['jitter_s']:g} s" if answer["jitter_s"] else ""),
+            ("priority", str(job["priority"])),
+            ("retries", str(job["max_retries"])),
+            ("ticks", "{fired} fired, {missed} missed, {skipped} skipped".format(**answer)),
+            ("last", shared.when(answer["last_tick"], now)),
+            ("last job", answer["last_job_id"]),
+            ("next", "\n          ".join(coming)),
+        ]
+    )
+
+
+def _brief(payload: dict[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in payload.items())
+
+
+def _ran(answer: dict[str, Any]) -> str:
+    return "\n".join(f"job {job} submitted" for job in answer["jobs"]) or "nothing was started"
+
+
+def _runs(answer: list[dict[str, Any]]) -> str:
+    from hyperscale.cli.job import listed
+
+    return listed(answer) if answer else "no runs yet"
+
+
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "add": _added,
+    "list": _listed,
+    "show": _one,
+    "pause": lambda answer: f"schedule {answer['id']} is paused",
+    "resume": lambda answer: f"schedule {answer['id']} goes on; {_next(answer)}",
+    "run": _ran,
+    "rm": lambda answer: f"schedule {answer['id']} removed; jobs it made live on",
+    "history": _runs,
+}

@@ -1,0 +1,133 @@
+"""Who may do what: bearer tokens with a role, or everybody on this machine (DECISIONS 28, S-96).
+
+Without tokens the API is open to loopback only. A web page in the user's browser is also on
+loopback, so an open API answers only to a loopback Host and takes changes only from its own page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from hyperscale.errors import BadInput
+
+TOKEN_CHARS_MIN: Final = 16
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Role(StrEnum):
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+RANKS: Final = {role: rank for rank, role in enumerate(Role)}
+"""Each role may do what those before it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    name: str
+    role: Role
+
+    def may(self, needed: Role) -> bool:
+        return RANKS[self.role] >= RANKS[needed]
+
+
+EVERYBODY: Final = Actor("local", Role.ADMIN)
+
+
+@dataclass(frozen=True)
+class Access:
+    """`actors` by digest of their token: what is looked up tells nothing through its timing."""
+
+    actors: Mapping[bytes, Actor] = field(default_factory=dict)
+
+    @property
+    def open(self) -> bool:
+        return not self.actors
+
+    def actor(self, authorization: str | None) -> Actor | None:
+        """None: no token, or one nobody knows."""
+        if self.open:
+            return EVERYBODY
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        return self.actors.get(digest_of(token.strip()))
+
+    def misled(self, method: str, host: str, origin: str | None) -> bool:
+        """A browser was led here by somebody else's page."""
+        if not self.open:
+            return False
+        name = urlsplit(f"//{host}").hostname or ""
+        if not is_loopback(name):
+            return True
+        return method not in SAFE_METHODS and origin is not None and urlsplit(origin).netloc != host
+
+
+def digest_of(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def access_for(host: str, tokens_file: str, admin_token: str) -> Access:
+    """From `--tokens` and HYPERSCALE_SCHEDULER_TOKEN. Raises BadInput when `host` needs more."""
+    actors: dict[bytes, Actor] = {}
+    if admin_token:
+        actors[digest_of(_checked(admin_token, "HYPERSCALE_SCHEDULER_TOKEN"))] = Actor(
+            "admin", Role.ADMIN
+        )
+    if tokens_file:
+        actors |= read_tokens(Path(tokens_file))
+    if not actors and not is_loopback(host):
+        raise BadInput(
+            f"a scheduler on {host} would be open to everybody who reaches it",
+            "give --tokens FILE or HYPERSCALE_SCHEDULER_TOKEN, or leave out --host",
+        )
+    return Access(actors)
+
+
+def read_tokens(path: Path) -> dict[bytes, Actor]:
+    """One `NAME ROLE TOKEN` a line; `#` begins a comment line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the tokens file {path} cannot be read: {error}") from error
+    actors: dict[bytes, Actor] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 3 or words[1] not in set(Role):
+            raise BadInput(
+                f"{path}:{number} is not NAME ROLE TOKEN", f"roles are {', '.join(Role)}"
+            )
+        token = _checked(words[2], f"{path}:{number}")
+        actors[digest_of(token)] = Actor(words[0], Role(words[1]))
+    if not actors:
+        raise BadInput(f"the tokens file {path} names nobody", "one NAME ROLE TOKEN a line")
+    return actors
+
+
+def _checked(token: str, where: str) -> str:
+    if len(token) < TOKEN_CHARS_MIN:
+        raise BadInput(
+            f"the token of {where} is shorter than {TOKEN_CHARS_MIN} characters",
+            'make one with: python -c "import secrets; print(secrets.token_urlsafe())"',
+        )
+    return token

@@ -1,0 +1,70 @@
+"""The whole HTTP side of a scheduler as one ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.routing import APIRoute
+
+from hyperscale._version import __version__
+from hyperscale.scheduler.api import (
+    jobs,
+    letters,
+    operations,
+    problems,
+    schedules,
+    workers,
+)
+from hyperscale.scheduler.api.access import Access
+from hyperscale.scheduler.api.contract import Service
+from hyperscale.scheduler.api.desk import Desk
+from hyperscale.scheduler.api.middleware import Gate
+from hyperscale.scheduler.observability.metrics import Metrics
+
+PAGE: Final = Path(__file__).parents[1] / "page"
+_FILES: Final = {"/": "index.html", "/app.css": "app.css", "/app.js": "app.js"}
+
+
+class _Documented(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        problems.describe(document)
+        return document
+
+
+def create_app(service: Service, access: Access, metrics: Metrics | None = None) -> FastAPI:
+    app = _Documented(
+        title="Hyperscale scheduler",
+        version=__version__,
+        description="Jobs by the clock: schedules, a queue, workers.",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=_operation_id,
+        responses=problems.ANSWERS,
+        redirect_slashes=False,
+    )
+    app.state.desk = Desk(service, access, metrics or Metrics())
+    for router in (jobs.router, schedules.router, workers.router, letters.router):
+        app.include_router(router)
+    app.include_router(operations.router)
+    for path, name in _FILES.items():
+        app.add_api_route(path, _sender(PAGE / name), include_in_schema=False)
+    problems.install(app)
+    app.add_middleware(Gate, access=access, node=service.node)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _sender(path: Path) -> Callable[[], Awaitable[FileResponse]]:
+    async def send() -> FileResponse:
+        return FileResponse(path, headers={"Cache-Control": "no-cache"})
+
+    return send

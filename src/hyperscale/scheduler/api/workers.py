@@ -1,0 +1,195 @@
+"""`/api/v1/workers`, and the messages by which a worker outside Python may work (S-78).
+
+The scheduler's own workers speak to the store. Any other program registers, beats, claims and
+reports here, with the same fencing tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Body, Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from hyperscale.scheduler.api.answers import JobView, WorkerList, WorkerView
+from hyperscale.scheduler.api.desk import Admin, Asked, Operator, Viewer
+from hyperscale.scheduler.api.requests import WHOLE_MAX, Label
+from hyperscale.scheduler.model.errors import InvalidJob, NotFound
+from hyperscale.scheduler.model.reports import Accepted, Report
+from hyperscale.scheduler.model.worker import (
+    CAPACITY_MAX,
+    METADATA_MAX,
+    WORKER_CAPABILITIES_MAX,
+    Worker,
+    WorkerBeat,
+    WorkerEvent,
+    check_worker,
+)
+from hyperscale.scheduler.stores.contract import Claim
+
+router = APIRouter(prefix="/api/v1", tags=["workers"])
+
+ALIVE_FOR_S: Final = 45.0
+"""Three heartbeats of 15 s: until then the id belongs to the process that has it."""
+WAIT_S_MAX: Final = 25.0
+"""Below the 30 s most proxies and clients wait for an answer."""
+CLAIM_MAX: Final = 100
+
+WORKER_PATTERN: Final = r"^[a-z0-9]([a-z0-9-]{1,61})[a-z0-9]$"
+WorkerId = Annotated[str, Path(pattern=WORKER_PATTERN)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Heartbeat(_Strict):
+    """Registers whoever sends the first one; `session` of the answer goes into the next."""
+
+    worker_id: str = Field(pattern=WORKER_PATTERN)
+    instance: str = Field(min_length=1, max_length=64, description="new for every process")
+    capacity: int = Field(ge=1, le=CAPACITY_MAX, strict=True)
+    sequence_number: int = Field(ge=1, le=2**53, strict=True)
+    session: int | None = Field(None, ge=0, le=2**53, strict=True)
+    current_jobs: int = Field(0, ge=0, le=WHOLE_MAX, strict=True)
+    capabilities: list[Label] = Field([], max_length=WORKER_CAPABILITIES_MAX)
+    address: str = Field("", max_length=255)
+    metadata: dict[str, str] = Field({}, max_length=METADATA_MAX)
+    draining: StrictBool = False
+    leaving: StrictBool = False
+
+
+class ClaimRequest(_Strict):
+    worker_id: str = Field(pattern=WORKER_PATTERN)
+    capabilities: list[Label] = Field([], max_length=WORKER_CAPABILITIES_MAX)
+    limit: int = Field(1, ge=1, le=CLAIM_MAX, strict=True)
+    lease_s: float = Field(60.0, gt=0, le=3600, strict=True)
+    wait_s: float = Field(0.0, ge=0, le=WAIT_S_MAX, strict=True)
+
+
+class Claimed(BaseModel):
+    jobs: list[JobView]
+
+
+class Reported(BaseModel):
+    accepted: bool
+    repeated: bool = False
+    stop: bool = False
+    """Somebody cancelled it: stop and report the failure CANCELLED."""
+    reason: str | None = None
+    job: JobView | None = None
+
+
+@router.get("/workers")
+async def list_workers(
+    asked: Viewer,
+    cursor: Annotated[str, Query(max_length=63)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> WorkerList:
+    found = await asked.desk.service.store.workers(cursor, limit)
+    following = found[-1].id if len(found) == limit else ""
+    return WorkerList(workers=[WorkerView.of(one) for one in found], cursor=following)
+
+
+@router.post("/workers/heartbeat")
+async def heartbeat(body: Heartbeat, asked: Operator) -> WorkerView:
+    return WorkerView.of(await _beat(body, asked))
+
+
+@router.post("/workers/{worker_id}/drain")
+async def drain_worker(worker_id: WorkerId, asked: Operator) -> WorkerView:
+    """It finishes what it runs and takes nothing new."""
+    async with asked.recorded("worker.drain", worker_id):
+        store = asked.desk.service.store
+        return WorkerView.of(await store.move_worker(worker_id, WorkerEvent.DRAIN))
+
+
+@router.delete("/workers/{worker_id}", status_code=204)
+async def remove_worker(worker_id: WorkerId, asked: Admin) -> None:
+    """From the list; a living one comes back with its next registration."""
+    async with asked.recorded("worker.remove", worker_id):
+        await asked.desk.service.store.remove_worker(worker_id)
+
+
+@router.post("/messages")
+async def message(
+    asked: Operator,
+    body: Annotated[dict[str, Any], Body()],
+    message_type: Annotated[str, Header(max_length=32)],
+) -> WorkerView | Claimed | Reported:
+    """Header `Message-Type`: heartbeat, claim or report."""
+    try:
+        if message_type == "heartbeat":
+            return WorkerView.of(await _beat(Heartbeat.model_validate(body), asked))
+        if message_type == "claim":
+            return await _claim(ClaimRequest.model_validate(body), asked)
+        if message_type == "report":
+            return await _report(msgspec.convert(body, Report), asked)
+    except (
+        ValueError,
+        msgspec.ValidationError,
+    ) as error:  # pydantic's and msgspec's own, both say where and what
+        raise InvalidJob(f"the {message_type} cannot be read: {error}") from error
+    raise InvalidJob(f"there is no message {message_type!r}", "heartbeat, claim or report")
+
+
+async def _beat(body: Heartbeat, asked: Asked) -> Worker:
+    service = asked.desk.service
+    capabilities = tuple(sorted(set(body.capabilities)))
+    if body.session is not None:
+        beat = WorkerBeat(
+            worker_id=body.worker_id,
+            session=body.session,
+            sequence=body.sequence_number,
+            running=body.current_jobs,
+            capabilities=capabilities,
+            draining=body.draining,
+            leaving=body.leaving,
+        )
+        try:
+            return await service.store.beat(beat, service.now())
+        except NotFound:
+            pass  # forgotten by retention, or the first one of a new store: as a new registration
+    now = service.now()
+    worker = Worker(
+        id=body.worker_id,
+        instance=body.instance,
+        address=body.address,
+        capacity=body.capacity,
+        capabilities=capabilities,
+        metadata=body.metadata,
+        running=body.current_jobs,
+        started_at=now,
+        seen_at=now,
+    )
+    return await service.store.register(check_worker(worker), now, ALIVE_FOR_S)
+
+
+async def _claim(body: ClaimRequest, asked: Asked) -> Claimed:
+    """Mark, claim, and if nothing came wait for news: nothing that arrives between is missed."""
+    service = asked.desk.service
+    claim = Claim(
+        worker=body.worker_id,
+        capabilities=tuple(sorted(set(body.capabilities))),
+        limit=body.limit,
+        lease_s=body.lease_s,
+    )
+    mark = service.store.mark()
+    jobs = await service.store.claim(claim, service.now())
+    if not jobs and body.wait_s and await service.store.changed(mark, body.wait_s):
+        jobs = await service.store.claim(claim, service.now())
+    return Claimed(jobs=[JobView.of(job) for job in jobs])
+
+
+async def _report(report: Report, asked: Asked) -> Reported:
+    service = asked.desk.service
+    answer = await service.store.report(report, service.now())
+    if isinstance(answer, Accepted):
+        return Reported(
+            accepted=True,
+            repeated=answer.repeated,
+            stop=answer.stop,
+            job=JobView.of(answer.job),
+        )
+    return Reported(accepted=False, reason=str(answer.reason))

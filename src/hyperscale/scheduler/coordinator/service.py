@@ -1,0 +1,86 @@
+"""A coordinator: campaigns, leads while it may, and campaigns again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.coordinator.leading import Figures, Leading
+from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
+from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable, Term
+from hyperscale.scheduler.model.errors import SchedulerError, StaleLeader, StoreUnavailable
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.stores.contract import Store
+
+RETRY_S: Final = 1.0
+
+
+class Coordinator:
+    def __init__(
+        self,
+        store: Store,
+        election: Election,
+        settings: CoordinatorSettings,
+        now: Callable[[], Instant],
+    ) -> None:
+        self._store = store
+        self._election = election
+        self._settings = settings
+        self._now = now
+        self._term: Term | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.figures = Figures()
+        self.terms = 0
+        self._log: Any = logger("scheduler.coordinator")
+
+    @property
+    def leading(self) -> bool:
+        return self.lease_remaining_s > 0
+
+    @property
+    def epoch(self) -> int:
+        return self._term.token if self._term is not None and self.leading else 0
+
+    @property
+    def lease_remaining_s(self) -> float:
+        return 0.0 if self._term is None else self._term.remaining_s
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="coordinator")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._election.close()
+        self._term = None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._serve()
+            except (StoreUnavailable, ElectionUnavailable) as error:
+                self.figures.degraded = str(error)
+                self._log.error("coordination interrupted", error=str(error))
+            except StaleLeader as error:
+                self._log.warning("a newer coordinator leads", error=str(error))
+            except SchedulerError as error:
+                self._log.error("a term ended by an error", error=str(error), exc_info=error)
+            await self._election.resign()
+            self._term = None
+            await asyncio.sleep(RETRY_S)
+
+    async def _serve(self) -> None:
+        term = await self._election.campaign(self._store.epoch)
+        # First of all, so that whoever led before is refused from here on.
+        await self._store.raise_epoch(term.token)
+        self.figures.degraded = ""
+        self._term = term
+        self.terms += 1
+        self._log.info("leading", epoch=term.token)
+        try:
+            await Leading(self._store, term, self._settings, self._now, self.figures).run()
+        finally:
+            self._log.info("no longer leading", epoch=term.token)

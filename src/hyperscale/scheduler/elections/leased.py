@@ -1,0 +1,129 @@
+"""An election on any service that can hand out a lease: campaign, renewal and the end of trust.
+
+The services differ in four questions only, which are `Lease`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.elections.contract import (
+    MARGIN,
+    RENEWALS_PER_TTL,
+    TTL_S,
+    ElectionUnavailable,
+    Floor,
+    Leader,
+    Term,
+)
+
+
+class Lease(Protocol):
+    """Each method raises ElectionUnavailable when the service does not answer."""
+
+    async def acquire(self, floor: int) -> int | None:
+        """A token above `floor` and above all before it; None while somebody else leads."""
+        ...
+
+    async def renew(self, token: int) -> bool:
+        """False: it is lost for good."""
+        ...
+
+    async def release(self, token: int) -> None: ...
+
+    async def vacant(self, timeout_s: float) -> None:
+        """Returns when the lease may be free, at the latest after the timeout."""
+        ...
+
+    async def holder(self) -> Leader | None: ...
+
+    async def close(self) -> None: ...
+
+
+class LeasedElection:
+    def __init__(
+        self, lease: Lease, ttl_s: float = TTL_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lease = lease
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._term: Term | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._log: Any = logger("scheduler.election")
+
+    async def campaign(self, floor: Floor) -> Term:
+        await self._stop_renewing()
+        while True:
+            asked_at = self._clock()
+            try:
+                token = await self._lease.acquire(await floor())
+            except ElectionUnavailable as error:
+                self._log.warning("election service does not answer", error=error.message)
+                await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
+                continue
+            until = self._trusted_until(asked_at)
+            if token is not None and self._clock() < until:
+                return self._begin(Term(token, until, self._clock))
+            await self._wait_vacant()
+
+    async def resign(self) -> None:
+        await self._stop_renewing()
+        term, self._term = self._term, None
+        if term is None:
+            return
+        was_trusted = term.remaining_s > 0
+        term.end()
+        if was_trusted:
+            try:
+                await self._lease.release(term.token)
+            except ElectionUnavailable as error:
+                self._log.warning("could not resign, the lease runs out", error=error.message)
+
+    async def leader(self) -> Leader | None:
+        return await self._lease.holder()
+
+    async def close(self) -> None:
+        await self.resign()
+        await self._lease.close()
+
+    def _trusted_until(self, asked_at: float) -> float:
+        return asked_at + self._ttl_s * (1 - MARGIN)
+
+    def _begin(self, term: Term) -> Term:
+        self._term = term
+        self._renewing = asyncio.create_task(self._renew(term), name="election renewal")
+        return term
+
+    async def _wait_vacant(self) -> None:
+        try:
+            await self._lease.vacant(self._ttl_s)
+        except ElectionUnavailable as error:
+            self._log.warning("election service does not answer", error=error.message)
+            await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
+
+    async def _renew(self, term: Term) -> None:
+        try:
+            while term.remaining_s > 0:
+                await asyncio.sleep(min(self._ttl_s / RENEWALS_PER_TTL, term.remaining_s))
+                asked_at = self._clock()
+                try:
+                    async with asyncio.timeout(max(term.remaining_s, 0.001)):
+                        held = await self._lease.renew(term.token)
+                except (ElectionUnavailable, TimeoutError):
+                    await asyncio.sleep(min(self._ttl_s / 20, term.remaining_s))
+                    continue
+                if not held:
+                    return
+                term.renewed(self._trusted_until(asked_at))
+        finally:
+            term.end()
+
+    async def _stop_renewing(self) -> None:
+        task, self._renewing = self._renewing, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])

@@ -1,0 +1,36 @@
+"""An election by its address, as settings and flags name it."""
+
+from __future__ import annotations
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.elections.contract import TTL_S, Election
+from hyperscale.scheduler.elections.leased import Lease, LeasedElection
+from hyperscale.scheduler.elections.local import LocalLease
+from hyperscale.scheduler.stores.contract import Store
+
+_HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX] or redis://HOST:PORT/DB"
+
+
+def open_election(
+    address: str, store: Store, node: str, node_address: str = "", ttl_s: float = TTL_S
+) -> Election:
+    lease: Lease
+    scheme, separator, rest = address.partition("://")
+    if address == "local":
+        lease = LocalLease(store, node, node_address, ttl_s)
+    elif scheme == "etcd" and rest:
+        from hyperscale.scheduler.elections.etcd import EtcdLease
+
+        hosts, _, prefix = rest.partition("/")
+        endpoints = [f"http://{host}" for host in hosts.split(",") if host]
+        lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix or "hyperscale-scheduler")
+    elif scheme in ("redis", "rediss", "unix") and separator and rest:
+        from redis.asyncio import Redis
+
+        from hyperscale.scheduler.elections.redis import RedisLease
+
+        client = Redis.from_url(address, socket_connect_timeout=5.0, socket_timeout=10.0)
+        lease = RedisLease(client, node, node_address, ttl_s)
+    else:
+        raise BadInput(f"{address!r} is not an election", _HINT)
+    return LeasedElection(lease, ttl_s)

@@ -1,0 +1,110 @@
+"""One HTTP/1.1 request and its answer, on asyncio streams: all that the `http` executor and the
+etcd gateway need. One connection per request; the answer's body is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httptools
+
+from hyperscale.errors import BadInput
+
+BODY_BYTES_MAX: Final = 1 << 20
+_READ_BYTES: Final = 64 * 1024
+
+
+class ExchangeFailed(Exception):
+    """No whole answer came: connection refused, reset, or not HTTP."""
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    """Its first BODY_BYTES_MAX bytes."""
+
+
+class _Reading:
+    """Callbacks of the parser."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.size = 0
+        self.complete = False
+
+    def on_body(self, body: bytes) -> None:
+        self.size += len(body)
+        if self.size <= BODY_BYTES_MAX:
+            self.chunks.append(body)
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+@asynccontextmanager
+async def _connected(
+    method: str, url: str, headers: Mapping[str, str], body: bytes
+) -> AsyncIterator[asyncio.StreamReader]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{url!r} is not an http address")
+    context = ssl.create_default_context() if parts.scheme == "https" else None
+    port = parts.port or (443 if context else 80)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    lines = {"Host": parts.netloc.rpartition("@")[2], "Connection": "close", **headers}
+    if body or method in ("POST", "PUT", "PATCH"):
+        lines["Content-Length"] = str(len(body))
+    head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
+    if any(c in f"{method}{path}{k}{v}" for k, v in lines.items() for c in "\r\n"):
+        raise BadInput(f"a line break inside the request to {url!r}")
+    try:
+        reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
+    except OSError as error:
+        raise ExchangeFailed(f"{parts.netloc}: {error}") from error
+    try:
+        writer.write(head.encode() + b"\r\n" + body)
+        yield reader
+    except (OSError, httptools.HttpParserError) as error:
+        raise ExchangeFailed(f"{parts.netloc}: {error}") from error
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def exchange(
+    method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+) -> Answer:
+    """Without a timeout of its own: the caller knows how long it may take."""
+    async with _connected(method, url, headers or {}, body) as stream:
+        reading = _Reading()
+        parser = httptools.HttpResponseParser(reading)
+        while not reading.complete:
+            data = await stream.read(_READ_BYTES)
+            if not data:
+                break
+            parser.feed_data(data)
+        status = parser.get_status_code()
+        if not status:
+            raise ExchangeFailed(f"{url}: the connection closed before an answer")
+        return Answer(status, b"".join(reading.chunks))
+
+
+async def streamed(method: str, url: str, body: bytes) -> AsyncGenerator[bytes, None]:
+    """The body as it comes."""
+    async with _connected(method, url, {}, body) as stream:
+        reading = _Reading()
+        parser = httptools.HttpResponseParser(reading)
+        while not reading.complete:
+            data = await stream.read(_READ_BYTES)
+            if not data:
+                return
+            parser.feed_data(data)
+            arrived, reading.chunks, reading.size = reading.chunks, [], 0
+            for chunk in arrived:
+                yield chunk

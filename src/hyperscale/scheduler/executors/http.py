@@ -1,0 +1,72 @@
+"""`http`: one request, judged by the status of its answer.
+
+Payload: `url`, `method` (GET), `headers` (JSON object), `body`, `expect` ("200-299" or "200,204"),
+`timeout_s` (30). No answer, 429 and 5xx are worth another try; any other status is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Final
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.exchange import ExchangeFailed, exchange
+from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.executors.payload import decoded, required
+from hyperscale.scheduler.model.errors import InvalidJob
+from hyperscale.scheduler.model.failure import Failure
+
+TIMEOUT_S: Final = 30.0
+EXPECT: Final = "200-299"
+LOG_BODY_BYTES: Final = 8 * 1024
+
+
+class HttpExecutor:
+    async def run(self, task: Task) -> Result:
+        payload = task.payload
+        try:
+            url = required(payload, "url")
+            headers = decoded(payload, "headers", dict[str, str], {})
+            expected = _ranges(payload.get("expect") or EXPECT)
+            timeout_s = decoded(payload, "timeout_s", float, TIMEOUT_S)
+            if not math.isfinite(timeout_s) or timeout_s <= 0:
+                raise InvalidJob("'timeout_s' in the payload must be above 0")
+            headers = {
+                **headers,
+                "Hyperscale-Job-Id": task.job_id,
+                "Hyperscale-Fencing-Token": str(task.token),
+            }
+            method = (payload.get("method") or "GET").upper()
+            async with asyncio.timeout(timeout_s):
+                answer = await exchange(method, url, headers, payload.get("body", "").encode())
+        except BadInput as error:
+            return permanent(error.message)
+        except TimeoutError:
+            return Broken(failure=Failure.TRANSIENT, error=f"no answer within {timeout_s:g} s")
+        except ExchangeFailed as error:
+            return Broken(failure=Failure.TRANSIENT, error=str(error))
+        log = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
+        if any(low <= answer.status <= high for low, high in expected):
+            return Done(exit_code=answer.status, log=log)
+        again = answer.status >= 500 or answer.status == 429
+        return Broken(
+            failure=Failure.ERROR if again else Failure.PERMANENT,
+            error=f"{url} answered {answer.status}",
+            exit_code=answer.status,
+            log=log,
+        )
+
+    async def close(self) -> None:
+        """Connections end with their request."""
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for part in text.split(","):
+        low, _, high = part.strip().partition("-")
+        try:
+            found.append((int(low), int(high or low)))
+        except ValueError:
+            raise InvalidJob(f"'expect' in the payload: {text!r} is not like 200-299") from None
+    return found

@@ -1,0 +1,238 @@
+"""What is wrong, by name: stuck, drifting, starving, skewed and their kin (S-91).
+
+Pure: facts in, findings out, worst first. Gathering the facts is the caller's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hyperscale.scheduler.model.instants import SECOND, Instant, after
+from hyperscale.scheduler.model.job import Job, JobState
+from hyperscale.scheduler.model.schedule import Schedule
+from hyperscale.scheduler.model.worker import Worker, WorkerState
+from hyperscale.scheduler.stores.contract import Counts
+
+CLAIM_NOT_STARTED_S: Final = 60.0
+LEASE_OVERDUE_S: Final = 30.0
+DRIFT_S: Final = 5.0
+STARVING_S: Final = 30 * 60.0
+"""When ageing begins to better a job's priority (S-36): now somebody should know."""
+SKEW_S: Final = 1.0
+SILENT_S: Final = 30.0
+LOST_CLAIMS: Final = 3
+NAMED_MAX: Final = 5
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    severity: Severity
+    sentence: str
+    advice: str
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    now: Instant
+    leader: str
+    """"" when nobody leads."""
+    degraded: str
+    counts: Counts
+    pending: tuple[Job, ...]
+    held: tuple[Job, ...]
+    schedules: tuple[Schedule, ...]
+    workers: tuple[Worker, ...]
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    found = [
+        *_coordination(facts),
+        *_workers(facts),
+        *_held(facts),
+        *_waiting(facts),
+        *_schedules(facts),
+    ]
+    return sorted(found, key=lambda finding: (finding.severity, finding.name))
+
+
+def _coordination(facts: Facts) -> list[Finding]:
+    found = []
+    if facts.degraded:
+        found.append(
+            Finding(
+                "degraded",
+                Severity.CRITICAL,
+                f"the scheduler says: {facts.degraded}",
+                "look at its store and its election service; it goes on by itself when they answer",
+            )
+        )
+    if not facts.leader:
+        found.append(
+            Finding(
+                "no leader",
+                Severity.CRITICAL,
+                "nobody leads: no schedule ticks and no lost job comes back",
+                "after a crash the next leader takes over when the lease ends; "
+                "then look at the election service",
+            )
+        )
+    return found
+
+
+def _workers(facts: Facts) -> list[Finding]:
+    found = []
+    alive = [w for w in facts.workers if w.state is not WorkerState.UNAVAILABLE]
+    if not alive:
+        found.append(
+            Finding(
+                "no workers",
+                Severity.CRITICAL,
+                "no worker is there to run anything",
+                "start one: hyperscale scheduler worker",
+            )
+        )
+    ahead = [w.id for w in alive if w.seen_at > after(facts.now, SKEW_S)]
+    if ahead:
+        found.append(
+            _finding(
+                "skewed",
+                Severity.WARNING,
+                "{} was heard of in the future: clocks differ by more than a second",
+                "synchronise the clocks (NTP) of workers and coordinators",
+                ahead,
+            )
+        )
+    silent = [w.id for w in alive if w.seen_at < after(facts.now, -SILENT_S)]
+    if silent:
+        found.append(
+            _finding(
+                "silent",
+                Severity.WARNING,
+                f"{{}} sent no heartbeat for {SILENT_S:.0f} s",
+                "its jobs come back by themselves after 45 s; look at the machine",
+                silent,
+            )
+        )
+    return found
+
+
+def _held(facts: Facts) -> list[Finding]:
+    unstarted = [
+        job.id
+        for job in facts.held
+        if job.state is JobState.CLAIMED
+        and job.claimed_at is not None
+        and after(job.claimed_at, CLAIM_NOT_STARTED_S) < facts.now
+    ]
+    overdue = [
+        job.id
+        for job in facts.held
+        if job.lease_until is not None and after(job.lease_until, LEASE_OVERDUE_S) < facts.now
+    ]
+    stalled = [
+        job.id
+        for job in facts.held
+        if job.spec.stall_timeout_s is not None
+        and after(job.progress_at or job.started_at or facts.now, job.spec.stall_timeout_s)
+        < facts.now
+    ]
+    stuck = list(dict.fromkeys([*unstarted, *overdue, *stalled]))
+    found = []
+    if stuck:
+        found.append(
+            _finding(
+                "stuck",
+                Severity.CRITICAL,
+                "{} should have started, moved or come back by now",
+                "the leader's sweep takes them back; if it does not, it is not running",
+                stuck,
+            )
+        )
+    bouncing = [job.id for job in facts.held + facts.pending if job.claims_lost >= LOST_CLAIMS]
+    if bouncing:
+        found.append(
+            _finding(
+                "bouncing",
+                Severity.WARNING,
+                f"{{}} was claimed {LOST_CLAIMS} times or more without a start",
+                "it may kill its workers: look at their logs",
+                bouncing,
+            )
+        )
+    return found
+
+
+def _waiting(facts: Facts) -> list[Finding]:
+    ready = [job for job in facts.pending if job.due_at <= facts.now and not job.waiting]
+    offers = [
+        frozenset(w.capabilities) for w in facts.workers if w.state is not WorkerState.UNAVAILABLE
+    ]
+    homeless = [
+        job.id
+        for job in ready
+        if offers and not any(offer.issuperset(job.spec.capabilities) for offer in offers)
+    ]
+    old = [
+        job.id
+        for job in ready
+        if after(job.due_at, STARVING_S) < facts.now and job.id not in set(homeless)
+    ]
+    found = []
+    if homeless:
+        found.append(
+            _finding(
+                "homeless",
+                Severity.WARNING,
+                "{} needs capabilities that no worker offers",
+                "start a worker with them, or cancel the job",
+                homeless,
+            )
+        )
+    if old:
+        found.append(
+            _finding(
+                "starving",
+                Severity.WARNING,
+                f"{{}} is due for more than {STARVING_S / 60:.0f} minutes",
+                "add workers or slots, or lower what runs before it",
+                old,
+            )
+        )
+    return found
+
+
+def _schedules(facts: Facts) -> list[Finding]:
+    late = [
+        f"{s.id} ({(facts.now - s.next_at) / SECOND:.0f} s)"
+        for s in facts.schedules
+        if s.next_at is not None and after(s.next_at, DRIFT_S) < facts.now
+    ]
+    if not late:
+        return []
+    return [
+        _finding(
+            "drifting",
+            Severity.CRITICAL,
+            f"{{}} should have ticked more than {DRIFT_S:.0f} s ago",
+            "the leader is overloaded, or nobody leads",
+            late,
+        )
+    ]
+
+
+def _finding(
+    name: str, severity: Severity, sentence: str, advice: str, subjects: list[str]
+) -> Finding:
+    named = ", ".join(subjects[:NAMED_MAX])
+    if len(subjects) > NAMED_MAX:
+        named += f" and {len(subjects) - NAMED_MAX} more"
+    return Finding(name, severity, sentence.format(named), advice, tuple(subjects))

@@ -1,0 +1,245 @@
+"""The scheduler in one process: store, election, coordinator and, unless told otherwise, a worker.
+
+The API and the command line stand on this. What changes schedules lives here because it needs their
+ticks; everything else a caller wants is the store's own method.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from hyperscale.scheduler.coordinator import schedules
+from hyperscale.scheduler.coordinator.service import Coordinator
+from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
+from hyperscale.scheduler.elections.contract import Leader
+from hyperscale.scheduler.elections.opening import open_election
+from hyperscale.scheduler.executors.registry import open_executors
+from hyperscale.scheduler.model.firing import Fired
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.job import new_job
+from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
+from hyperscale.scheduler.model.spec import JobSpec, check_spec
+from hyperscale.scheduler.policies.dedup import WINDOW_S_DEFAULT, content_digest, dedup_key
+from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
+from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.worker.service import WorkerService
+from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, state_directory
+
+
+def wall_clock() -> Instant:
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    node: str
+    leading: bool
+    epoch: int
+    lease_remaining_s: float
+    degraded: str
+    """Why not everything works now; empty: it does."""
+    started_at: Instant
+    lateness_s: float
+    """Of the ticks fired last."""
+    fired: int
+    expired: int
+    recovered: int
+    suspects: tuple[str, ...]
+
+
+class Scheduler:
+    def __init__(
+        self,
+        settings: SchedulerSettings,
+        *,
+        store: Store | None = None,
+        now: Callable[[], Instant] = wall_clock,
+    ) -> None:
+        """A store that is given stays open at the end; otherwise `start` opens the settings'."""
+        self.settings = settings
+        self.node = settings.node or new_worker_id()
+        self.now = now
+        self.worker: WorkerService | None = None
+        self.kinds: tuple[str, ...] = ()
+        self._given = store
+        self._store: Store | None = store
+        self._coordinator: Coordinator | None = None
+        self._started_at = now()
+
+    @property
+    def store(self) -> Store:
+        assert self._store is not None, "start() opens the store"
+        return self._store
+
+    @property
+    def coordinator(self) -> Coordinator:
+        assert self._coordinator is not None, "start() makes the coordinator"
+        return self._coordinator
+
+    async def start(self) -> None:
+        settings = self.settings
+        if self._store is None:
+            self._store = await open_store(settings.store)
+        self._election = open_election(
+            settings.election, self._store, self.node, settings.address, settings.election_ttl_s
+        )
+        numbers = CoordinatorSettings(
+            suspect_after_s=settings.dead_after_s * 2 / 3,
+            dead_after_s=settings.dead_after_s,
+            scan_s=min(10.0, settings.dead_after_s / 4),
+            grace_s=settings.grace_s,
+            keep=settings.keep,
+        )
+        self._coordinator = Coordinator(self._store, self._election, numbers, self.now)
+        self._coordinator.start()
+        if settings.worker:
+            worker = _worker(settings, self._store, self.node, self.now)
+            await worker.start()
+            self.worker = worker
+            self.kinds = worker.kinds
+
+    async def stop(self) -> None:
+        if self.worker is not None:
+            await self.worker.stop()
+            self.worker = None
+        if self._coordinator is not None:
+            await self._coordinator.stop()
+            self._coordinator = None
+        if self._store is not None and self._given is None:
+            await self._store.close()
+            self._store = None
+
+    async def __aenter__(self) -> Scheduler:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def leading(self) -> bool:
+        return self._coordinator is not None and self._coordinator.leading
+
+    @property
+    def epoch(self) -> int:
+        return 0 if self._coordinator is None else self._coordinator.epoch
+
+    async def leader(self) -> Leader | None:
+        """Raises ElectionUnavailable."""
+        return await self._election.leader()
+
+    def status(self) -> Status:
+        figures = self.coordinator.figures
+        return Status(
+            node=self.node,
+            leading=self.leading,
+            epoch=self.epoch,
+            lease_remaining_s=self.coordinator.lease_remaining_s,
+            degraded=figures.degraded,
+            started_at=self._started_at,
+            lateness_s=figures.lateness_s,
+            fired=figures.fired,
+            expired=figures.expired,
+            recovered=figures.recovered,
+            suspects=figures.suspects,
+        )
+
+    # Schedules.
+
+    async def add_schedule(self, schedule_id: str, definition: ScheduleDefinition) -> Schedule:
+        return await schedules.add(self.store, schedule_id, definition, self.now())
+
+    async def change_schedule(
+        self, schedule_id: str, version: int, definition: ScheduleDefinition
+    ) -> Schedule:
+        return await schedules.change(self.store, schedule_id, version, definition, self.now())
+
+    async def pause(self, schedule_id: str) -> Schedule:
+        return await schedules.set_paused(self.store, schedule_id, True, self.now())
+
+    async def resume(self, schedule_id: str) -> Schedule:
+        return await schedules.set_paused(self.store, schedule_id, False, self.now())
+
+    async def trigger(self, schedule_id: str) -> Fired:
+        return await schedules.trigger(self.store, schedule_id, self.now())
+
+    async def backfill(self, schedule_id: str, start: Instant, end: Instant) -> Fired:
+        return await schedules.backfill(self.store, schedule_id, start, end, self.now())
+
+    # Jobs.
+
+    async def submit(
+        self,
+        spec: JobSpec,
+        *,
+        due_at: Instant | None = None,
+        job_id: str = "",
+        key: str | None = None,
+        by_content: bool = False,
+        window_s: float = WINDOW_S_DEFAULT,
+        correlation_id: str = "",
+    ) -> Submitted:
+        """Raises InvalidJob, AlreadyExists, DedupConflict, StoreFull, StoreUnavailable."""
+        now = self.now()
+        name = job_id or str(uuid.uuid4())
+        job = new_job(
+            name, check_spec(spec), now, due_at=due_at, correlation_id=correlation_id or name
+        )
+        digest = content_digest(spec, due_at)
+        found = dedup_key(key, digest, by_content)
+        dedup = None if found is None else Dedup(key=found, digest=digest, window_s=window_s)
+        return await self.store.submit(Submission(job=job, dedup=dedup), now)
+
+
+def _worker(
+    settings: SchedulerSettings, store: Store, worker_id: str, now: Callable[[], Instant]
+) -> WorkerService:
+    spool = Path(settings.spool) if settings.spool else state_directory() / "spool"
+    numbers = WorkerSettings(
+        id=worker_id,
+        address=settings.address,
+        slots=settings.slots,
+        capabilities=settings.capabilities,
+        spool=spool,
+        beat_s=settings.beat_s,
+        dead_after_s=settings.dead_after_s,
+        job_beat_s=min(3.0, settings.lease_s / 3),
+        lease_s=settings.lease_s,
+        shutdown_timeout_s=settings.shutdown_timeout_s,
+    )
+    return WorkerService(
+        store, numbers, open_executors(settings.python_allow, settings.command), now
+    )
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: SchedulerSettings, now: Callable[[], Instant] = wall_clock
+) -> AsyncIterator[WorkerService]:
+    """A worker without a coordinator, on the same store."""
+    store = await open_store(settings.store)
+    try:
+        worker = _worker(settings, store, settings.node or new_worker_id(), now)
+        await worker.start()
+        try:
+            yield worker
+        finally:
+            await worker.stop()
+    finally:
+        await store.close()

@@ -1,0 +1,112 @@
+"""Reports on their way to the store: gathered into batches, repeated until answered.
+
+Whoever waits for the answer gets it; a final report needs nobody to wait for it. The queue cannot
+outgrow what the worker holds: one final report per job, and claims stop while many are unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.reports import Answer, Completed, Failed, Refused, Report
+from hyperscale.scheduler.stores.contract import Store
+from hyperscale.scheduler.worker.spool import Spool
+
+BATCH: Final = 500
+RETRY_FIRST_S: Final = 0.1
+RETRY_FACTOR: Final = 1.5
+RETRY_MAX_S: Final = 10.0
+WORTH_KEEPING_S: Final = 1.0
+"""A job that ran so long is written to disk before its report is first sent; a shorter one only
+when the first try fails: to run it again costs less than a disk write for every one."""
+
+
+class Reporter:
+    def __init__(self, store: Store, spool: Spool, now: Callable[[], Instant]) -> None:
+        self._store = store
+        self._spool = spool
+        self._now = now
+        self._queue: list[tuple[Report, asyncio.Future[Answer]]] = []
+        self._wake = asyncio.Event()
+        self._pending: set[asyncio.Future[Answer]] = set()
+        self._away = False
+        self._log: Any = logger("scheduler.worker")
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._pending)
+
+    def put(self, report: Report) -> asyncio.Future[Answer]:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._queue.append((report, future))
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        self._wake.set()
+        return future
+
+    def finished(self, report: Completed | Failed, ran_s: float) -> None:
+        if self._away or ran_s >= WORTH_KEEPING_S:
+            self._keep(report)
+        self.put(report)
+
+    async def send_left(self) -> None:
+        """What an earlier process could not get rid of."""
+        for report in await asyncio.to_thread(self._spool.left):
+            self.put(report)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
+            if not self._queue:
+                self._wake.clear()
+            answers = await self._send([report for report, _ in batch])
+            for (report, future), answer in zip(batch, answers, strict=True):
+                self._answered(report, answer)
+                if not future.done():
+                    future.set_result(answer)
+
+    async def flushed(self) -> None:
+        """Returns when everything put so far is answered; while `run` runs."""
+        if self._pending:
+            await asyncio.wait(list(self._pending))
+
+    async def _send(self, reports: list[Report]) -> list[Answer]:
+        delay_s = RETRY_FIRST_S
+        while True:
+            try:
+                answers = await self._store.report_batch(reports, self._now())
+                self._away = False
+                return answers
+            except StoreUnavailable as error:
+                self._away = True
+                self._log.warning(
+                    "reports wait for the store", count=len(reports), error=str(error)
+                )
+                for report in reports:
+                    if isinstance(report, Completed | Failed):
+                        self._keep(report)
+            await asyncio.sleep(delay_s)
+            delay_s = min(RETRY_MAX_S, delay_s * RETRY_FACTOR)
+
+    def _answered(self, report: Report, answer: Answer) -> None:
+        if isinstance(report, Completed | Failed):
+            self._spool.forget(report)
+        if isinstance(answer, Refused):
+            self._log.warning(
+                "report refused",
+                job_id=report.job_id,
+                fencing_token=report.token,
+                reason=answer.reason.value,
+            )
+
+    def _keep(self, report: Completed | Failed) -> None:
+        try:
+            self._spool.keep(report)
+        except OSError as error:
+            self._log.error("report is kept in memory only", job_id=report.job_id, error=str(error))

@@ -1,0 +1,81 @@
+"""One job on this worker, from start to its last report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from hyperscale.runtime.logs import correlated, logger
+from hyperscale.scheduler.executors.breaker import Breakers, counts, target_of
+from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.executors.registry import Executors
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.model.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+
+_log: Any = logger("scheduler.worker")
+CANCELLED_BY_ASKING: Final = "stopped as asked"
+
+
+class Running:
+    """`progress` is the newest the executor told; `stopping` tells why it is being cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.progress: float | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.disowned = False
+        """The store refused it: somebody else's now, or nobody's. No report any more."""
+
+    def told(self, progress: float) -> None:
+        self.progress = progress
+
+    def stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
+async def execute(running: Running, executors: Executors, breakers: Breakers) -> Result:
+    """Whatever happens, a result; only cancellation passes through."""
+    job = running.job
+    executor = executors.get(job.spec.kind)
+    if executor is None:
+        return permanent(f"this worker has no executor {job.spec.kind!r}")
+    target = target_of(job.spec.kind, job.spec.payload)
+    if not breakers.admits(target, time.monotonic()):
+        return Broken(failure=Failure.EXHAUSTED, error=f"{target} keeps failing and rests")
+    task = Task(job_id=job.id, token=job.token, payload=job.spec.payload, progress=running.told)
+    with correlated(correlation_id=job.correlation_id or job.id, job_id=job.id):
+        try:
+            async with asyncio.timeout(job.spec.timeout_s):
+                result = await executor.run(task)
+        except TimeoutError:
+            result = Broken(
+                failure=Failure.TIMEOUT,
+                error=f"killed at its timeout of {job.spec.timeout_s or 0:g} s",
+            )
+        except Exception as error:  # noqa: BLE001 - a plugin's mistake must not end the worker
+            _log.error("executor failed", kind=job.spec.kind, error=repr(error), exc_info=error)
+            result = Broken(failure=Failure.ERROR, error=f"{type(error).__name__}: {error}")
+    ok = isinstance(result, Done)
+    if ok or (isinstance(result, Broken) and counts(job.spec.kind, result.failure)):
+        breakers.ended(target, ok, time.monotonic())
+    return result
+
+
+def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
+    log = result.log[-LOG_CHARS_MAX:]
+    if isinstance(result, Done):
+        return Completed(
+            job_id=job.id, worker=worker, token=job.token, exit_code=result.exit_code, log=log
+        )
+    return Failed(
+        job_id=job.id,
+        worker=worker,
+        token=job.token,
+        failure=result.failure,
+        error=result.error[:ERROR_CHARS_MAX],
+        exit_code=result.exit_code,
+        log=log,
+    )

@@ -1,0 +1,318 @@
+"""A worker: claims what it has room for, runs it, and says what became of it.
+
+Three tasks live apart from the jobs: heartbeats of the worker, heartbeats of its jobs, and the
+reporter. Stopping keeps this order (S-74, T-20): no more claims, a heartbeat that says so, what
+runs may finish while heartbeats go on, the rest is released, reports are sent, goodbye.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from hyperscale.runtime.logs import logger
+from hyperscale.runtime.tasks import RealTasks
+from hyperscale.scheduler.executors.breaker import Breakers
+from hyperscale.scheduler.executors.contract import Broken
+from hyperscale.scheduler.executors.registry import Executors
+from hyperscale.scheduler.model.errors import NotFound, StaleSession, StoreUnavailable
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.model.reports import Accepted, Beat, Refused, Released, Started
+from hyperscale.scheduler.model.spec import normal_capabilities
+from hyperscale.scheduler.model.worker import Worker, WorkerBeat, WorkerState, check_worker
+from hyperscale.scheduler.stores.contract import Claim, Store
+from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
+from hyperscale.scheduler.worker.reporter import Reporter
+from hyperscale.scheduler.worker.running import (
+    CANCELLED_BY_ASKING,
+    Running,
+    execute,
+    report_of,
+)
+from hyperscale.scheduler.worker.settings import WorkerSettings
+from hyperscale.scheduler.worker.spool import Spool
+
+RETRY_S: Final = 1.0
+
+
+class WorkerService:
+    def __init__(
+        self,
+        store: Store,
+        settings: WorkerSettings,
+        executors: Executors,
+        now: Callable[[], Instant],
+    ) -> None:
+        self.id = settings.id
+        self._store = store
+        self._settings = settings
+        self._executors = executors
+        self._now = now
+        self._instance = uuid.uuid4().hex
+        self._started_at = now()
+        self._session = 0
+        self._sequence = 0
+        self._held: dict[str, Running] = {}
+        self._waiting: deque[Running] = deque()
+        self._busy = 0
+        self._appetite = Appetite(settings.slots)
+        self._breakers = Breakers()
+        self._tasks = RealTasks()
+        self._room = asyncio.Event()
+        self._draining = False
+        self._ended = asyncio.Event()
+        self._log: Any = logger("scheduler.worker")
+
+    @property
+    def running(self) -> int:
+        return len(self._held)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self._executors)
+
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    async def start(self) -> None:
+        """Raises StaleSession when another live process has this id."""
+        self._spool = await asyncio.to_thread(Spool, self._settings.spool)
+        self._reporter = Reporter(self._store, self._spool, self._now)
+        await self._register()
+        self._tasks.spawn("worker reports", self._reporter.run())
+        await self._reporter.send_left()
+        self._tasks.spawn("worker heartbeat", self._beat_forever())
+        self._tasks.spawn("job heartbeats", self._beat_jobs_forever())
+        self._claiming = self._tasks.spawn("worker claims", self._claim_forever())
+
+    def drain(self) -> None:
+        """Finish what runs, take nothing more."""
+        self._draining = True
+        self._room.set()
+
+    async def wait(self) -> None:
+        """Until the worker has ended: stopped, or replaced under its id."""
+        await self._ended.wait()
+
+    async def stop(self) -> None:
+        if self._ended.is_set():
+            return
+        self.drain()
+        await self._try_beat()
+        await self._claiming
+        for running in list(self._waiting):
+            self._give_back(running)
+        jobs = [running.task for running in self._held.values() if running.task is not None]
+        if jobs:
+            await asyncio.wait(jobs, timeout=self._settings.shutdown_timeout_s)
+        for running in list(self._held.values()):
+            self._give_back(running)
+        left = [job for job in jobs if not job.done()]
+        if left:
+            await asyncio.wait(left)
+        try:
+            async with asyncio.timeout(self._settings.dead_after_s):
+                await self._reporter.flushed()
+        except TimeoutError:
+            self._log.warning("reports stay in the spool", count=self._reporter.unanswered)
+        await self._try_beat(leaving=True)
+        await self._end()
+
+    async def _end(self) -> None:
+        await self._tasks.stop()
+        await self._executors.close()
+        self._ended.set()
+
+    # The worker itself.
+
+    async def _register(self) -> None:
+        worker = Worker(
+            id=self.id,
+            instance=self._instance,
+            address=self._settings.address,
+            capacity=self._settings.slots,
+            capabilities=normal_capabilities(self._settings.capabilities),
+            metadata={**self._settings.metadata, "kinds": ",".join(self._executors)},
+            running=len(self._held),
+            started_at=self._started_at,
+            seen_at=self._now(),
+        )
+        check_worker(worker)
+        known = await self._store.register(worker, self._now(), self._settings.dead_after_s)
+        self._session, self._sequence = known.session, known.sequence
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.beat_s)
+            try:
+                await self._beat()
+            except StoreUnavailable as error:
+                self._log.warning("heartbeat not delivered", error=str(error))
+            except StaleSession:
+                self._log.error("another process took this worker's id: stopping", worker=self.id)
+                self._replaced()
+                return
+
+    async def _beat(self, leaving: bool = False) -> None:
+        self._sequence += 1
+        beat = WorkerBeat(
+            worker_id=self.id,
+            session=self._session,
+            sequence=self._sequence,
+            running=len(self._held),
+            draining=self._draining,
+            leaving=leaving,
+        )
+        try:
+            worker = await self._store.beat(beat, self._now())
+        except NotFound:
+            await self._register()
+            return
+        if worker.state is WorkerState.DRAINING and not self._draining:
+            self._log.info("asked to drain", worker=self.id)
+            self.drain()
+
+    async def _try_beat(self, leaving: bool = False) -> None:
+        try:
+            await self._beat(leaving)
+        except (StoreUnavailable, StaleSession) as error:
+            self._log.warning("heartbeat not delivered", error=str(error))
+
+    def _replaced(self) -> None:
+        self.drain()
+        for running in list(self._held.values()):
+            self._disown(running)
+        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self._end()))
+
+    # Its jobs.
+
+    async def _claim_forever(self) -> None:
+        while not self._draining:
+            self._room.clear()
+            unanswered = self._reporter.unanswered
+            wanted = self._appetite.wanted(len(self._held))
+            if wanted == 0 or unanswered > 2 * CLAIM_MAX or self._spool.full:
+                await self._wait_for_room()
+                continue
+            mark = self._store.mark()
+            try:
+                jobs = await self._claim(wanted)
+                if not jobs:
+                    await self._store.changed(mark, self._settings.poll_s)
+            except StoreUnavailable as error:
+                self._log.warning("claims wait for the store", error=str(error))
+                await asyncio.sleep(RETRY_S)
+
+    async def _wait_for_room(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.poll_s):
+                await self._room.wait()
+        except TimeoutError:
+            return
+
+    async def _claim(self, limit: int) -> list[Job]:
+        claim = Claim(
+            worker=self.id,
+            capabilities=normal_capabilities(self._settings.capabilities),
+            limit=limit,
+            lease_s=self._settings.start_lease_s,
+        )
+        jobs = await self._store.claim(claim, self._now())
+        if not jobs:
+            return jobs
+        if self._draining:
+            for job in jobs:
+                self._reporter.put(Released(job_id=job.id, worker=self.id, token=job.token))
+            return jobs
+        answers = await asyncio.gather(*(self._reporter.put(self._started(job)) for job in jobs))
+        for answer in answers:
+            if isinstance(answer, Accepted):
+                running = self._held[answer.job.id] = Running(answer.job)
+                self._waiting.append(running)
+        self._fill_slots()
+        return jobs
+
+    def _started(self, job: Job) -> Started:
+        return Started(
+            job_id=job.id, worker=self.id, token=job.token, lease_s=self._settings.lease_s
+        )
+
+    def _fill_slots(self) -> None:
+        while self._waiting and self._busy < self._settings.slots:
+            running = self._waiting.popleft()
+            self._busy += 1
+            running.task = asyncio.create_task(self._run(running), name=f"job {running.job.id}")
+
+    async def _run(self, running: Running) -> None:
+        began_s = time.monotonic()
+        try:
+            result = await execute(running, self._executors, self._breakers)
+        except asyncio.CancelledError:
+            result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
+        finally:
+            self._busy -= 1
+            if self._held.get(running.job.id) is running:
+                del self._held[running.job.id]
+            self._fill_slots()
+            self._room.set()
+        ran_s = time.monotonic() - began_s
+        self._appetite.ran(ran_s)
+        if not running.disowned:
+            self._reporter.finished(report_of(running.job, self.id, result), ran_s)
+
+    def _disown(self, running: Running) -> None:
+        running.disowned = True
+        if running.task is None:
+            self._drop_waiting(running)
+        running.stop()
+
+    def _drop_waiting(self, running: Running) -> None:
+        self._waiting.remove(running)
+        del self._held[running.job.id]
+
+    def _give_back(self, running: Running) -> None:
+        """Unharmed, free of charge: this worker stops."""
+        job = running.job
+        self._disown(running)
+        self._reporter.put(Released(job_id=job.id, worker=self.id, token=job.token))
+
+    async def _beat_jobs_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.job_beat_s)
+            held = sorted(self._held.values(), key=lambda running: running.job.id)
+            if held:
+                await asyncio.gather(*(self._beat_job(running) for running in held))
+
+    async def _beat_job(self, running: Running) -> None:
+        job = running.job
+        if self._held.get(job.id) is not running:
+            return
+        beat = Beat(
+            job_id=job.id,
+            worker=self.id,
+            token=job.token,
+            lease_s=self._settings.lease_s,
+            progress=running.progress,
+        )
+        answer = await self._reporter.put(beat)
+        if self._held.get(job.id) is not running:
+            return
+        if isinstance(answer, Refused):
+            self._disown(running)
+        elif answer.stop:
+            self._stop_as_asked(running)
+
+    def _stop_as_asked(self, running: Running) -> None:
+        if running.task is not None:
+            running.stop()
+            return
+        self._drop_waiting(running)
+        result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
+        self._reporter.finished(report_of(running.job, self.id, result), 0.0)

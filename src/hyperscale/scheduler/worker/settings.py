@@ -1,0 +1,41 @@
+"""The numbers of a worker."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def new_worker_id() -> str:
+    """Host and chance: a DNS label of its own for every process (T-17)."""
+    host = "".join(c if c.isalnum() and c.isascii() else "-" for c in socket.gethostname().lower())
+    return f"{host.strip('-')[:40] or 'worker'}-{uuid.uuid4().hex[:8]}"
+
+
+def state_directory() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "hyperscale" / "scheduler"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    id: str = field(default_factory=new_worker_id)
+    address: str = ""
+    slots: int = 4
+    capabilities: tuple[str, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    spool: Path = field(default_factory=lambda: state_directory() / "spool")
+    beat_s: float = 15.0
+    """Heartbeat of the worker (S-69); 45 s of silence and it is taken for dead."""
+    dead_after_s: float = 45.0
+    job_beat_s: float = 3.0
+    """Heartbeat of running jobs. It brings back wishes to cancel, so it is the quicker one."""
+    start_lease_s: float = 60.0
+    """From claim to start (S-48)."""
+    lease_s: float = 45.0
+    poll_s: float = 1.0
+    """A claim is asked for at least so often, whatever the wake-ups say (T-7)."""
+    shutdown_timeout_s: float = 60.0

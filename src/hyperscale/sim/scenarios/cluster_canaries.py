@@ -1,0 +1,218 @@
+"""Managers, workers and clients with the bugs that such systems have had; a checker must catch
+each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling, Verdict
+from hyperscale.cluster.jobs.effects import Append, Effect, Start
+from hyperscale.cluster.jobs.records import Finished, JobRecord, Part, Submitted
+from hyperscale.metrics import exported
+from hyperscale.nodes.client.picture import Picture, _Workflow
+from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.protocol.jobs import Outline
+from hyperscale.nodes.worker.engagement import Engagement
+from hyperscale.nodes.worker.part_life import Effect as LifeEffect
+from hyperscale.nodes.worker.part_life import Steer
+from hyperscale.nodes.worker.settings import WorkerSettings
+from hyperscale.nodes.worker.stage import Stage
+from hyperscale.nodes.worker.worker import Worker
+from hyperscale.sim.host import SimHost
+
+CANARIES: Final = {
+    "ack-early": "HeldBeforeAck",
+    "forget-keys": "OneJobPerKey",
+    "no-guard": "OnlyTheNewest",
+    "start-at-once": "Barrier",
+    "no-fence": "OneLoad",
+    "decide-alone": "ContextHeld",
+    "say-cancelled": "NothingRunsAfterTheEnd",
+    "own-ending": "OneEnd",
+    "count-twice": "Totals",
+    "show-anything": "NeverBackwards",
+    "leak-cores": "AllFree",
+    "no-timer": "liveness",
+}
+
+
+class AcksEarly(Manager):
+    """A client is answered as soon as the record is on its way."""
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        super().carry_out(effects)
+        for effect in effects:
+            if isinstance(effect, Append) and isinstance(effect.record, Submitted):
+                self.accept(effect.record.job_id, None)
+
+
+class ForgetsKeys(Manager):
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        submit = self.jobs.submit
+
+        def keyless(now: float, record: Submitted) -> Any:
+            return submit(now, msgspec.structs.replace(record, idempotency_key=""))
+
+        self.jobs.submit = keyless  # type: ignore[method-assign]
+
+
+class StartsAtOnce(Manager):
+    """No barrier: a part is started when it is ready, whatever the others are."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        prepared = self.jobs.prepared
+
+        def impatient(now: float, part: Part, *more: Any) -> Any:
+            settled, effects = prepared(now, part, *more)
+            placement = self.jobs.book.placement(part)
+            return settled, effects + ([Start(placement, b"")] if placement else [])
+
+        self.jobs.prepared = impatient  # type: ignore[method-assign,assignment]
+
+
+class DecidesAlone(Manager):
+    """What it writes it believes, before a majority holds it."""
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        super().carry_out(effects)
+        for effect in effects:
+            if isinstance(effect, Append) and not isinstance(effect.record, Submitted):
+                super().carry_out(self.jobs.applied(self.now(), effect.record))
+
+
+class OwnEnding(Manager):
+    """Each manager has an end of its own for a job."""
+
+    def _measured(self, record: JobRecord) -> None:
+        job = self.jobs.job(record.job_id)
+        if isinstance(record, Finished) and job is not None and job.finished is not None:
+            term = b" " * self.leadership.term
+            job.finished = msgspec.structs.replace(job.finished, results=record.results + term)
+        super()._measured(record)
+
+
+class CountsTwice(Manager):
+    """What a lost part had reported is taken twice."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        close = self.live.close
+
+        def twice(part: Part, fence: Fence) -> tuple[float, int, bytes]:
+            at_s, iterations, data = close(part, fence)
+            if data:
+                state = exported.decode(data)
+                state.steps += state.steps
+                data = exported.encode(state)
+            return at_s, iterations, data
+
+        self.live.close = twice  # type: ignore[method-assign]
+
+
+class NeverLooksAtTheClock(Manager):
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.tick = lambda now: []  # type: ignore[method-assign]
+
+
+class _NoGuard(FenceGuard[Any]):
+    def admit(self, now: float, key: str, fence: Fence) -> Verdict[Any]:
+        super().admit(now, key, fence)
+        return Verdict(Ruling.FRESH, fence)
+
+
+class Unguarded(Worker):
+    """Every dispatch is carried out, also one that was before."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        self.parts._guard = _NoGuard()
+
+
+class Unfenced(Worker):
+    """Goes on for ever without its managers."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        self.contact._fence_s = 1e9
+
+
+class SaysCancelled(Worker):
+    """A part that is told to end is said to have ended, and its processes are left alone."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        do = self.parts._do
+
+        def lie(one: Engagement, effects: list[LifeEffect]) -> None:
+            cancel = Steer("cancel")
+            do(one, [effect for effect in effects if effect != cancel])
+            if cancel in effects:
+                one.performer.close = _nothing  # type: ignore[method-assign]
+                do(one, one.life.over(host.clock.now()))
+
+        self.parts._do = lie  # type: ignore[method-assign]
+
+
+async def _nothing() -> None:
+    pass
+
+
+class LeaksCores(Worker):
+    """One in three times a part ends, its cores stay taken."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        release = self.parts.cores.release
+        self._ends = 0
+
+        def forget(owner: Any) -> tuple[int, ...]:
+            self._ends += 1
+            return release(owner) if self._ends % 3 else ()
+
+        self.parts.cores.release = forget  # type: ignore[method-assign]
+
+
+class _Hasty(_Workflow):
+    def _show(self, aggregate: Any) -> None:
+        self.shown, self._catching_up = aggregate, None
+
+
+class ShowsAnything(Picture):
+    """The newest snapshot is shown, whatever was shown before."""
+
+    def _begin(self, outline: Outline) -> None:
+        for facts in outline.workflows:
+            self._workflows[facts.name] = _Hasty(facts)
+
+
+MANAGERS: Final[dict[str, type[Manager]]] = {
+    "ack-early": AcksEarly,
+    "forget-keys": ForgetsKeys,
+    "start-at-once": StartsAtOnce,
+    "decide-alone": DecidesAlone,
+    "own-ending": OwnEnding,
+    "count-twice": CountsTwice,
+    "no-timer": NeverLooksAtTheClock,
+}
+WORKERS: Final[dict[str, type[Worker]]] = {
+    "no-guard": Unguarded,
+    "no-fence": Unfenced,
+    "say-cancelled": SaysCancelled,
+    "leak-cores": LeaksCores,
+}
+
+
+class Cast:
+    """Which code plays the nodes: that of the house, but for one bug."""
+
+    def __init__(self, canary: str) -> None:
+        self.manager = MANAGERS.get(canary, Manager)
+        self.worker = WORKERS.get(canary, Worker)
+        self.picture = ShowsAnything if canary == "show-anything" else Picture

@@ -1,0 +1,145 @@
+"""Jobs for a simulated cluster: facts made by hand, in the shapes that tests have.
+
+What a workflow does wrong is its tag `mishap`, see `sim.stage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.workload.facts import StepFacts, WorkflowFacts
+from hyperscale.workload.hooks import HookType
+from hyperscale.workload.load import ArrivalRate, ClosedVUs, Load, SharedIterations
+
+GRACE_S: Final = 1.0
+NEVER_END_TIMEOUT_S: Final = 12.0
+_STEP = StepFacts(name="get", hook_type=HookType.TEST)
+
+
+def _closed(dice: Random) -> Load:
+    seconds = round(dice.uniform(1.0, 8.0), 1)
+    return ClosedVUs(vus=dice.randint(1, 8), duration_s=seconds, graceful_stop_s=GRACE_S)
+
+
+def _iterations(dice: Random) -> Load:
+    return SharedIterations(
+        vus=dice.randint(1, 6),
+        iterations=dice.randint(10, 120),
+        max_duration_s=60.0,
+        graceful_stop_s=GRACE_S,
+    )
+
+
+def _arrivals(dice: Random) -> Load:
+    return ArrivalRate(
+        rate=float(dice.randint(4, 20)),
+        duration_s=round(dice.uniform(1.0, 5.0), 1),
+        max_vus=dice.randint(2, 8),
+        graceful_stop_s=GRACE_S,
+    )
+
+
+def load_test(name: str, load: Load, *, mishap: str = "", **more: Any) -> WorkflowFacts:
+    return WorkflowFacts(
+        name=name,
+        is_test=True,
+        priority=more.pop("priority", "auto"),
+        load=load,
+        steps=(_STEP,),
+        tags={"mishap": mishap} if mishap else {},
+        **more,
+    )
+
+
+def errand(name: str, *, mishap: str = "", **more: Any) -> WorkflowFacts:
+    """A workflow that is no test."""
+    return WorkflowFacts(
+        name=name,
+        is_test=False,
+        priority="auto",
+        load=ClosedVUs(vus=1, duration_s=1.0, graceful_stop_s=GRACE_S),
+        tags={"mishap": mishap} if mishap else {},
+        **more,
+    )
+
+
+def _one(dice: Random) -> list[WorkflowFacts]:
+    return [load_test("Load", _closed(dice))]
+
+
+def _by_iterations(dice: Random) -> list[WorkflowFacts]:
+    return [load_test("Load", _iterations(dice))]
+
+
+def _layers(dice: Random) -> list[WorkflowFacts]:
+    """Something to begin with, a test that uses it, and one after that."""
+    first: Callable[..., WorkflowFacts] = errand
+    if dice.random() < 0.4:
+        first = lambda name, **more: load_test(name, _closed(dice), **more)  # noqa: E731
+    return [
+        first("First", provides={"token": ("Second", "Third")}),
+        load_test("Second", _closed(dice), depends=("First",), provides={"more": ("Third",)}),
+        load_test("Third", _arrivals(dice), depends=("Second",)),
+    ]
+
+
+def _wide(dice: Random) -> list[WorkflowFacts]:
+    priorities = ("auto", "low", "normal", "high")
+    tests = [
+        load_test(f"Load{number}", _closed(dice), priority=dice.choice(priorities))
+        for number in range(1, dice.randint(2, 3) + 1)
+    ]
+    return [*tests, errand("Beside")]
+
+
+def _set_up(dice: Random) -> list[WorkflowFacts]:
+    mishap = dice.choice(("", "", "teardown fails"))
+    return [load_test("Load", _closed(dice), sets_up=True, tears_down=True, mishap=mishap)]
+
+
+def _exclusive(dice: Random) -> list[WorkflowFacts]:
+    return [load_test("Load", _closed(dice), priority="exclusive")]
+
+
+def _failing(dice: Random) -> list[WorkflowFacts]:
+    """One fails, what depends on it is not run, what does not is."""
+    mishap = dice.choice(("raises in prepare", "raises in run", "dies"))
+    return [
+        load_test("Fails", _closed(dice), mishap=mishap, tears_down=dice.random() < 0.3),
+        load_test("Beside", _closed(dice)),
+        load_test("After", _closed(dice), depends=("Fails",)),
+    ]
+
+
+def _never_ending(dice: Random) -> list[WorkflowFacts]:
+    return [load_test("Endless", _closed(dice), mishap="never ends")]
+
+
+SHAPES: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
+    "one": _one,
+    "iterations": _by_iterations,
+    "layers": _layers,
+    "wide": _wide,
+    "set up": _set_up,
+    "exclusive": _exclusive,
+    "failing": _failing,
+    "never ending": _never_ending,
+}
+_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1)
+
+
+def draw_shape(dice: Random) -> str:
+    return dice.choices(list(SHAPES), _OFTEN)[0]
+
+
+def body_of(shape: str, dice: Random) -> Body:
+    return Body(
+        workflows=tuple(SHAPES[shape](dice)),
+        source=b"",
+        overrides=b"",
+        name=shape,
+        timeout_s=NEVER_END_TIMEOUT_S if shape == "never ending" else None,
+    )

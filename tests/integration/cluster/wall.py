@@ -1,0 +1,111 @@
+"""A wall between nodes that can be closed: it passes streams and datagrams on, or nothing at all.
+
+A node behind it listens on 127.0.0.1 and tells others an address of the wall. Closed, the wall
+keeps connections open and swallows what they carry, as a network that has lost its way does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+CHUNK_BYTES = 64 * 1024
+
+
+class _Inward(asyncio.DatagramProtocol):
+    """Datagrams to the node; it answers to the address its peer tells in them."""
+
+    def __init__(self, wall: Wall, port: int) -> None:
+        self._wall = wall
+        self._port = port
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, _source: Any) -> None:
+        if self._wall.open.is_set() and self._transport is not None:
+            self._transport.sendto(data, ("127.0.0.1", self._port))
+
+
+class Wall:
+    def __init__(self) -> None:
+        self._net = f"127.{random.randrange(1, 250)}.{random.randrange(250)}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._servers: list[asyncio.Server | asyncio.DatagramTransport] = []
+        self._streams: set[asyncio.Task[None]] = set()
+        self.open = asyncio.Event()
+
+    def __enter__(self) -> Wall:
+        self._thread.start()
+        self.heal()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def host(self, number: int) -> str:
+        return f"{self._net}.{number}"
+
+    def stand_before(self, number: int, port: int) -> None:
+        self._run(self._stand(self.host(number), port))
+
+    def cut(self) -> None:
+        self._loop.call_soon_threadsafe(self.open.clear)
+
+    def heal(self) -> None:
+        self._loop.call_soon_threadsafe(self.open.set)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _stand(self, host: str, port: int) -> None:
+        async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._pass(reader, writer, port)
+
+        self._servers.append(await asyncio.start_server(passed, host, port))
+        transport, _ = await self._loop.create_datagram_endpoint(
+            lambda: _Inward(self, port), local_addr=(host, port)
+        )
+        self._servers.append(transport)
+
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int
+    ) -> None:
+        await self.open.wait()
+        with contextlib.suppress(OSError):
+            inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+            ways = [
+                self._loop.create_task(self._flow(reader, inner_writer)),
+                self._loop.create_task(self._flow(inner_reader, writer)),
+            ]
+            self._streams.update(ways)
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            self._streams.difference_update(ways)
+            inner_writer.close()
+        writer.close()
+
+    async def _flow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                await self.open.wait()
+                writer.write(data)
+                await writer.drain()
+
+    async def _close(self) -> None:
+        self.open.set()
+        for server in self._servers:
+            server.close()
+        for task in list(self._streams):
+            task.cancel()
+        await asyncio.gather(*self._streams, return_exceptions=True)

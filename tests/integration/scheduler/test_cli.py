@@ -1,0 +1,111 @@
+"""The commands as they are typed, against a real scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.scheduler.scheduler_process import (
+    SchedulerProcess,
+    scheduler_process,
+    until,
+)
+
+TEST_FILE = """
+from hyperscale import Workflow, step
+from hyperscale.testing import URL, HTTPResponse
+
+class Tiny(Workflow):
+    vus = 1
+    iterations = 1
+
+    @step()
+    async def health(self, url: URL = "%s/health/live") -> HTTPResponse:
+        return await self.client.http.get(url)
+"""
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
+    directory = tmp_path_factory.mktemp("scheduler")
+    with scheduler_process(directory, "--command") as running:
+        (directory / "tiny.py").write_text(TEST_FILE % running.url)
+        yield running
+    assert running.process.returncode == 0
+
+
+def test_a_schedule_runs_a_load_test_and_its_history_tells(scheduler: SchedulerProcess) -> None:
+    said = scheduler.command(
+        "schedule", "add", "nightly", "--cron", "*/5 * * * * *", "--loadtest", "tiny.py",
+        "--overlap", "skip",
+    )  # fmt: skip
+    assert "schedule nightly added; next run" in said
+    assert "nightly" in scheduler.command("schedule", "list")
+
+    def ran() -> dict[str, str] | None:
+        done = [
+            job
+            for job in scheduler.json("schedule", "history", "nightly")
+            if job["state"] in ("COMPLETED", "FAILED")
+        ]
+        return done[-1] if done else None
+
+    job = until(ran, "a run of the schedule")
+    log = scheduler.command("job", "logs", job["id"])
+    assert job["state"] == "COMPLETED", log
+    assert "Tiny" in log
+    assert "is paused" in scheduler.command("schedule", "pause", "nightly")
+    shown = scheduler.json("schedule", "show", "nightly")
+    assert shown["paused"] is True
+    assert shown["fired"] >= 1
+    assert len(shown["coming"]) == 5
+    assert "goes on" in scheduler.command("schedule", "resume", "nightly")
+    assert "removed" in scheduler.command("schedule", "rm", "nightly")
+    assert "there is no schedule" in scheduler.command("schedule", "show", "nightly", expect=1)
+
+
+def test_a_job_is_submitted_shown_and_retried(scheduler: SchedulerProcess) -> None:
+    job = scheduler.json("job", "submit", "hello", "--command", "echo hello world")
+    job_id = job["job_id"]
+    until(lambda: scheduler.json("job", "show", job_id)["state"] == "COMPLETED", "the job's end")
+    assert scheduler.command("job", "logs", job_id).strip() == "hello world"
+    shown = scheduler.command("job", "show", job_id)
+    assert "COMPLETED" in shown
+    assert "hello" in scheduler.command("job", "list")
+    assert f"like {job_id}" in scheduler.command("job", "retry", job_id)
+
+
+def test_a_key_makes_one_job_and_a_waiting_job_is_cancelled(scheduler: SchedulerProcess) -> None:
+    words = ("job", "submit", "later", "--http", "http://127.0.0.1:1/", "--at", "2099-01-01T00:00Z")
+    first = scheduler.json(*words, "--key", "one")
+    again = scheduler.command(*words, "--key", "one")
+    assert f"job {first['job_id']} exists already" in again
+    assert "cancelled" in scheduler.command("job", "cancel", first["job_id"])
+
+
+def test_mistakes_are_one_sentence(scheduler: SchedulerProcess, tmp_path: Path) -> None:
+    said = scheduler.command(
+        "schedule", "add", "bad", "--cron", "0 25 * * *", "--http", "http://x/", expect=1
+    )
+    assert "25" in said
+    assert "Traceback" not in said
+    assert "nothing to run" in scheduler.command("job", "submit", "x", expect=2)
+    assert "there is no action" in scheduler.command("job", "explode", "x", expect=2)
+    nobody = scheduler.command("job", "list", "--url", "http://127.0.0.1:1", expect=1)
+    assert "no scheduler answers" in nobody
+
+
+def test_doctor_and_audit(scheduler: SchedulerProcess) -> None:
+    until(lambda: not scheduler.json("scheduler", "doctor")["findings"], "a healthy scheduler")
+    assert "nothing is stuck" in scheduler.command("scheduler", "doctor")
+    scheduler.command("job", "submit", "audited", "--command", "true")
+    verdict = scheduler.json("scheduler", "verify")
+    assert verdict["good"] is True
+    assert verdict["rows"] >= 1
+
+
+def test_beyond_loopback_a_token_is_needed(tmp_path: Path, scheduler: SchedulerProcess) -> None:
+    said = scheduler.command("scheduler", "--host", "0.0.0.0", "--port", "0", expect=2)
+    assert "open to everybody" in said

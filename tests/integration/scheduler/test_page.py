@@ -1,0 +1,126 @@
+"""The page in a real Chromium: what it shows, that it moves by itself, what it lets people do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WAIT_MS = 30_000
+
+if CHROMIUM is None:
+    pytest.skip("no Chromium on this machine: the page is not tested", allow_module_level=True)
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: the page is not tested"
+)
+
+TOKENS = """
+vera viewer a-token-for-the-viewer
+olga operator a-token-for-the-operator
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
+    with scheduler_process(tmp_path_factory.mktemp("page"), "--command") as running:
+        yield running
+
+
+def opened(browser: Any, url: str, **context: Any) -> Any:
+    page = browser.new_context(**context).new_page()
+    page.set_default_timeout(WAIT_MS)
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on(
+        "console",
+        lambda line: page.errors.append(line.text) if line.type == "error" else None,
+    )
+    page.goto(url)
+    return page
+
+
+def test_a_schedule_appears_runs_and_shows_its_output_without_reload(
+    browser: Any, scheduler: SchedulerProcess
+) -> None:
+    page = opened(browser, scheduler.url)
+    page.get_by_text("No schedule has a run before it.").wait_for()
+    with scheduler.client() as client:
+        client.create_schedule(
+            id="every-second",
+            cron="* * * * * *",
+            job={"kind": "command", "payload": {"command": "echo it ran"}},
+        )
+        page.get_by_role("link", name="every-second").first.wait_for()
+        page.get_by_role("link", name="Schedules").click()
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_text("paused", exact=True).wait_for()
+        assert client.schedule("every-second")["paused"] is True
+        page.get_by_role("button", name="Run now").click()
+        page.get_by_role("link", name="every-second").click()
+        page.get_by_text("completed", exact=True).first.wait_for()
+        page.locator("td a", has_text="every-second").first.click()
+        page.locator("pre", has_text="it ran").wait_for()
+    assert page.errors == []
+
+
+def test_text_from_jobs_is_never_markup(browser: Any, scheduler: SchedulerProcess) -> None:
+    with scheduler.client() as client:
+        job = client.submit_job(
+            name="<img src=x onerror=alert(1)>",
+            kind="command",
+            payload={"command": "echo '<script>alert(2)</script>'"},
+        )
+    page = opened(browser, f"{scheduler.url}/#/jobs/{job['job_id']}")
+    page.locator("pre", has_text="<script>alert(2)</script>").wait_for()
+    assert "<img src=x" in page.locator("h1").inner_text()
+    assert page.locator("main img").count() == 0
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["", "schedules", "jobs", "workers", "letters"])
+def test_every_view_fits_a_phone_in_both_themes(
+    browser: Any, scheduler: SchedulerProcess, view: str, scheme: str
+) -> None:
+    page = opened(
+        browser,
+        f"{scheduler.url}/#/{view}",
+        viewport={"width": 390, "height": 844},
+        color_scheme=scheme,
+    )
+    page.locator("h1").wait_for()
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 28)")
+    assert page.errors == []
+
+
+def test_roles_decide_what_can_be_done(browser: Any, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(TOKENS)
+    with scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler:
+        with scheduler.client("a-token-for-the-operator") as client:
+            client.create_schedule(
+                id="guarded", cron="@daily", job={"payload": {"url": "http://127.0.0.1:1/"}}
+            )
+        for token, buttons in (("a-token-for-the-viewer", 0), ("a-token-for-the-operator", 2)):
+            page = opened(browser, f"{scheduler.url}/#/schedules")
+            page.locator("#token").fill(token)
+            page.get_by_role("button", name="Go on").click()
+            page.get_by_role("link", name="guarded").wait_for()
+            assert page.locator("main button").count() == buttons

@@ -1,0 +1,297 @@
+"""A worker on a real store with real executors: what becomes of jobs, and of their processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperscale.scheduler.executors.contract import Done, Result, Task
+from hyperscale.scheduler.executors.registry import Executors, open_executors
+from hyperscale.scheduler.model.errors import StaleSession, StoreUnavailable
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.model.job import Job, JobState, new_job
+from hyperscale.scheduler.model.records import Outcome
+from hyperscale.scheduler.model.reports import Answer, Completed, Report
+from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.model.worker import WorkerEvent, WorkerState
+from hyperscale.scheduler.service import wall_clock
+from hyperscale.scheduler.stores.contract import Claim, Submission
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.worker.service import WorkerService
+from hyperscale.scheduler.worker.settings import WorkerSettings
+from hyperscale.scheduler.worker.spool import Spool
+from tests.integration.scheduler.waiting import until
+from tests.unit.scheduler.executors.test_executors import gone
+
+ONCE = RetryPolicy(max_retries=0)
+
+
+class FlakyStore(SqliteStore):
+    """Does not take reports while `away`."""
+
+    away = False
+
+    async def report_batch(self, reports: Any, now: int) -> list[Answer]:
+        if self.away:
+            raise StoreUnavailable("away")
+        return await super().report_batch(reports, now)
+
+
+class Bench:
+    def __init__(self, store: FlakyStore, path: Path) -> None:
+        self.store = store
+        self.settings = WorkerSettings(
+            id="worker-1",
+            slots=2,
+            spool=path / "spool",
+            beat_s=0.2,
+            dead_after_s=1.0,
+            job_beat_s=0.05,
+            poll_s=0.2,
+            shutdown_timeout_s=20.0,
+        )
+
+    async def worker(self, executors: Executors | None = None, **numbers: Any) -> WorkerService:
+        executors = executors or open_executors(("time:*", "os:*", "operator:*"), command=True)
+        worker = WorkerService(self.store, replace(self.settings, **numbers), executors, wall_clock)
+        await worker.start()
+        return worker
+
+    async def submit(self, job_id: str, kind: str, payload: dict[str, str], **fields: Any) -> Job:
+        spec = JobSpec(name=job_id, kind=kind, payload=payload, **{"retry": ONCE, **fields})
+        now = wall_clock()
+        return (await self.store.submit(Submission(job=new_job(job_id, spec, now)), now)).job
+
+    async def job(self, job_id: str) -> Job:
+        job = await self.store.job(job_id)
+        assert job is not None
+        return job
+
+    async def ended(self, job_id: str) -> Job:
+        async def over() -> bool:
+            return (await self.job(job_id)).ended
+
+        await until(over)
+        return await self.job(job_id)
+
+    async def executing(self, job_id: str) -> Job:
+        async def begun() -> bool:
+            return (await self.job(job_id)).state is JobState.EXECUTING
+
+        await until(begun)
+        return await self.job(job_id)
+
+
+@asynccontextmanager
+async def bench(path: Path) -> AsyncIterator[Bench]:
+    store = await FlakyStore.open(path / "jobs.db")
+    assert isinstance(store, FlakyStore)
+    try:
+        async with asyncio.timeout(100):
+            yield Bench(store, path)
+    finally:
+        await store.close()
+
+
+def sleeping(seconds: float) -> dict[str, str]:
+    return {"call": "time:sleep", "args": f"[{seconds}]"}
+
+
+def writing_pid(path: Path) -> dict[str, str]:
+    return {"argv": json.dumps(["sh", "-c", f"echo $$ > {path}; exec sleep 600"])}
+
+
+def test_jobs_run_and_leave_their_output(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("good", "python", {"call": "operator:add", "args": "[1, 2]"})
+            await b.submit("bad", "command", {"argv": '["sh", "-c", "echo why; exit 4"]'})
+            await b.submit("strange", "alchemy", {})
+            assert (await b.ended("good")).state is JobState.COMPLETED
+            bad = await b.ended("bad")
+            assert (bad.state, bad.failure) == (JobState.FAILED, Failure.ERROR)
+            (attempt,) = await b.store.attempts("bad")
+            assert attempt.exit_code == 4
+            assert await b.store.log("bad", attempt.token) == "why\n"
+            assert (await b.ended("strange")).failure is Failure.PERMANENT
+            assert {letter.id for letter in await b.store.letters()} == {"bad", "strange"}
+            await worker.stop()
+            (known,) = await b.store.workers()
+            assert known.state is WorkerState.UNAVAILABLE
+
+    asyncio.run(run())
+
+
+def test_a_job_past_its_timeout_is_killed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("slow", "command", writing_pid(tmp_path / "pid"), timeout_s=0.5)
+            job = await b.ended("slow")
+            assert (job.state, job.failure) == (JobState.FAILED, Failure.TIMEOUT)
+            assert gone(int((tmp_path / "pid").read_text()))
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("long", "command", writing_pid(tmp_path / "pid"))
+            await b.executing("long")
+            await b.store.cancel("long", wall_clock())
+            assert (await b.ended("long")).state is JobState.CANCELLED
+            await worker.stop()
+            if (tmp_path / "pid").exists():
+                assert gone(int((tmp_path / "pid").read_text()))
+
+    asyncio.run(run())
+
+
+def test_a_job_taken_away_is_killed_and_its_report_dropped(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit(
+                "mine", "python", sleeping(600), retry=RetryPolicy(initial_s=60, max_s=60)
+            )
+            held = await b.executing("mine")
+            await b.store.recover_worker(worker.id, wall_clock())
+
+            async def idle() -> bool:
+                return worker.running == 0
+
+            await until(idle)
+            job = await b.job("mine")
+            assert job.state is JobState.PENDING
+            assert job.token > held.token
+            await worker.stop()
+            assert [a.outcome for a in await b.store.attempts("mine")] == [Outcome.LOST]
+
+    asyncio.run(run())
+
+
+def test_stopping_finishes_what_runs_and_releases_the_rest(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker(shutdown_timeout_s=1.0)
+            await b.submit("short", "python", sleeping(0.3))
+            await b.submit("long", "python", sleeping(600))
+            await b.executing("short")
+            await b.executing("long")
+            await worker.stop()
+            assert (await b.job("short")).state is JobState.COMPLETED
+            long = await b.job("long")
+            assert (long.state, long.retries) == (JobState.PENDING, 0)
+            assert [a.outcome for a in await b.store.attempts("long")] == [Outcome.RELEASED]
+
+    asyncio.run(run())
+
+
+def test_reports_survive_the_store_being_away_and_the_process(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("done", "python", sleeping(0.3))
+            await b.executing("done")
+            b.store.away = True
+            spool = Spool(b.settings.spool)
+
+            async def kept() -> bool:
+                return len(spool.left()) == 1
+
+            await until(kept)
+            await worker._tasks.stop()  # as if the process had died now
+            assert (await b.job("done")).state is JobState.EXECUTING
+            b.store.away = False
+            second = await b.worker(id="worker-2")
+            assert (await b.ended("done")).state is JobState.COMPLETED
+            await second.stop()
+            assert Spool(b.settings.spool).left() == []
+            await worker._executors.close()
+
+    asyncio.run(run())
+
+
+def test_a_spooled_report_with_an_old_token_is_dropped(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            await b.submit("job", "python", sleeping(600))
+            (first,) = await b.store.claim(Claim(worker="ghost", lease_s=60), wall_clock())
+            await b.store.recover_worker("ghost", wall_clock())
+            old: Report = Completed(job_id="job", worker="ghost", token=first.token)
+            Spool(b.settings.spool).keep(old)
+            worker = await b.worker()
+            job = await b.executing("job")
+            assert job.token > first.token
+
+            async def dropped() -> bool:
+                return Spool(b.settings.spool).left() == []
+
+            await until(dropped)
+            assert (await b.job("job")).state is JobState.EXECUTING
+            await b.store.cancel("job", wall_clock())
+            await b.ended("job")
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_draining_by_a_person_and_a_second_process_under_the_id(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            with pytest.raises(StaleSession):
+                await b.worker()
+            await b.store.move_worker(worker.id, WorkerEvent.DRAIN)
+
+            async def drained() -> bool:
+                return worker.draining
+
+            await until(drained)
+            await b.submit("later", "python", sleeping(0))
+            await worker.stop()
+            assert (await b.job("later")).state is JobState.PENDING
+
+    asyncio.run(run())
+
+
+def test_capabilities_decide_and_progress_is_told(tmp_path: Path) -> None:
+    class Steps:
+        def __init__(self) -> None:
+            self.go = asyncio.Event()
+
+        async def run(self, task: Task) -> Result:
+            task.progress(0.5)
+            await self.go.wait()
+            return Done()
+
+        async def close(self) -> None: ...
+
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            steps = Steps()
+            worker = await b.worker(Executors({"steps": steps}), capabilities=("gpu",))
+            await b.submit("other", "steps", {}, capabilities=("database",))
+            await b.submit("mine", "steps", {}, capabilities=("gpu",))
+
+            async def half() -> bool:
+                return (await b.job("mine")).progress == 0.5
+
+            await until(half)
+            steps.go.set()
+            assert (await b.ended("mine")).state is JobState.COMPLETED
+            assert (await b.job("other")).state is JobState.PENDING
+            await worker.stop()
+
+    asyncio.run(run())

@@ -1,0 +1,63 @@
+"""Who may do what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.api.access import Access, Actor, Role, access_for, read_tokens
+
+TOKEN = "a-token-of-twenty-chars"
+
+
+def test_roles_are_ordered() -> None:
+    assert Actor("a", Role.ADMIN).may(Role.VIEWER)
+    assert Actor("o", Role.OPERATOR).may(Role.OPERATOR)
+    assert not Actor("v", Role.VIEWER).may(Role.OPERATOR)
+    assert not Actor("o", Role.OPERATOR).may(Role.ADMIN)
+
+
+def test_a_host_beyond_loopback_needs_tokens() -> None:
+    with pytest.raises(BadInput, match="open to everybody"):
+        access_for("0.0.0.0", "", "")
+    assert access_for("127.0.0.1", "", "").open
+    assert not access_for("0.0.0.0", "", TOKEN).open
+
+
+def test_a_tokens_file_names_people_and_roles(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# people\n\nanna operator {TOKEN}\n")
+    access = Access(read_tokens(file))
+    assert access.actor(f"Bearer {TOKEN}") == Actor("anna", Role.OPERATOR)
+    assert access.actor(f"bearer {TOKEN}") == Actor("anna", Role.OPERATOR)
+    assert access.actor("Bearer other") is None
+    assert access.actor(None) is None
+
+
+@pytest.mark.parametrize("line", ["anna operator", "anna king " + TOKEN, "anna viewer short", ""])
+def test_bad_lines_are_refused(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(line)
+    with pytest.raises(BadInput):
+        read_tokens(file)
+
+
+@pytest.mark.parametrize(
+    ("method", "host", "origin", "misled"),
+    [
+        ("GET", "localhost:8080", None, False),
+        ("GET", "[::1]:8080", None, False),
+        ("GET", "evil.example:8080", None, True),  # DNS rebinding
+        ("POST", "127.0.0.1:8080", "http://127.0.0.1:8080", False),
+        ("POST", "127.0.0.1:8080", None, False),
+        ("POST", "127.0.0.1:8080", "https://evil.example", True),
+        ("POST", "127.0.0.1:8080", "null", True),
+        ("GET", "", None, True),
+    ],
+)
+def test_an_open_api_is_not_for_foreign_pages(
+    method: str, host: str, origin: str | None, misled: bool
+) -> None:
+    assert Access().misled(method, host, origin) is misled

@@ -1,0 +1,103 @@
+"""Each illness by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from hyperscale.scheduler.model.instants import SECOND
+from hyperscale.scheduler.model.job import Job, JobState, new_job
+from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
+from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.model.worker import Worker, WorkerState
+from hyperscale.scheduler.observability.doctor import Facts, Severity, diagnose
+from hyperscale.scheduler.stores.contract import Counts
+
+NOW = 1_700_000_000 * SECOND
+SPEC = JobSpec(name="probe", kind="http")
+WORKER = Worker(id="w-1", instance="i", capacity=1, started_at=NOW, seen_at=NOW)
+COUNTS = Counts(states={}, ready=0, delayed=0, waiting=0, schedules=0, letters=0)
+
+
+def job(**changes: Any) -> Job:
+    return replace(new_job("j-1", SPEC, NOW), **changes)
+
+
+def names(**facts: Any) -> list[str]:
+    healthy: dict[str, Any] = {
+        "leader": "node-1",
+        "degraded": "",
+        "pending": (),
+        "held": (),
+        "schedules": (),
+        "workers": (WORKER,),
+    }
+    return [one.name for one in diagnose(Facts(now=NOW, counts=COUNTS, **(healthy | facts)))]
+
+
+def test_nothing_is_wrong() -> None:
+    assert names(pending=(job(),)) == []
+
+
+def test_stuck() -> None:
+    claimed = job(state=JobState.CLAIMED, claimed_at=NOW - 61 * SECOND)
+    lapsed = job(state=JobState.EXECUTING, lease_until=NOW - 31 * SECOND)
+    moving = job(
+        state=JobState.EXECUTING, started_at=NOW - 9 * SECOND, lease_until=NOW + SECOND,
+        spec=replace(SPEC, stall_timeout_s=10.0),
+    )  # fmt: skip
+    assert names(held=(claimed,)) == ["stuck"]
+    assert names(held=(lapsed,)) == ["stuck"]
+    assert names(held=(moving,)) == []
+    assert names(held=(replace(moving, started_at=NOW - 11 * SECOND),)) == ["stuck"]
+
+
+def test_bouncing() -> None:
+    assert names(pending=(job(claims_lost=3),)) == ["bouncing"]
+
+
+def test_drifting() -> None:
+    definition = ScheduleDefinition(name="s", job=SPEC, cron="* * * * *")
+    late = Schedule(
+        id="s-1", definition=definition, created_at=0, updated_at=0, cursor=0,
+        next_at=NOW - 6 * SECOND,
+    )  # fmt: skip
+    assert names(schedules=(late,)) == ["drifting"]
+    assert names(schedules=(replace(late, next_at=NOW - 4 * SECOND),)) == []
+
+
+def test_starving_and_homeless() -> None:
+    assert names(pending=(job(due_at=NOW - 1801 * SECOND),)) == ["starving"]
+    picky = job(spec=replace(SPEC, capabilities=("gpu",)))
+    assert names(pending=(picky,)) == ["homeless"]
+    assert names(pending=(picky,), workers=(replace(WORKER, capabilities=("gpu",)),)) == []
+
+
+def test_skewed_and_silent() -> None:
+    assert names(workers=(replace(WORKER, seen_at=NOW + 2 * SECOND),)) == ["skewed"]
+    assert names(workers=(replace(WORKER, seen_at=NOW - 31 * SECOND),)) == ["silent"]
+
+
+def test_nobody_there() -> None:
+    gone = replace(WORKER, state=WorkerState.UNAVAILABLE)
+    found = diagnose(
+        Facts(
+            now=NOW, leader="", degraded="no store", counts=COUNTS, pending=(), held=(),
+            schedules=(), workers=(gone,),
+        )
+    )  # fmt: skip
+    assert [one.name for one in found] == ["degraded", "no leader", "no workers"]
+    assert {one.severity for one in found} == {Severity.CRITICAL}
+
+
+def test_many_subjects_are_counted_not_listed() -> None:
+    jobs = tuple(job(id=f"j-{number}", claims_lost=3) for number in range(8))
+    (found,) = diagnose(
+        Facts(
+            now=NOW, leader="n", degraded="", counts=COUNTS, pending=jobs, held=(), schedules=(),
+            workers=(WORKER,),
+        )
+    )  # fmt: skip
+    assert found.sentence.startswith("j-0, j-1, j-2, j-3, j-4 and 3 more")
+    assert len(found.subjects) == 8

@@ -1,0 +1,60 @@
+"""Appetite and spool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.model.reports import Completed, Failed
+from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
+from hyperscale.scheduler.worker.settings import new_worker_id
+from hyperscale.scheduler.worker.spool import Spool
+
+
+def test_one_job_per_free_slot_unless_jobs_are_very_short() -> None:
+    appetite = Appetite(4)
+    assert [appetite.wanted(held) for held in range(6)] == [4, 3, 2, 1, 0, 0]
+    for _ in range(100):
+        appetite.ran(0.001)
+    assert appetite.wanted(0) > 100
+    appetite.ran(60.0)
+    assert appetite.wanted(4) == 0
+    assert appetite.wanted(3) == 1
+
+
+@given(st.integers(1, 100), st.lists(st.floats(0, 100), max_size=50), st.integers(0, 2000))
+def test_never_more_than_a_batch_and_never_idle_with_a_free_slot(
+    slots: int, runs: list[float], held: int
+) -> None:
+    appetite = Appetite(slots)
+    for seconds in runs:
+        appetite.ran(seconds)
+    wanted = appetite.wanted(held)
+    assert 0 <= wanted <= CLAIM_MAX
+    assert wanted > 0 or held >= slots
+
+
+def test_spool_keeps_what_is_not_accepted(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    one = Completed(job_id="../../etc/x", worker="w-1", token=1, log="✓")
+    two = Failed(job_id="b", worker="w-1", token=2, failure=Failure.ERROR, error="no")
+    spool.keep(one)
+    spool.keep(one)
+    spool.keep(two)
+    (tmp_path / "spool" / "torn-3.json").write_bytes(b'{"report":')
+    again = Spool(tmp_path / "spool")
+    assert sorted(again.left(), key=lambda report: report.token) == [one, two]
+    again.forget(one)
+    again.forget(one)
+    assert again.left() == [two]
+    assert [path.name for path in tmp_path.iterdir()] == ["spool"]
+    assert not again.full
+
+
+def test_worker_ids_are_dns_labels_and_differ() -> None:
+    one, two = new_worker_id(), new_worker_id()
+    assert one != two
+    assert one.replace("-", "").isalnum()
