@@ -52,6 +52,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/flood.py
 	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/cron.py
+	$(BIN)/python benchmarks/scheduler.py
 
 soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
@@ -62,6 +63,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
 	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
+	HYPERSCALE_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
 	HYPERSCALE_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6
 

@@ -63,7 +63,7 @@ READY_S_MAX = 3.0
 FAILOVER_S_MAX = 8.0
 # The target is asked this often how far it is; a gap is two looks in a row without a request.
 LOOK_S = 0.1
-WORKERS = 200
+WORKERS = 1_000
 REPORTS_PER_S = 10
 GROWTH_MAX = 0.05
 HELD = 0.95  # of what is due: the clock of a simulated worker is not exact either

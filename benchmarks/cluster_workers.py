@@ -168,6 +168,8 @@ class SimulatedWorker:
             except WireError as error:
                 self._tally.failed += 1
                 self._tally.why = str(error)
+                # What was not taken is told again, as a worker does.
+                self._seq -= sum(len(part.deltas) for part in parts)
                 continue
             self._tally.answered += 1
             self._tally.held_back += answer.delay_ms > 0

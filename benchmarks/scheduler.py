@@ -215,13 +215,15 @@ async def disk(directory: Path, count: int) -> None:
 async def pickup(directory: Path, _: int) -> None:
     async with scheduler(f"sqlite:{directory / 'jobs.db'}", directory) as running:
         count = 3000
+        await submit_many(running.store, 200, "warm")
+        await wait_completed(running.store, 200)
         for number in range(count):
             due = after(wall_clock(), 0)
             job = new_job(f"p-{number}", NOTHING, due)
             task = asyncio.create_task(running.store.submit(Submission(job=job), due))
             await asyncio.sleep(1 / 300)
         await task
-        await wait_completed(running.store, count)
+        await wait_completed(running.store, count + 200)
         waits = [
             (attempt.started_at - attempt.due_at) / SECOND * 1000
             for number in range(count)

@@ -100,7 +100,7 @@ class Scheduler:
         self._coordinator = Coordinator(self._store, self._election, numbers, self.now)
         self._coordinator.start()
         if settings.worker:
-            worker = _worker(settings, self._store, self.node, self.now)
+            worker = _worker(settings, self._store, new_worker_id(settings.node), self.now)
             await worker.start()
             self.worker = worker
             self.kinds = worker.kinds
@@ -235,7 +235,7 @@ async def open_worker(
     """A worker without a coordinator, on the same store."""
     store = await open_store(settings.store)
     try:
-        worker = _worker(settings, store, settings.node or new_worker_id(), now)
+        worker = _worker(settings, store, new_worker_id(settings.node), now)
         await worker.start()
         try:
             yield worker

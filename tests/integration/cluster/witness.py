@@ -96,9 +96,5 @@ class Witness:
     def last_moved_s(self) -> float:
         """When the count last grew."""
         looks = list(self.looks)
-        moved = [
-            look.at_s
-            for before, look in pairwise(looks)
-            if look.requests > before.requests
-        ]
+        moved = [look.at_s for before, look in pairwise(looks) if look.requests > before.requests]
         return moved[-1]

@@ -1,4 +1,5 @@
-"""Three coordinators, five workers, and somebody who kills and pauses them at random.
+"""Three coordinators, five workers, and somebody who kills and pauses them at random; Redis, where
+it is the store, is killed and started again in the middle (append-only file).
 
 Afterwards: every acknowledged job has ended, each tick has exactly one instance and none is
 missing, no job was completed twice, and the history says what happened. `HYPERSCALE_SOAK_S` makes
@@ -15,13 +16,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from hyperscale.scheduler.coordinator import schedules
+from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.model.instants import SECOND
 from hyperscale.scheduler.model.job import Job, JobState, new_job
 from hyperscale.scheduler.model.records import Outcome
@@ -98,8 +100,15 @@ def cast_of(store: str, directory: Path) -> Iterator[Cast]:
         cast.leave()
 
 
-async def trouble(cast: Cast, dice: random.Random, until_s: float) -> None:
+async def trouble(
+    cast: Cast, dice: random.Random, until_s: float, restart: Callable[[], None] | None
+) -> None:
+    """`restart` kills the store's server and starts it again, once in the middle."""
+    middle_s = until_s - BAD_TIME_S / 2
     while time.monotonic() < until_s:
+        if restart is not None and time.monotonic() > middle_s:
+            await asyncio.to_thread(restart)
+            restart = None
         index = dice.randrange(len(cast.playing))
         process = cast.playing[index][2]
         if dice.random() < 0.5:
@@ -113,12 +122,17 @@ async def trouble(cast: Cast, dice: random.Random, until_s: float) -> None:
 
 async def customers(store: Store, until_s: float) -> list[str]:
     acknowledged: list[str] = []
+    began = wall_clock()
     while time.monotonic() < until_s:
+        job = new_job(f"job-{len(acknowledged):05}", SPEC, began)
         now = wall_clock()
-        job = new_job(f"job-{len(acknowledged):05}", SPEC, now)
-        await store.submit(Submission(job=job), now)
-        acknowledged.append(job.id)
-        await asyncio.sleep(1 / JOBS_PER_S)
+        try:
+            await store.submit(Submission(job=job), now)
+            acknowledged.append(job.id)
+        except StoreUnavailable:
+            continue  # whether it happened is unknown: the same id is tried again
+        finally:
+            await asyncio.sleep(1 / JOBS_PER_S)
     return acknowledged
 
 
@@ -147,7 +161,7 @@ async def check_history(store: Store, job: Job) -> None:
     )
 
 
-async def play(address: str, cast: Cast) -> None:
+async def play(address: str, cast: Cast, restart: Callable[[], None] | None = None) -> None:
     store = await open_store(address)
     try:
         for name in ("one", "two"):
@@ -160,7 +174,7 @@ async def play(address: str, cast: Cast) -> None:
             await schedules.add(store, name, definition, wall_clock())
         until_s = time.monotonic() + BAD_TIME_S
         acknowledged, _ = await asyncio.gather(
-            customers(store, until_s), trouble(cast, random.Random(2024), until_s)
+            customers(store, until_s), trouble(cast, random.Random(2024), until_s, restart)
         )
         for name in ("one", "two"):
             await schedules.set_paused(store, name, True, wall_clock())
@@ -206,5 +220,10 @@ def test_through_kills_and_pauses(kind: str, tmp_path: Path) -> None:
     from tests.integration.scheduler.redis_server import redis_server
 
     with redis_server(tmp_path) as server, cast_of(server.url, tmp_path) as cast:
-        asyncio.run(play(server.url, cast))
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
+        asyncio.run(play(server.url, cast, restart))
         assert set(cast.stop()) == {0}

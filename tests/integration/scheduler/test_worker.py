@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hyperscale.scheduler.executors.contract import Done, Result, Task
 from hyperscale.scheduler.executors.registry import Executors, open_executors
@@ -292,6 +293,26 @@ def test_capabilities_decide_and_progress_is_told(tmp_path: Path) -> None:
             steps.go.set()
             assert (await b.ended("mine")).state is JobState.COMPLETED
             assert (await b.job("other")).state is JobState.PENDING
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_a_worker_replaced_under_its_id_kills_its_jobs_and_ends(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("long", "command", writing_pid(tmp_path / "pid"))
+
+            async def written() -> bool:
+                return (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text())
+
+            await until(written)
+            (known,) = await b.store.workers()
+            usurper = structs.replace(known, instance="another")
+            await b.store.register(usurper, wall_clock(), alive_for_s=0)
+            await worker.wait()
+            assert gone(int((tmp_path / "pid").read_text()))
             await worker.stop()
 
     asyncio.run(run())

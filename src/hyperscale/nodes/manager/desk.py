@@ -14,6 +14,7 @@ from hyperscale.cluster.jobs.records import Needs, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.manager.leading import passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -161,7 +162,7 @@ class Desk:
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
             passed_on = msgspec.structs.replace(ask, passed_on=True)
-            with manager.leadership.passing_on(call):
+            with passing_on(call):
                 async with await peer.subscribe(passed_on, JobUpdate) as updates:
                     async for passed in updates:
                         yield passed

@@ -86,20 +86,21 @@ class Leadership:
                 return await handler(call, message)
             peer = self.elsewhere(call, message)
             passed_on = msgspec.structs.replace(message, passed_on=True)
-            with self.passing_on(call):
+            with passing_on(call):
                 return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
 
         return handle
 
-    @contextmanager
-    def passing_on(self, call: Call) -> Iterator[None]:
-        """A leader that is gone is no fault of ours: whoever asked us asks again."""
-        try:
-            yield
-        except (Disconnected, DeadlineExceeded) as error:
-            raise Refused(
-                call.kind.name,
-                f"the leader does not answer: {error}",
-                ASK_AGAIN_S,
-                Reason.OVERLOADED,
-            ) from None
+
+@contextmanager
+def passing_on(call: Call) -> Iterator[None]:
+    """A leader that is gone is no fault of ours: whoever asked us asks again."""
+    try:
+        yield
+    except (Disconnected, DeadlineExceeded) as error:
+        raise Refused(
+            call.kind.name,
+            f"the leader does not answer: {error}",
+            ASK_AGAIN_S,
+            Reason.OVERLOADED,
+        ) from None

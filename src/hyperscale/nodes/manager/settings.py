@@ -22,8 +22,9 @@ class ManagerSettings:
     snapshot_wait_s: float = 3.0
     """A new leader shows a running job when its workers have told all of it, or after this."""
 
-    progress_per_s_max: int = 20_000
-    """Deltas taken in; beyond it workers are asked to report less often."""
+    progress_per_s_max: int = 8_000
+    """Deltas taken in; beyond it workers are asked to report less often. One costs a manager a
+    tenth of a millisecond and more (benchmarks/cluster.py ingest)."""
 
     def __post_init__(self) -> None:
         if self.node.role != "manager":

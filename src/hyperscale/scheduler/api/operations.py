@@ -27,7 +27,7 @@ from hyperscale.scheduler.api.requests import LATEST
 from hyperscale.scheduler.elections.contract import ElectionUnavailable
 from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.model.instants import instant_of, moment_of
-from hyperscale.scheduler.model.job import JobState
+from hyperscale.scheduler.model.job import HELD, JobState
 from hyperscale.scheduler.model.records import Audit, broken_at
 from hyperscale.scheduler.model.schedule import Schedule
 from hyperscale.scheduler.model.worker import Worker
@@ -162,7 +162,7 @@ async def overview(asked: Viewer) -> Overview:
             for state in sorted({str(w.state) for w in workers})
         },
         slots=sum(worker.capacity for worker in alive),
-        busy=sum(worker.running for worker in alive),
+        busy=sum(counts.states.get(state, 0) for state in HELD),
         lateness_s=status.lateness_s,
         running=[JobView.of(job) for job in running.jobs],
         failures=[JobView.of(job) for job in failed.jobs],

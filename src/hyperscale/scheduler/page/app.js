@@ -85,6 +85,7 @@ function facts(rows) {
 
 function span(seconds) {
   const size = Math.abs(seconds);
+  if (size > 0 && size < 1) return `${Math.max(1, Math.round(size * 1000))} ms`;
   if (size < 90) return `${size < 10 ? Math.round(size * 10) / 10 : Math.round(size)} s`;
   if (size < 5400) return `${Math.round(size / 60)} min`;
   if (size < 129600) return `${Math.round(size / 3600)} h`;

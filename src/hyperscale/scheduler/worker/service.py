@@ -126,6 +126,9 @@ class WorkerService:
         await self._end()
 
     async def _end(self) -> None:
+        killed = [running.task for running in self._held.values() if running.task is not None]
+        if killed:
+            await asyncio.wait(killed)
         await self._tasks.stop()
         await self._executors.close()
         self._ended.set()

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-def new_worker_id() -> str:
-    """Host and chance: a DNS label of its own for every process (T-17)."""
-    host = "".join(c if c.isalnum() and c.isascii() else "-" for c in socket.gethostname().lower())
-    return f"{host.strip('-')[:40] or 'worker'}-{uuid.uuid4().hex[:8]}"
+def new_worker_id(node: str = "") -> str:
+    """The node's name, else the host's, and chance: every process has an id of its own (T-17), so
+    one that was killed can be started again at once."""
+    name = (node or socket.gethostname()).lower()
+    label = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
+    return f"{label[:50].strip('-') or 'worker'}-{uuid.uuid4().hex[:8]}"
 
 
 def state_directory() -> Path:

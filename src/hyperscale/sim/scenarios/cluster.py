@@ -255,8 +255,6 @@ class WatchedStage(SimStage):
         elif deed == "began":
             self._observe("began", order)
             one.began = True
-        elif deed == "closed":
-            one.closed = True
 
     def _observe(self, kind: str, order: DispatchPart) -> None:
         host = self.host

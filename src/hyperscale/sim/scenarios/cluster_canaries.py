@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling, Verdict
-from hyperscale.cluster.jobs.effects import Append, Effect, Start
-from hyperscale.cluster.jobs.records import Finished, JobRecord, Part, Submitted
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
+from hyperscale.cluster.jobs.records import Dispatched, Finished, JobRecord, Part, Submitted
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
@@ -27,7 +27,7 @@ from hyperscale.sim.host import SimHost
 CANARIES: Final = {
     "ack-early": "HeldBeforeAck",
     "forget-keys": "OneJobPerKey",
-    "no-guard": "OnlyTheNewest",
+    "dispatch-early": "OnlyTheNewest",
     "start-at-once": "Barrier",
     "no-fence": "OneLoad",
     "decide-alone": "ContextHeld",
@@ -76,6 +76,17 @@ class StartsAtOnce(Manager):
         self.jobs.prepared = impatient  # type: ignore[method-assign,assignment]
 
 
+class DispatchesEarly(Manager):
+    """Parts are on their way before a majority knows where to."""
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        super().carry_out(effects)
+        for effect in effects:
+            if isinstance(effect, Append) and isinstance(effect.record, Dispatched):
+                for placement in effect.record.placements:
+                    self.commands.dispatch(Dispatch(placement, effect.record.total_cores, False))
+
+
 class DecidesAlone(Manager):
     """What it writes it believes, before a majority holds it."""
 
@@ -119,20 +130,6 @@ class NeverLooksAtTheClock(Manager):
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
         self.jobs.tick = lambda now: []  # type: ignore[method-assign]
-
-
-class _NoGuard(FenceGuard[Any]):
-    def admit(self, now: float, key: str, fence: Fence) -> Verdict[Any]:
-        super().admit(now, key, fence)
-        return Verdict(Ruling.FRESH, fence)
-
-
-class Unguarded(Worker):
-    """Every dispatch is carried out, also one that was before."""
-
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
-        self.parts._guard = _NoGuard()
 
 
 class Unfenced(Worker):
@@ -196,13 +193,13 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "ack-early": AcksEarly,
     "forget-keys": ForgetsKeys,
     "start-at-once": StartsAtOnce,
+    "dispatch-early": DispatchesEarly,
     "decide-alone": DecidesAlone,
     "own-ending": OwnEnding,
     "count-twice": CountsTwice,
     "no-timer": NeverLooksAtTheClock,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
-    "no-guard": Unguarded,
     "no-fence": Unfenced,
     "say-cancelled": SaysCancelled,
     "leak-cores": LeaksCores,

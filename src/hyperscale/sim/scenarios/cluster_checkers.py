@@ -15,6 +15,7 @@ from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
     GivenUp,
+    JobRecord,
     Needs,
     Part,
     PartEnded,
@@ -149,18 +150,20 @@ class ContextHeld(ClusterChecker):
                     where = ", ".join(self.holding(stamped.value)) or "nobody"
                     self.fail(f"{part} uses {provider}.{key}, which only {where} holds")
         for name in needs[part.workflow].depends:
-            if order.facts.name not in needs or not self._over(part.job_id, name):
-                self.fail(f"{part} was given out before {name} was over")
+            if missing := self._missing(part.job_id, name):
+                self.fail(f"{part} was given out before {missing[0]} was over")
 
-    def _over(self, job_id: str, workflow: str) -> bool:
-        """Every part that is known ended, or was given up."""
-        done = {
-            record.part
-            for record in self.truth.log.values()
-            if isinstance(record, PartEnded | GivenUp) and record.job_id == job_id
-        }
-        parts = {p for p, _ in self.truth.placed if (p.job_id, p.workflow) == (job_id, workflow)}
-        return bool(parts & done)
+    def _missing(self, job_id: str, workflow: str) -> list[Part]:
+        """Parts of its last dispatch without an end."""
+        parts: set[Part] = set()
+        done: set[Part] = set()
+        for record in _records(self.truth, job_id):
+            if isinstance(record, Dispatched) and record.workflow == workflow:
+                placed = {one.part for one in record.placements}
+                parts = parts | placed if record.replaces else placed
+            elif isinstance(record, PartEnded | GivenUp):
+                done.add(record.part)
+        return sorted(parts - done) if parts else [Part(job_id, workflow, 0)]
 
 
 class NothingRunsAfterTheEnd(ClusterChecker):
@@ -314,7 +317,7 @@ class AllFree(Checker):
             self.fail(f"all jobs are over, and {'; '.join(left)}")
 
 
-def _records(truth: Truth, job: str) -> Iterator[object]:
+def _records(truth: Truth, job: str) -> Iterator[JobRecord]:
     for index in sorted(truth.log):
         if truth.log[index].job_id == job:
             yield truth.log[index]

@@ -76,11 +76,12 @@ def _by_iterations(dice: Random) -> list[WorkflowFacts]:
 
 def _layers(dice: Random) -> list[WorkflowFacts]:
     """Something to begin with, a test that uses it, and one after that."""
-    first: Callable[..., WorkflowFacts] = errand
+    handed_on = {"token": ("Second", "Third")}
+    first = errand("First", provides=handed_on)
     if dice.random() < 0.4:
-        first = lambda name, **more: load_test(name, _closed(dice), **more)  # noqa: E731
+        first = load_test("First", _closed(dice), provides=handed_on)
     return [
-        first("First", provides={"token": ("Second", "Third")}),
+        first,
         load_test("Second", _closed(dice), depends=("First",), provides={"more": ("Third",)}),
         load_test("Third", _arrivals(dice), depends=("Second",)),
     ]

@@ -21,7 +21,6 @@ class Performance:
     order: DispatchPart
     performer: SimPerformer
     began: bool = False
-    closed: bool = False
     requests: int = 0
 
     @property

@@ -220,6 +220,23 @@ def test_a_restarted_worker_lost_its_parts() -> None:
     assert (again.worker, again.incarnation) == ("w1", 2)  # avoided, but there is nobody else
 
 
+def test_a_worker_that_refuted_its_death_keeps_its_parts() -> None:
+    """A refutation is a new incarnation of the same life (found by the cluster's seed 105)."""
+    shell = running(workers=1)
+    [place] = shell.prepare_all()
+    shell.wait(2.0)
+    held = [PartReport(place.part, place.fence, "running", 2.0, 20)]
+    unwanted, effects = shell.jobs.worker_registered(shell.now, "w1", 2, 4, 4 - place.cores, held)
+    shell.carry(effects)
+    assert not unwanted
+    for _ in range(10):
+        shell.now += 1.0
+        shell.hear("w1", *held, free=4 - place.cores, incarnation=2)
+        shell.carry(shell.jobs.tick(shell.now))
+    assert not shell.records(PartLost)
+    assert shell.jobs.pool.free(shell.jobs.pool.workers["w1"]) == 4 - place.cores
+
+
 def test_orphans_need_two_full_lists() -> None:
     shell = running(workers=1)
     shell.prepare_all()

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.stores.contract import Claim
 from hyperscale.scheduler.stores.records import AUDITS, audit_key
 from tests.unit.scheduler.api.harness import WORK, Api, with_api
 
@@ -90,6 +91,9 @@ def test_the_overview_counts() -> None:
         assert (seen["ready"], seen["schedules"]) == (1, 1)
         assert [one["id"] for one in seen["next_runs"]] == ["daily"]
         assert seen["role"] == "admin"
+        assert (seen["busy"], seen["slots"]) == (0, 0)
+        await api.store.claim(Claim(worker="w-1"), api.scheduler.now())
+        assert (await api.get("/api/v1/overview"))["busy"] == 1
 
     with_api(test)
 

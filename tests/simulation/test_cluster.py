@@ -1,0 +1,50 @@
+"""The whole cluster in the simulator: real managers, workers and clients, virtual load.
+
+`make soak` runs thousands of seeds; here some, every planted bug, one history twice, and the seeds
+that once found something.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperscale.sim import prove, run
+from hyperscale.sim.scenarios.cluster import ClusterScenario
+
+SEEDS = range(1, 13)
+# Where a planted bug is known to show; a little room for changes of timing.
+CANARY_FROM: dict[str, int] = {}
+CANARY_SEEDS = 40
+RECORDS = ("Submitted", "Dispatched", "Started", "PartEnded", "PartLost", "Steered", "Finished")
+
+
+def test_no_seed_fails_and_every_sort_of_record_is_met() -> None:
+    met: set[str] = set()
+    for seed in SEEDS:
+        report = run(ClusterScenario(), seed)
+        assert report.ok, (seed, report.failures)
+        met |= report.coverage.keys()
+    assert [kind for kind in RECORDS if f"record {kind}" not in met] == []
+    assert {"leader killed", "part taken over", "submitted twice", "looked away"} <= met
+
+
+@pytest.mark.parametrize("canary", ClusterScenario.canaries)
+def test_every_planted_bug_is_caught(canary: str) -> None:
+    first = CANARY_FROM.get(canary, 1)
+    assert prove(ClusterScenario, canary, range(first, first + CANARY_SEEDS)) is not None
+
+
+def test_one_seed_is_one_history() -> None:
+    assert run(ClusterScenario(), 3).trace_hash == run(ClusterScenario(), 3).trace_hash
+
+
+@pytest.mark.parametrize(
+    ("seed", "what"),
+    [
+        (38, "a manager whose disk fails while it takes over gives up in order"),
+        (105, "a worker that refuted its death keeps its parts"),
+    ],
+)
+def test_seeds_that_found_something(seed: int, what: str) -> None:
+    report = run(ClusterScenario(), seed)
+    assert report.ok, (what, report.failures)
