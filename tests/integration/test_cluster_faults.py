@@ -236,7 +236,10 @@ def test_strangers_are_kept_out(tmp_path: Path, witness: Witness) -> None:
         assert "certificate" in refused.errors[0] + refused.hints[0]
         assert "Traceback" not in refused.err
 
-        until(lambda: old.logged("refused") or "protocol" in old.log.read_text(), "w3 refused")
+        refusal = until(lambda: old.logged("refused"), "w3 refused")[0]
+        assert "protocol 0.9" in refusal["reason"]
+        until(lambda: stranger.logged("not reached"), "w2 turned away")
+        assert stranger.alive, "it goes on trying: its certificate may be replaced"
         ended = fleet.hyperscale("submit", file)
         assert ended.code == ExitCode.PASSED, ended
         assert witness.requests == 20

@@ -18,7 +18,7 @@ API = "Its API"
 STATE = "Where it keeps its state"
 WORKER = "Its worker"
 ACTIONS = ("worker", "doctor", "verify")
-PORT_DEFAULT = 8080
+PORT_DEFAULT = 8090
 
 
 def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
@@ -33,7 +33,7 @@ def scheduler(
     host: Annotated[str, _option(API, "--host", metavar="HOST", help="listen here (127.0.0.1)")] = (
         ""
     ),
-    port: Annotated[str, _option(API, "--port", metavar="N", help="and here (8080); 0: any")] = "",
+    port: Annotated[str, _option(API, "--port", metavar="N", help="and here (8090); 0: any")] = "",
     tokens: Annotated[
         str, _option(API, "--tokens", metavar="FILE", help="NAME ROLE TOKEN a line")
     ] = "",

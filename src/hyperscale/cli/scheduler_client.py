@@ -28,7 +28,7 @@ LIMITS = "How to run it"
 Url = Annotated[
     str,
     typer.Option(
-        "--url", metavar="URL", help="where it is (http://127.0.0.1:8080)", rich_help_panel=WHICH
+        "--url", metavar="URL", help="where it is (http://127.0.0.1:8090)", rich_help_panel=WHICH
     ),
 ]
 Token = Annotated[

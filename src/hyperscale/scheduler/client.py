@@ -1,6 +1,6 @@
 """A client of the scheduler's HTTP API, for programs and for the command line.
 
-    with SchedulerClient("http://127.0.0.1:8080") as scheduler:
+    with SchedulerClient("http://127.0.0.1:8090") as scheduler:
         job = scheduler.submit_job(name="probe", payload={"url": "https://example.com/"})
         scheduler.create_schedule(id="nightly", cron="0 2 * * *", job={"payload": {...}})
 
@@ -26,7 +26,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
+DEFAULT_URL: Final = "http://127.0.0.1:8090"
 TIMEOUT_S: Final = 10.0
 ATTEMPTS: Final = 4
 FIRST_WAIT_S: Final = 0.1

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from hyperscale.clients.http.verbs import Verbs
 from hyperscale.engine import FileSource, LocalRun, RunOptions
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
+from hyperscale.scheduler.settings import ENV_PREFIX as SCHEDULER_PREFIX
+from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.target import running
 from hyperscale.workload import load_settings
 from hyperscale.workload.http_options import HTTPOptions
@@ -187,6 +190,8 @@ def test_flags_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_of_the_environment_exist(page: Path) -> None:
     known = {config.ENV_PREFIX + name.upper() for name in (*config.NAMES, "config")}
+    scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
+    known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
     named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
     assert named <= known
 

@@ -10,7 +10,14 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
-from hyperscale.cluster.jobs.records import Dispatched, Finished, JobRecord, Part, Submitted
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Finished,
+    JobRecord,
+    Part,
+    PartEnded,
+    Submitted,
+)
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
@@ -88,13 +95,19 @@ class DispatchesEarly(Manager):
 
 
 class DecidesAlone(Manager):
-    """What it writes it believes, before a majority holds it."""
+    """It believes what ended, and gives out the layers after it, before a majority holds it."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         super().carry_out(effects)
         for effect in effects:
-            if isinstance(effect, Append) and not isinstance(effect.record, Submitted):
-                super().carry_out(self.jobs.applied(self.now(), effect.record))
+            if isinstance(effect, Append) and self._believes(effect.record):
+                self.carry_out(self.jobs.applied(self.now(), effect.record))
+
+    def _believes(self, record: JobRecord) -> bool:
+        job = self.jobs.job(record.job_id)
+        if isinstance(record, Dispatched) and job is not None:
+            return job.workflows[record.workflow].layer > 0
+        return isinstance(record, PartEnded)
 
 
 class OwnEnding(Manager):

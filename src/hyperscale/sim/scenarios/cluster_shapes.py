@@ -15,12 +15,14 @@ from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, ClosedVUs, Load, SharedIterations
 
 GRACE_S: Final = 1.0
-NEVER_END_TIMEOUT_S: Final = 12.0
+NEVER_END_TIMEOUT_S: Final = 30.0
 _STEP = StepFacts(name="get", hook_type=HookType.TEST)
 
 
 def _closed(dice: Random) -> Load:
-    seconds = round(dice.uniform(1.0, 8.0), 1)
+    """Short, or long enough that a worker's death is noticed and its part goes on elsewhere."""
+    longest_s = dice.choice((6.0, 6.0, 30.0))
+    seconds = round(dice.uniform(longest_s / 3, longest_s), 1)
     return ClosedVUs(vus=dice.randint(1, 8), duration_s=seconds, graceful_stop_s=GRACE_S)
 
 
