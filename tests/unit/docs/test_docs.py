@@ -192,6 +192,7 @@ def test_settings_of_the_environment_exist(page: Path) -> None:
     known = {config.ENV_PREFIX + name.upper() for name in (*config.NAMES, "config")}
     scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
     known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
+    known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
     named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
     assert named <= known
 
