@@ -186,7 +186,7 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
     first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
     lines = [paint.strong(first), f"{age(view.age_s)} old{by}"]
     if view.coverage < 1.0:
-        lines.append(paint.warn(f"{view.coverage:.1%} of the planned load"))
+        lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
     lines += [paint.warn(sentence) for sentence in view.lost]
     rows = [_workflow_cells(one) for one in view.workflows]
     head, *body = table(WORKFLOW_HEAD, rows, RIGHT)
