@@ -24,6 +24,7 @@ from hyperscale.metrics.results import (
     WorkflowResult,
 )
 from hyperscale.metrics.saturation import saturation
+from hyperscale.metrics.timeline import POINTS_MAX
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.hooks import HookType
 
@@ -51,7 +52,7 @@ class Course(msgspec.Struct, kw_only=True):
     environment: Environment = msgspec.field(default_factory=Environment)
 
 
-def aggregate_of(facts: WorkflowFacts) -> WorkflowAggregate:
+def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> WorkflowAggregate:
     """An empty aggregate for this workflow; those of its parts can be absorbed by one another."""
     aggregate = WorkflowAggregate(
         facts.name,
@@ -70,6 +71,7 @@ def aggregate_of(facts: WorkflowFacts) -> WorkflowAggregate:
         ],
         checks=[step.name for step in facts.steps if step.hook_type is HookType.CHECK],
         metrics={s.name: s.metric_kind for s in facts.steps if s.metric_kind is not None},
+        points_max=points_max,
     )
     known = aggregate.facts
     known.is_test = facts.is_test

@@ -18,7 +18,7 @@ from hyperscale.metrics.failures import SAMPLES_MAX
 from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import CheckResult, CoreUse, Mark, StepResult, WorkflowResult
 from hyperscale.metrics.tallies import CoreTally, MetricKind, MetricTally, StepTally
-from hyperscale.metrics.timeline import Amounts, Timeline
+from hyperscale.metrics.timeline import POINTS_MAX, Amounts, Timeline
 
 MARKS_MAX = 200
 RECENT_S = 30.0  # how far back recent_rate can look
@@ -40,6 +40,7 @@ class WorkflowAggregate:
         metrics: Mapping[str, MetricKind] | None = None,
         *,
         width_s: float = 1.0,
+        points_max: int = POINTS_MAX,
     ) -> None:
         self.facts = WorkflowResult(name=name)
         self.iterations = 0
@@ -58,7 +59,7 @@ class WorkflowAggregate:
         }
         self._iteration = Histogram()
         self._cores: dict[int, CoreTally] = {}
-        self._timeline = Timeline(width_s)
+        self._timeline = Timeline(width_s, points_max)
         self._marks: list[Mark] = []
         self._recent: deque[tuple[float, int]] = deque([(0.0, 0)])
 

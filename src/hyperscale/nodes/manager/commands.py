@@ -42,7 +42,8 @@ class Commands:
             return
         body = manager.body_of(job)
         facts = next(f for f in body.workflows if f.name == placement.part.workflow)
-        manager.live.follow(facts, placement, fresh=True)
+        parts = len(job.workflows[placement.part.workflow].parts)
+        manager.live.follow(facts, placement, fresh=True, parts=parts)
         message = orders.dispatch_of(
             body, job, placement, effect.total_cores, effect.run_setup, manager.leadership.term
         )

@@ -277,7 +277,9 @@ class Foreman:
             facts = next(
                 f for f in manager.body_of(job).workflows if f.name == status.part.workflow
             )
-            manager.live.follow(facts, placement, fresh=status.state == "preparing")
+            parts = len(job.workflows[status.part.workflow].parts)
+            fresh = status.state == "preparing"
+            manager.live.follow(facts, placement, fresh=fresh, parts=parts)
 
     def _progressed(self, progress: Progress) -> PartReport:
         counter = sum(delta.seq for delta in progress.deltas)

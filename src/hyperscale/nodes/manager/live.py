@@ -17,18 +17,23 @@ from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.merging import merge_deltas
+from hyperscale.metrics.timeline import POINTS_MAX
 from hyperscale.nodes.protocol.jobs import Snapshot, Window
 from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.workload.facts import WorkflowFacts
 
 # A watcher that is further behind gets a snapshot instead: five seconds of windows.
 WINDOWS_MAX = 50
+# An interval with its histogram weighs some 3 KB: with these a workflow stays below 40 MB.
+POINTS_OF_ALL = 10 * POINTS_MAX
+POINTS_MIN = 10
 
 
 @dataclass(slots=True)
 class LivePart:
     fence: Fence
     first_core: int
+    points_max: int
     aggregate: WorkflowAggregate
     seq: int = 0
     complete: bool = True  # false: it began before we led, and its snapshot has not come
@@ -74,14 +79,18 @@ class Live:
     def workflow(self, job_id: str, name: str) -> LiveWorkflow | None:
         return self._workflows.get((job_id, name))
 
-    def follow(self, facts: WorkflowFacts, placement: Placement, *, fresh: bool) -> None:
-        """A part was placed. `fresh`: nothing of it has been reported to anybody yet."""
+    def follow(
+        self, facts: WorkflowFacts, placement: Placement, *, fresh: bool, parts: int = 1
+    ) -> None:
+        """A part was placed. `fresh`: nothing of it has been reported to anybody yet. The more
+        parts a workflow has, the coarser each one's course."""
         part, fence = placement.part, placement.fence
         live = self._workflows.setdefault((part.job_id, part.workflow), LiveWorkflow(facts))
         known = live.parts.get(part.number)
         if known is None or known.fence < fence:
+            points = max(POINTS_MIN, min(POINTS_MAX, POINTS_OF_ALL // max(parts, 1)))
             live.parts[part.number] = LivePart(
-                fence, placement.first_core, aggregate_of(facts), complete=fresh
+                fence, placement.first_core, points, aggregate_of(facts, points), complete=fresh
             )
 
     def keep(self, facts: WorkflowFacts, part: Part, state: bytes) -> None:
@@ -116,7 +125,7 @@ class Live:
         live.elapsed_s = max(live.elapsed_s, progress.elapsed_s)
         before = (known.aggregate.requests, known.aggregate.failed)
         if progress.snapshot:
-            known.aggregate = aggregate_of(live.facts)
+            known.aggregate = aggregate_of(live.facts, known.points_max)
             known.aggregate.restore(known.first_core, progress.snapshot, progress.snapshot_seq)
             known.seq, known.complete = progress.snapshot_seq, True
         for delta in progress.deltas:

@@ -187,7 +187,9 @@ class Manager:
                 for end in conclusion.ends_of(workflow):
                     self.live.keep(facts, end.part, end.state)
                 for placement in workflow.live():
-                    self.live.follow(facts, placement, fresh=not workflow.started)
+                    self.live.follow(
+                        facts, placement, fresh=not workflow.started, parts=len(workflow.parts)
+                    )
 
     def _tell_deaths(self) -> None:
         core = self.node.membership.core

@@ -30,6 +30,7 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
+from hyperscale.sim.links import partition
 from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
@@ -44,6 +45,8 @@ WORKERS_MAX: Final = 4
 # Slower than in life: numbers that move are most of the work of a simulated minute.
 REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
+# Until a death is noticed (some 5 s), believed (8 s) and made up for.
+STRIKE_S: Final = 25.0
 # A small log, so that checkpoints and whole states are part of the story.
 RECORDS: Final = RecordsSettings(
     checkpoint=Policy(records=25, seconds=15.0), log_bytes_max=400_000, entries_kept=10
@@ -173,7 +176,27 @@ class ClusterScenario(Scenario):
         if dice.random() < 0.25:
             worker = dice.choice(sorted(self._cores))
             blows.append(self._kill_for_good(world, dice.uniform(5.0, 40.0), worker))
+        if dice.random() < 0.5:
+            blows.append(self._strike_at_work(world, dice.uniform(3.0, 20.0), dice.random() < 0.5))
         await asyncio.gather(*blows)
+
+    async def _strike_at_work(self, world: World, at_s: float, cut_off: bool) -> None:
+        """A worker under load is cut off, or stands still, until its parts are elsewhere."""
+        await world.sleep(at_s)
+        while not (busy := self._at_work()):
+            await world.sleep(0.5)
+        if not cut_off:
+            world.coverage["paused at work"] += 1
+            world.pause(busy[0], STRIKE_S)
+            return
+        world.coverage["cut off at work"] += 1
+        cut = world.network.cut(partition([busy[0]], kind="isolate"))
+        await world.sleep(STRIKE_S)
+        world.network.heal(cut)
+
+    def _at_work(self) -> list[str]:
+        everything = [one for many in self.truth.performances.values() for one in many]
+        return sorted({one.host.name for one in everything if one.loading})
 
     async def _kill_leader(self, world: World, at_s: float, down_s: float) -> None:
         await world.sleep(at_s)

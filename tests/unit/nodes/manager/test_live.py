@@ -132,6 +132,19 @@ def test_a_watcher_too_far_behind_gets_a_snapshot() -> None:
     assert len(recent) == 9
 
 
+def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
+    live = Live()
+    for number in range(3):
+        live.follow(FACTS, placement(number), fresh=True, parts=1_000)
+    for seq in range(1, 61):
+        for number in range(3):
+            live.heard(progress(placement(number), float(seq), delta(seq, 2)))
+    known = live.workflow(JOB, "Shop")
+    assert known is not None
+    assert all(len(part.aggregate.freeze().series) <= 10 for part in known.parts.values())
+    assert requests_in(live.since(JOB, "Shop", None)) == 360
+
+
 def test_a_forgotten_job_leaves_nothing() -> None:
     live = followed(0, 1)
     live.forget(JOB)
