@@ -59,7 +59,7 @@ def test_status_tells_of_losses_and_errors() -> None:
     assert status_lines(JOB, PLAIN) == [
         "job 3f2a  evening  running",
         "2m old, submitted by ann@build",
-        "97.3% of the planned load",
+        "97.3% of planned load",
         "worker w7 lost at 41 s",
         "",
         "WORKFLOW  STATE    CORES        TIME  REQUESTS  FAILED  TRIES  WORKERS",

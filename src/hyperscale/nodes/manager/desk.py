@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hyperscale.cluster.jobs.effects import Append
 from hyperscale.cluster.jobs.inputs import Rejected
-from hyperscale.cluster.jobs.records import Needs, Submitted
+from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
-from hyperscale.nodes.manager.leading import passing_on
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -38,7 +39,7 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
-from hyperscale.wire.errors import Refused
+from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -99,13 +100,22 @@ class Desk:
         )
 
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
+        """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
-        self._known(call, ask.job_id)
+        job = self._known(call, ask.job_id)
         by = ask.by or call.peer.node_id
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason
         )
+        written = [one.record for one in effects if isinstance(one, Append)]
+        outcomes = [manager.recording.outcome(one) for one in written if isinstance(one, Steered)]
         manager.carry_out(effects)
+        for outcome in outcomes:
+            if (error := await outcome) is not None:
+                raise Refused(call.kind.name, error.message, ASK_AGAIN_S, Reason.OVERLOADED)
+        if steering.accepted and ask.action in ("cancel", "stop") and not _is_ending(job):
+            why = "its end is being written"
+            raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
         return SteerAck(
             job_id=ask.job_id,
             accepted=steering.accepted,
@@ -272,6 +282,10 @@ def _digest(body: Body) -> str:
     """Of what a job is; when and how it was asked for makes no other job of it."""
     same = msgspec.structs.replace(body, started_at="", command="")
     return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
+
+
+def _is_ending(job: JobState) -> bool:
+    return bool(job.ending) or job.is_over
 
 
 def _outline(body: Body) -> Outline:

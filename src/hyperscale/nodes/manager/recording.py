@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.fencing import Fence
@@ -25,6 +27,7 @@ class Recording:
     def __init__(self, manager: Manager) -> None:
         settings = manager.settings
         self._manager = manager
+        self._outcomes: dict[int, asyncio.Future[HyperscaleError | None]] = {}
         self.records: Records = QuorumRecords(
             manager.host,
             "records",
@@ -54,6 +57,17 @@ class Recording:
         except HyperscaleError as error:
             raise Refused(call.kind.name, error.message) from None
 
+    def outcome(self, record: JobRecord) -> Awaitable[HyperscaleError | None]:
+        """Of a record that is about to be appended: None once a quorum holds it."""
+        future: asyncio.Future[HyperscaleError | None] = asyncio.get_running_loop().create_future()
+        self._outcomes[id(record)] = future
+        return future
+
+    def _tell(self, record: JobRecord, error: HyperscaleError | None) -> None:
+        future = self._outcomes.pop(id(record), None)
+        if future is not None and not future.done():
+            future.set_result(error)
+
     async def append(self, record: JobRecord) -> None:
         keep_s = self._manager.jobs.keep_s(record.status) if isinstance(record, Finished) else None
         fence = Fence(self._manager.leadership.term)
@@ -75,3 +89,6 @@ class Recording:
             )
             if isinstance(record, Submitted):
                 self._manager.accept(record.job_id, error)
+            self._tell(record, error)
+        else:
+            self._tell(record, None)

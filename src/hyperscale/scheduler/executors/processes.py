@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from hyperscale.scheduler.executors.tail import Tail
 
 TERM_GRACE_S: Final = 2.0
+GLANCE_S: Final = 0.05
 _READ_BYTES: Final = 64 * 1024
 
 
@@ -31,12 +32,12 @@ async def kill_tree(process: asyncio.subprocess.Process, grace_s: float = TERM_G
         _signal_group(process.pid, signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                await process.wait()
+                await _ended(process)
     victims += _descendants(process.pid)
     _signal_group(process.pid, signal.SIGKILL)
     for victim in victims:
         victim.kill()
-    await process.wait()
+    await _ended(process)
 
 
 class _Victim:
@@ -90,7 +91,7 @@ async def run_process(
     tail = Tail()
     reading = asyncio.create_task(_drain(process, tail))
     try:
-        code = await process.wait()
+        code = await _ended(process)
         # What the child left running may hold the pipe open for ever; it ends with its job.
         _signal_group(process.pid, signal.SIGKILL)
         await asyncio.wait([reading], timeout=TERM_GRACE_S)
@@ -100,6 +101,17 @@ async def run_process(
             await asyncio.shield(kill_tree(process))
         reading.cancel()
         await asyncio.wait([reading])
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """`wait` of some Python versions also waits for whoever else holds the pipe."""
+    waiting = asyncio.create_task(process.wait())
+    try:
+        while process.returncode is None:
+            await asyncio.wait([waiting], timeout=GLANCE_S)
+    finally:
+        waiting.cancel()
+    return process.returncode
 
 
 async def _drain(process: asyncio.subprocess.Process, tail: Tail) -> None:

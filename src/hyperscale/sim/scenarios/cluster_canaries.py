@@ -14,6 +14,7 @@ from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
     JobRecord,
+    JobStatus,
     Part,
     PartEnded,
     Submitted,
@@ -43,7 +44,7 @@ CANARIES: Final = {
     "count-twice": "Totals",
     "show-anything": "NeverBackwards",
     "leak-cores": "AllFree",
-    "no-timer": "liveness",
+    "never-conclude": "liveness",
 }
 
 
@@ -139,10 +140,11 @@ class CountsTwice(Manager):
         self.live.close = twice  # type: ignore[method-assign]
 
 
-class NeverLooksAtTheClock(Manager):
-    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
-        super().__init__(host, settings)
-        self.jobs.tick = lambda now: []  # type: ignore[method-assign]
+class NeverConcludes(Manager):
+    """All parts are in, and nobody says so."""
+
+    def _conclude(self, job_id: str, status: JobStatus, reason: str) -> None:
+        """Forgotten."""
 
 
 class Unfenced(Worker):
@@ -210,7 +212,7 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "decide-alone": DecidesAlone,
     "own-ending": OwnEnding,
     "count-twice": CountsTwice,
-    "no-timer": NeverLooksAtTheClock,
+    "never-conclude": NeverConcludes,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,

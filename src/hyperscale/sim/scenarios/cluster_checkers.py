@@ -23,6 +23,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Started,
     Steered,
+    TimedOut,
 )
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, decode
@@ -55,7 +56,23 @@ class ClusterChecker(Checker):
 
 
 class HeldBeforeAck(ClusterChecker):
-    """A job that was acknowledged is on the disks of a majority, and never unknown."""
+    """A job that was acknowledged is on the disks of a majority, and never unknown; a command that
+    was accepted is held."""
+
+    def on_steered(self, _at: float, node: str, job: str, action: str, taken: bool) -> None:
+        if taken and not self._obeyed(job, action):
+            self.fail(f"{node} was told that {job} will {action}, which nobody holds")
+
+    def _obeyed(self, job: str, action: str) -> bool:
+        known = list(_records(self.truth, job))
+        words = [one.action for one in known if isinstance(one, Steered)]
+        if action in ("cancel", "stop"):
+            ended = any(isinstance(one, TimedOut | Finished) for one in known)
+            return ended or "cancel" in words or "stop" in words
+        if action == "resume":
+            turns = [one for one in words if one in ("pause", "resume")]
+            return not turns or turns[-1] == "resume"
+        return action in words
 
     def on_acked(self, _at: float, node: str, key: str, job: str, duplicate: bool) -> None:
         if not self.is_held(job.encode()):
@@ -263,7 +280,7 @@ class _Counted:
                 case GivenUp():
                     self._whole[record.part.workflow] = False
                 case Steered(action=action):
-                    self._steered = self._steered or action in ("cancel", "stop")
+                    self._steered = self._steered or action in ("cancel", "stop", "scale")
                 case _:
                     pass
 
