@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import signal
 import sys
 import termios
 
@@ -57,4 +58,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # Whoever started the tests may have had these ignored, as a shell does in the background.
+    for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(_number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

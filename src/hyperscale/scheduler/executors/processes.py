@@ -38,6 +38,7 @@ async def kill_tree(process: asyncio.subprocess.Process, grace_s: float = TERM_G
     for victim in victims:
         victim.kill()
     await _ended(process)
+    _let_go(process)
 
 
 class _Victim:
@@ -101,6 +102,7 @@ async def run_process(
             await asyncio.shield(kill_tree(process))
         reading.cancel()
         await asyncio.wait([reading])
+        _let_go(process)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> int:
@@ -112,6 +114,11 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
     finally:
         waiting.cancel()
     return process.returncode
+
+
+def _let_go(process: asyncio.subprocess.Process) -> None:
+    """Close our ends of its pipes now; asyncio would leave that to the garbage collector."""
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 async def _drain(process: asyncio.subprocess.Process, tail: Tail) -> None:
