@@ -263,7 +263,8 @@ class WatchedStage(SimStage):
     ) -> SimPerformer:
         performer = super().perform(order, cores, progressed)
         self._truth.performances[order.part].append(Performance(self.host, order, performer))
-        self._world.coverage["part taken over"] += order.fence.attempt > 1
+        if order.fence.attempt > 1:
+            self._world.coverage["part taken over"] += 1
         self._observe("accepted", order)
         return performer
 

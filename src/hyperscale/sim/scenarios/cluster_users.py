@@ -137,7 +137,8 @@ class User:
                 continue
             wish.job_id = ack.job_id
             self._world.coverage[f"job {wish.shape}"] += 1
-            self._world.coverage["submitted twice"] += ack.was_duplicate
+            if ack.was_duplicate:
+                self._world.coverage["submitted twice"] += 1
             self._observe("acked", key=wish.key, job=ack.job_id, duplicate=ack.was_duplicate)
             return
 
