@@ -229,7 +229,8 @@ def test_a_voter_whose_disk_fails_ends_and_says_why(cluster: Cluster) -> None:
     members |= {name: cluster.start(name, *voters, "--seed", first.address) for name in names[1:]}
     leader = until(lambda: cluster.onlooker.members(first.address).leader, "a leader")
     broken = next(name for name in names if name != leader)
-    (term,) = (cluster.folder / "data" / broken).rglob("term")
+    kept = cluster.folder / "data" / broken
+    (term,) = until(lambda: list(kept.rglob("term")), "a remembered term")
     term.with_name("term.new").mkdir()  # root may write anywhere, but not to a directory
 
     members[leader].signal(signal.SIGKILL)
