@@ -239,10 +239,18 @@ def test_a_killed_generator_is_told_of_and_replaced(
     async def story() -> None:
         async with cluster(tmp_path) as (manager, worker):
             order = make(manager, Long, target, cores=1)
-            before = {process.pid: process for process in worker.generators()}
+            port = int(target.rsplit(":", 1)[1])
+
+            def at_work() -> list[psutil.Process]:
+                return [
+                    process
+                    for process in worker.generators()
+                    if any(c.raddr and c.raddr.port == port for c in process.net_connections())
+                ]
+
             await start(manager, order)
             await load_flows(manager, stats)
-            busy = max(before.values(), key=lambda process: sum(process.cpu_times()[:2]))
+            (busy,) = await manager.until(at_work, "one generator at work")
             busy.kill()
             end = await manager.ended(order)
             assert f"generator process {busy.pid}" in end.lost[0]
