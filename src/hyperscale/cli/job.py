@@ -10,6 +10,8 @@ import typer
 
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_client as shared
+from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.scheduler_work import whole, work_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ HEAD = ("JOB", "NAME", "KIND", "STATE", "DUE", "TOOK", "WORKER", "ERROR")
 ACTIONS = "submit, list, show, cancel, retry or logs"
 LIMIT_DEFAULT = "20"
 ERROR_CHARS = 60
+SUMMARY = '{"schema":"hyperscale.results/'
 
 
+@borrowing(shared.client_of)
+@borrowing(work_of, without=("here",))
 def job(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
     name: Annotated[str, typer.Argument(metavar="JOB", help="its id; submit: a name for it")] = "",
@@ -34,18 +39,6 @@ def job(
             "--key", metavar="KEY", help="the same key makes no second job", rich_help_panel=WHEN
         ),
     ] = "",
-    loadtest: shared.Loadtest = "",
-    http: shared.Http = "",
-    python: shared.Python = "",
-    command: shared.Command = "",
-    kind: shared.Kind = "",
-    payload: shared.Payload = None,
-    arg: shared.Arg = None,
-    priority: shared.Priority = "",
-    timeout: shared.Timeout = "",
-    retries: shared.Retries = "",
-    capability: shared.Capability = None,
-    tag: shared.Tag = None,
     state: Annotated[
         str, typer.Option("--state", metavar="STATE", help="list: PENDING, FAILED ...")
     ] = "",
@@ -55,40 +48,26 @@ def job(
     limit: Annotated[
         str, typer.Option("--limit", metavar="N", help="list: how many, newest first (20)")
     ] = LIMIT_DEFAULT,
-    url: shared.Url = "",
-    token: shared.Token = "",
     json: shared.Json = False,
     debug: flags.Debug = False,
+    **given: Any,
 ) -> int:
     """Submit single jobs and look after them."""
     if action not in _SHOWN:
         raise BadInput(f"there is no action {action!r}", f"there are: {ACTIONS}")
     if not name and action != "list":
-        raise BadInput("there is no job", f"hyperscale job {action} JOB")
+        what = "name for the job" if action == "submit" else "job"
+        raise BadInput(f"there is no {what}", f"hyperscale job {action} {what.split()[0].upper()}")
     ask: Callable[[SchedulerClient], Any]
     if action == "submit":
-        work = shared.work_of(
-            url,
-            loadtest=loadtest,
-            http=http,
-            python=python,
-            command=command,
-            kind=kind,
-            payload=payload,
-            arg=arg,
-            priority=priority,
-            timeout=timeout,
-            retries=retries,
-            capability=capability,
-            tag=tag,
-        )
+        work = shared.called(work_of, given, here=shared.is_here(given["url"]))
         due = {"run_at": shared.instant("--at", at)} if at else {}
 
         def ask(client: SchedulerClient) -> Any:
             return client.submit_job(name=name, idempotency_key=key, **work, **due)
 
     elif action == "list":
-        count = shared.whole("--limit", limit)
+        count = whole("--limit", limit)
 
         def ask(client: SchedulerClient) -> Any:
             return client.jobs(count, state=state.upper(), schedule_id=schedule)
@@ -98,7 +77,7 @@ def job(
         def ask(client: SchedulerClient) -> Any:
             return _ASKED[action](client, name)
 
-    answer = shared.ask(url, token, ask)
+    answer = shared.ask(given, ask)
     if json:
         shared.show_json(answer)
     else:
@@ -196,11 +175,18 @@ def _cancelled(answer: dict[str, Any]) -> str:
     return f"job {answer['id']} runs; its worker was asked to stop it"
 
 
+def _log(answer: dict[str, Any]) -> str:
+    """Without the line for programs that a load test's output begins with."""
+    first, _, rest = answer["log"].partition("\n")
+    text: str = rest.lstrip("\n") if first.startswith(SUMMARY) else answer["log"]
+    return text or "the job wrote nothing"
+
+
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "submit": _submitted,
     "list": listed,
     "show": _one,
     "cancel": _cancelled,
     "retry": lambda answer: f"job {answer['id']} submitted, like {answer['retry_of']}",
-    "logs": lambda answer: answer["log"] or "the job wrote nothing",
+    "logs": _log,
 }

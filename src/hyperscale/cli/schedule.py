@@ -10,6 +10,8 @@ import typer
 
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_client as shared
+from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.scheduler_work import number, whole, work_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ def _when(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WHEN)
 
 
+@borrowing(shared.client_of)
+@borrowing(work_of, without=("here",))
 def schedule(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
     name: Annotated[str, typer.Argument(metavar="NAME", help="of the schedule")] = "",
@@ -45,25 +49,12 @@ def schedule(
     paused: Annotated[
         bool, typer.Option("--paused", help="do not run yet", rich_help_panel=WHEN)
     ] = False,
-    loadtest: shared.Loadtest = "",
-    http: shared.Http = "",
-    python: shared.Python = "",
-    command: shared.Command = "",
-    kind: shared.Kind = "",
-    payload: shared.Payload = None,
-    arg: shared.Arg = None,
-    priority: shared.Priority = "",
-    timeout: shared.Timeout = "",
-    retries: shared.Retries = "",
-    capability: shared.Capability = None,
-    tag: shared.Tag = None,
     limit: Annotated[
         str, typer.Option("--limit", metavar="N", help="history: how many runs (20)")
     ] = HISTORY_DEFAULT,
-    url: shared.Url = "",
-    token: shared.Token = "",
     json: shared.Json = False,
     debug: flags.Debug = False,
+    **given: Any,
 ) -> int:
     """Make and look after schedules."""
     if action not in _SHOWN:
@@ -73,21 +64,7 @@ def schedule(
     if action == "add":
         if not cron and not at:
             raise BadInput("there is no time", "give --cron or --at")
-        work = shared.work_of(
-            url,
-            loadtest=loadtest,
-            http=http,
-            python=python,
-            command=command,
-            kind=kind,
-            payload=payload,
-            arg=arg,
-            priority=priority,
-            timeout=timeout,
-            retries=retries,
-            capability=capability,
-            tag=tag,
-        )
+        work = shared.called(work_of, given, here=shared.is_here(given["url"]))
         said = {
             "cron": cron,
             "run_at": shared.instant("--at", at) if at else "",
@@ -95,18 +72,18 @@ def schedule(
             "dst": dst,
             "misfire": {"policy": misfire} if misfire else "",
             "overlap": overlap,
-            "jitter_s": shared.number("--jitter", jitter) if jitter else "",
+            "jitter_s": number("--jitter", jitter) if jitter else "",
             "start_at": shared.instant("--from", start) if start else "",
             "end_at": shared.instant("--until", end) if end else "",
             "paused": paused,
         }
         fields = {key: value for key, value in said.items() if value != ""}
         answer: Any = shared.ask(
-            url, token, lambda client: client.create_schedule(id=name, job=work, **fields)
+            given, lambda client: client.create_schedule(id=name, job=work, **fields)
         )
     else:
-        count = shared.whole("--limit", limit)
-        answer = shared.ask(url, token, lambda client: _ASKED[action](client, name, count))
+        count = whole("--limit", limit)
+        answer = shared.ask(given, lambda client: _ASKED[action](client, name, count))
     if json:
         shared.show_json(answer)
     else:

@@ -1,42 +1,61 @@
-"""`hyperscale scheduler`: the coordinator with its API, page and worker; a worker alone; a look
-at how they are."""
+"""`hyperscale scheduler`: the coordinator with its API, page and worker; a worker alone; and what
+whoever looks after them asks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from hyperscale.cli import flags, streams
+from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.errors import BadInput, ExitCode, RunFailed
+from hyperscale.cli.borrow import borrowing
+from hyperscale.errors import BadInput, ExitCode
+
+if TYPE_CHECKING:
+    from hyperscale.scheduler.api.settings import ProcessSettings
+    from hyperscale.scheduler.settings import SchedulerSettings
 
 API = "Its API"
 STATE = "Where it keeps its state"
 WORKER = "Its worker"
-ACTIONS = ("worker", "doctor", "verify")
-PORT_DEFAULT = 8090
+WATCH = "What it tells"
+ACTIONS = ("worker", *care.ACTIONS)
 
 
 def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
+@borrowing(shared.client_of, without=("plain_http",))
 def scheduler(
     action: Annotated[
         str,
-        typer.Argument(metavar="ACTION", help="none: start it; worker, doctor or verify (audit)"),
+        typer.Argument(metavar="ACTION", help="none: start it; worker; " + ", ".join(care.ACTIONS)),
     ] = "",
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="LOG...", help="explain: JSON logs, - is stdin")
+    ] = None,
     host: Annotated[str, _option(API, "--host", metavar="HOST", help="listen here (127.0.0.1)")] = (
         ""
     ),
-    port: Annotated[str, _option(API, "--port", metavar="N", help="and here (8090); 0: any")] = "",
+    port: Annotated[
+        str, _option(API, "--port", metavar="N", help="and here (8090; a worker: nowhere); 0: any")
+    ] = "",
     tokens: Annotated[
         str, _option(API, "--tokens", metavar="FILE", help="NAME ROLE TOKEN a line")
     ] = "",
+    tls_cert: Annotated[
+        str, _option(API, "--tls-cert", metavar="FILE", help="PEM certificate: https")
+    ] = "",
+    tls_key: Annotated[str, _option(API, "--tls-key", metavar="FILE", help="and its key")] = "",
+    plain_http: Annotated[
+        bool, _option(API, "--plain-http", help="tokens may travel unencrypted over a network")
+    ] = False,
     address: Annotated[
         str, _option(API, "--address", metavar="URL", help="what others are told to call it")
     ] = "",
@@ -64,26 +83,44 @@ def scheduler(
         _option(WORKER, "--python-allow", metavar="MOD:FUNC", help="jobs may call; repeatable"),
     ] = None,
     command: Annotated[bool, _option(WORKER, "--command", help="jobs may start programs")] = False,
+    otlp: Annotated[
+        str, _option(WATCH, "--otlp", metavar="URL", help="send traces to this collector")
+    ] = "",
+    trace_share: Annotated[
+        str,
+        _option(WATCH, "--trace-share", metavar="0..1", help="of jobs (0.01); failures always"),
+    ] = "",
     log: Annotated[
-        str, typer.Option("--log", metavar="FILE", help="stdout, stderr or a file (stderr)")
+        str, _option(WATCH, "--log", metavar="FILE", help="stdout, stderr or a file (stderr)")
     ] = "stderr",
     log_level: Annotated[
-        str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning (warning)")
+        str, _option(WATCH, "--log-level", metavar="LEVEL", help="debug, info, warning (warning)")
     ] = "warning",
+    reason: Annotated[
+        str, _option(care.PANEL, "--reason", metavar="TEXT", help="stop: why; others read it")
+    ] = "",
+    cancel_running: Annotated[
+        bool, _option(care.PANEL, "--cancel-running", help="stop: also what runs now")
+    ] = False,
+    job: Annotated[
+        str,
+        _option(care.PANEL, "--job", metavar="ID", help="explain: one job or correlation id"),
+    ] = "",
     config: flags.Config = None,
-    url: shared.Url = "",
-    token: shared.Token = "",
     json: shared.Json = False,
     debug: flags.Debug = False,
+    **which: Any,
 ) -> int:
     """Run jobs by the clock, or look how that goes."""
     if action and action not in ACTIONS:
         raise BadInput(f"there is no action {action!r}", f"there are: {', '.join(ACTIONS)}")
-    if action == "doctor":
-        return _doctor(url, token, json)
-    if action == "verify":
-        return _verify(url, token, json)
-    given: dict[str, object] = {
+    if files and action != "explain":
+        raise BadInput(f"{action or 'scheduler'} takes no further words", "explain does")
+    if action in care.ACTIONS:
+        which["plain_http"] = plain_http
+        asked = care.Asked(which, json, files or [], reason, cancel_running, job)
+        return care.ACTIONS[action](asked)
+    own: dict[str, object] = {
         "store": store or None,
         "election": election or None,
         "node": node or None,
@@ -94,72 +131,68 @@ def scheduler(
         "python_allow": python_allow or None,
         "command": command or None,
     }
-    if action == "worker":
-        if no_worker or host or port or tokens:
-            raise BadInput("a worker alone has no API and no coordinator")
-        return _work(given, config, log, log_level)
-    return _serve(given, config, host, port, tokens, log, log_level)
-
-
-def _serve(
-    given: Mapping[str, object],
-    config: str | None,
-    host: str,
-    port: str,
-    tokens: str,
-    log: str,
-    log_level: str,
-) -> int:
-    from hyperscale.runtime.real import run
-    from hyperscale.scheduler.api.access import access_for
-    from hyperscale.scheduler.api.process import serve
-    from hyperscale.scheduler.api.serving import bind
-
-    settings, listening = _settings(given, config)
-    where = host or str(listening.get("host", "127.0.0.1"))
-    number = _port(port or str(listening.get("port", PORT_DEFAULT)))
-    access = access_for(
-        where,
-        tokens or str(listening.get("tokens", "")),
-        os.environ.get("HYPERSCALE_SCHEDULER_TOKEN", ""),
-    )
-    listener = bind(where, number)
-    with listener, _logging(log, log_level):
-        run(serve(settings, listener, access, _ready))
+    around: dict[str, object] = {
+        "host": host or None,
+        "port": port or None,
+        "tokens": tokens or None,
+        "tls_cert": tls_cert or None,
+        "tls_key": tls_key or None,
+        "plain_http": plain_http or None,
+        "otlp": otlp or None,
+        "trace_share": trace_share or None,
+    }
+    settings, process = _settings(own, around, config)
+    token = _cleared_environment().get("HYPERSCALE_SCHEDULER_TOKEN", "")
+    with _logging(log, log_level):
+        if action == "worker":
+            if no_worker:
+                raise BadInput("a worker alone has no coordinator to be without")
+            _work(settings, process, token)
+        else:
+            _serve(settings, process, token)
     return int(ExitCode.PASSED)
 
 
-def _work(given: Mapping[str, object], config: str | None, log: str, log_level: str) -> int:
+def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
+    from hyperscale.runtime.real import run
+    from hyperscale.scheduler.api.process import serve
+
+    def ready(url: str) -> None:
+        streams.note(f"scheduler at {url}  (page: {url}/  API: {url}/api/v1/openapi.json)")
+
+    run(serve(settings, process, token, ready))
+
+
+def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
     from hyperscale.runtime.real import run
     from hyperscale.scheduler.api.process import work
 
-    settings, _ = _settings(given, config)
-    with _logging(log, log_level):
-        run(work(settings, lambda name: streams.note(f"worker {name} takes jobs")))
-    return int(ExitCode.PASSED)
+    def ready(name: str, url: str) -> None:
+        where = f" (health and metrics: {url})" if url else ""
+        streams.note(f"worker {name} takes jobs{where}")
+
+    run(work(settings, process, token, ready))
 
 
-def _ready(url: str) -> None:
-    streams.note(f"scheduler at {url}  (page: {url}/  API: {url}/api/v1/openapi.json)")
+def _cleared_environment() -> dict[str, str]:
+    """What was said there to the scheduler, passwords and tokens included, is not for its jobs."""
+    from hyperscale.scheduler.settings import ENV_PREFIX
+
+    return {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(ENV_PREFIX)}
 
 
-def _settings(given: Mapping[str, object], config: str | None) -> tuple[Any, dict[str, object]]:
-    """The scheduler's own settings, and where its API listens: host, port and tokens of the table
-    are the command's."""
+def _settings(
+    own: Mapping[str, object], around: Mapping[str, object], config: str | None
+) -> tuple[SchedulerSettings, ProcessSettings]:
+    """The table has both kinds; a name that is of neither is complained of by the scheduler's."""
     from hyperscale.cli.serving import tables_of
+    from hyperscale.scheduler.api.settings import NAMES, process_settings
     from hyperscale.scheduler.settings import settings_from
 
     table = tables_of({"config": config}, "scheduler")
-    listening: dict[str, object] = {
-        name: table.pop(name) for name in ("host", "port", "tokens") if name in table
-    }
-    return settings_from(given, os.environ, table), listening
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise BadInput(f"--port takes a number from 0 to 65535, not {text!r}")
-    return int(text)
+    outer = {name: table.pop(name) for name in list(table) if name.replace("-", "_") in NAMES}
+    settings = settings_from(own, os.environ, table)
+    return settings, process_settings(around, os.environ, outer)
 
 
 @contextmanager
@@ -171,34 +204,3 @@ def _logging(destination: str, level: str) -> Iterator[None]:
         yield
     finally:
         configured.stop()
-
-
-def _doctor(url: str, token: str, json: bool) -> int:
-    answer = shared.ask(url, token, lambda client: client.doctor())
-    findings = answer["findings"]
-    if json:
-        shared.show_json(answer)
-    elif not findings:
-        streams.say("nothing is stuck, drifting, starving or skewed")
-    else:
-        blocks = [
-            f"{one['severity']}: {one['name']}: {one['sentence']}\n  {one['advice']}"
-            for one in findings
-        ]
-        streams.say("\n".join(blocks))
-    ill = any(one["severity"] == "critical" for one in findings)
-    return int(ExitCode.FAILED if ill else ExitCode.PASSED)
-
-
-def _verify(url: str, token: str, json: bool) -> int:
-    answer = shared.ask(url, token, lambda client: client.verify_audit())
-    if json:
-        shared.show_json(answer)
-    elif answer["good"]:
-        streams.say(f"good: {answer['rows']} rows of the audit log follow from each other")
-    if not answer["good"]:
-        raise RunFailed(
-            f"the audit log is broken at row {answer['broken_at']}",
-            "that row or one before it was changed; compare with a backup",
-        )
-    return int(ExitCode.PASSED)

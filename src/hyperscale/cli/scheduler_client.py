@@ -1,12 +1,13 @@
-"""What `schedule`, `job` and `scheduler doctor` share: which scheduler, what to run, how to show.
+"""What `schedule`, `job` and `scheduler` share: which scheduler is asked, how its answer is shown.
 
-Values arrive as text and are read here, with one sentence for each that does not fit.
+`client_of` lends its options to the commands, and is given them back by `ask`.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,156 +23,94 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WHICH = "Which scheduler"
-WORK = "What to run"
-LIMITS = "How to run it"
 
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url", metavar="URL", help="where it is (http://127.0.0.1:8090)", rich_help_panel=WHICH
-    ),
-]
-Token = Annotated[
-    str,
-    typer.Option(
-        "--token", metavar="TOKEN", help="HYPERSCALE_SCHEDULER_TOKEN", rich_help_panel=WHICH
-    ),
+
+def _which(name: str, metavar: str | None, help: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WHICH)
+
+
+Url = Annotated[str, _which("--url", "URL", "where it is (http://127.0.0.1:8090)")]
+Token = Annotated[str, _which("--token", "TOKEN", "HYPERSCALE_SCHEDULER_TOKEN")]
+Ca = Annotated[str, _which("--ca", "FILE", "PEM authorities its certificate may be of")]
+PlainHttp = Annotated[
+    bool, _which("--plain-http", None, "tokens may travel unencrypted to other machines")
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
-def _work(name: str, metavar: str, help: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WORK)
+def client_of(url: Url = "", token: Token = "", ca: Ca = "", plain_http: PlainHttp = False) -> Any:
+    """A SchedulerClient; its type is not imported before it is needed, and a lender's signature is
+    evaluated at once."""
+    from hyperscale.scheduler.client import SchedulerClient
+
+    return SchedulerClient(
+        address_of(url),
+        token or _said("TOKEN"),
+        ca=ca or _said("CA"),
+        plain_http=plain_http or _said("PLAIN_HTTP").lower() in ("1", "true", "yes", "on"),
+    )
 
 
-def _limit(name: str, metavar: str, help: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=LIMITS)
+def address_of(url: str) -> str:
+    from hyperscale.scheduler.client import DEFAULT_URL
+
+    return url or _said("URL") or DEFAULT_URL
 
 
-Loadtest = Annotated[str, _work("--loadtest", "FILE", "a test file, as hyperscale run takes it")]
-Http = Annotated[str, _work("--http", "URL", "a request")]
-Python = Annotated[str, _work("--python", "MOD:FUNC", "a function the workers allow")]
-Command = Annotated[str, _work("--command", "WORDS", "a program, where workers allow it")]
-Kind = Annotated[str, _work("--kind", "NAME", "another executor, with --payload")]
-Payload = Annotated[
-    list[str] | None, _work("--payload", "K=V", "more for the executor; repeatable")
-]
-Arg = Annotated[
-    list[str] | None, _work("--arg", "WORD", "further words for --loadtest; repeatable")
-]
-Priority = Annotated[str, _limit("--priority", "N", "0 first to 2000 last, or high, low ... (500)")]
-Timeout = Annotated[str, _limit("--timeout", "SECONDS", "kill it after this")]
-Retries = Annotated[str, _limit("--retries", "N", "after a failure (3)")]
-Capability = Annotated[
-    list[str] | None, _limit("--capability", "NAME", "workers must have it; repeatable")
-]
-Tag = Annotated[list[str] | None, _limit("--tag", "K=V", "label it; repeatable")]
+def is_here(url: str) -> bool:
+    from hyperscale.scheduler.loopback import is_loopback
+
+    return is_loopback(urlsplit(address_of(url)).hostname or "")
 
 
-def ask(url: str, token: str, question: Callable[[SchedulerClient], T]) -> T:
-    with client_of(url, token) as client:
-        return question(client)
+def _said(name: str) -> str:
+    return os.environ.get(f"HYPERSCALE_SCHEDULER_{name}", "")
 
 
-def client_of(url: str, token: str) -> SchedulerClient:
-    from hyperscale.scheduler.client import DEFAULT_URL, SchedulerClient
-
-    where = url or os.environ.get("HYPERSCALE_SCHEDULER_URL", "") or DEFAULT_URL
-    return SchedulerClient(where, token or os.environ.get("HYPERSCALE_SCHEDULER_TOKEN", ""))
-
-
-def work_of(
-    url: str,
-    *,
-    loadtest: str,
-    http: str,
-    python: str,
-    command: str,
-    kind: str,
-    payload: list[str] | None,
-    arg: list[str] | None,
-    priority: str,
-    timeout: str,
-    retries: str,
-    capability: list[str] | None,
-    tag: list[str] | None,
-) -> dict[str, Any]:
-    """The part of a request that says what to run."""
-    given = {"loadtest": loadtest, "http": http, "python": python, "command": command}
-    named = [name for name, value in given.items() if value]
-    if len(named) + bool(kind) != 1:
-        raise BadInput(
-            "one thing is run" if named or kind else "there is nothing to run",
-            "give one of --loadtest, --http, --python, --command or --kind",
-        )
-    if arg and not loadtest:
-        raise BadInput("--arg is for --loadtest")
-    values: dict[str, Any] = {}
-    if loadtest:
-        values["file"] = _path(loadtest, url)
-        if arg:
-            values["args"] = arg
-    elif http:
-        values["url"] = http
-    elif python:
-        values["call"] = python
-    elif command:
-        values["command"] = command
-    work: dict[str, Any] = {
-        "kind": kind or named[0],
-        "payload": {**values, **pairs("--payload", payload)},
-        "capabilities": capability or [],
-        "tags": pairs("--tag", tag),
-    }
-    if priority:
-        work["priority"] = _priority(priority)
-    if timeout:
-        work["timeout_s"] = number("--timeout", timeout)
-    if retries:
-        work["max_retries"] = whole("--retries", retries)
-    return work
+def called(function: Callable[..., T], given: Mapping[str, Any], **more: Any) -> T:
+    """With those of a command's options that it lent."""
+    names = inspect.signature(function).parameters
+    return function(**{name: given[name] for name in names if name in given}, **more)
 
 
-def _path(file: str, url: str) -> str:
-    """A scheduler on this machine may have been started elsewhere; another machine has its own
-    files."""
-    where = url or os.environ.get("HYPERSCALE_SCHEDULER_URL", "")
-    local = not where or urlsplit(where).hostname in ("localhost", "127.0.0.1", "::1")
-    if not local:
-        return file
-    if not os.path.isfile(file):
-        raise BadInput(f"there is no test file {file}", "hyperscale new FILE writes one")
-    return os.path.abspath(file)
+def ask(given: Mapping[str, Any], question: Callable[[SchedulerClient], T]) -> T:
+    from hyperscale.scheduler.client import Refused
+
+    client: SchedulerClient
+    with called(client_of, given) as client:
+        try:
+            return question(client)
+        except Refused as refused:
+            if refused.status == 401:
+                refused.hint = "give one with --token or HYPERSCALE_SCHEDULER_TOKEN"
+            complaints = [_complaint(one) for one in refused.problem.get("details", ())]
+            if refused.problem.get("code") != "invalid" or not complaints:
+                raise
+            raise BadInput("; ".join(complaints)) from refused
 
 
-def _priority(text: str) -> int:
-    from hyperscale.scheduler.model.spec import PRIORITIES
-
-    named = PRIORITIES.get(text.lower())
-    return whole("--priority", text) if named is None else named
-
-
-def pairs(option: str, items: Iterable[str] | None) -> dict[str, str]:
-    found = {}
-    for item in items or ():
-        key, equals, value = item.partition("=")
-        if not key or not equals:
-            raise BadInput(f"{option} takes KEY=VALUE, not {item!r}")
-        found[key] = value
-    return found
+def _complaint(problem: Mapping[str, Any]) -> str:
+    """About a field of the request, in the name it was typed under."""
+    field = str(problem["path"]).removeprefix("/body").removeprefix("/query")
+    field = field.removeprefix("/job").strip("/")
+    option = _OPTIONS.get(field, "--" + field.split("/")[0].replace("_", "-"))
+    message = str(problem["message"])
+    return f"{option}: {message[:1].lower()}{message[1:]}"
 
 
-def whole(option: str, text: str) -> int:
-    if not text.isdecimal():
-        raise BadInput(f"{option} takes a whole number, not {text!r}")
-    return int(text)
-
-
-def number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise BadInput(f"{option} takes seconds, not {text!r}") from None
+_OPTIONS = {
+    "id": "NAME",
+    "name": "NAME",
+    "timezone": "--tz",
+    "start_at": "--from",
+    "end_at": "--until",
+    "run_at": "--at",
+    "jitter_s": "--jitter",
+    "timeout_s": "--timeout",
+    "max_retries": "--retries",
+    "idempotency_key": "--key",
+    "schedule_id": "--schedule",
+}
 
 
 def instant(option: str, text: str) -> str:

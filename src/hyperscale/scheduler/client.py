@@ -24,7 +24,8 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from hyperscale.errors import BadInput, HyperscaleError, RunFailed
+from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
+from hyperscale.scheduler.loopback import is_loopback
 
 DEFAULT_URL: Final = "http://127.0.0.1:8090"
 TIMEOUT_S: Final = 10.0
@@ -45,6 +46,8 @@ class Refused(HyperscaleError):
         )
         self.status = status
         self.problem = problem
+        if status == 400:
+            self.exit_code = ExitCode.BAD_INPUT
 
 
 class Unreachable(RunFailed):
@@ -55,11 +58,24 @@ class SchedulerClient:
     """Holds one connection; may be shared by threads, which then take turns."""
 
     def __init__(
-        self, url: str = DEFAULT_URL, token: str = "", timeout_s: float = TIMEOUT_S
+        self,
+        url: str = DEFAULT_URL,
+        token: str = "",
+        timeout_s: float = TIMEOUT_S,
+        *,
+        ca: str = "",
+        plain_http: bool = False,
     ) -> None:
+        """`ca`: a PEM file to trust instead of the system's authorities. `plain_http`: the token
+        may travel unencrypted to another machine."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput(f"{url!r} is not the address of a scheduler", f"such as {DEFAULT_URL}")
+        if token and parts.scheme == "http" and not (plain_http or is_loopback(parts.hostname)):
+            raise BadInput(
+                f"the token would travel unencrypted to {parts.hostname}",
+                "call it by https://, or allow that with --plain-http",
+            )
         self.url = url.rstrip("/")
         self._base = parts.path.rstrip("/")
         self._token = token
@@ -70,7 +86,7 @@ class SchedulerClient:
                 parts.hostname,
                 parts.port,
                 timeout=timeout_s,
-                context=ssl.create_default_context(),
+                context=_trusting(ca),
             )
         else:
             self._connection = http.client.HTTPConnection(
@@ -173,6 +189,19 @@ class SchedulerClient:
     def doctor(self) -> Json:
         return self._object("GET", "/api/v1/doctor")
 
+    def emergency(self) -> Json:
+        return self._object("GET", "/api/v1/emergency")
+
+    def emergency_stop(self, reason: str = "", *, cancel_running: bool = False) -> Json:
+        body = {"reason": reason, "cancel_running": cancel_running}
+        return self._object("POST", "/api/v1/emergency", body)
+
+    def emergency_resume(self) -> Json:
+        return self._object("DELETE", "/api/v1/emergency")
+
+    def audit(self, after: int = 0, limit: int = 100) -> list[Json]:
+        return list(self._object("GET", f"/api/v1/audit?after={after}&limit={limit}")["rows"])
+
     def verify_audit(self) -> Json:
         return self._object("GET", "/api/v1/audit/verify")
 
@@ -196,6 +225,11 @@ class SchedulerClient:
             last = attempt == ATTEMPTS or not again
             try:
                 status, answer = self._exchange(method, path, body)
+            except ssl.SSLCertVerificationError as error:
+                raise Unreachable(
+                    f"{self.url} is not trusted: {error.verify_message}",
+                    "name the authority of its certificate with --ca FILE",
+                ) from error
             except (OSError, http.client.HTTPException) as error:
                 if last:
                     raise Unreachable(
@@ -239,9 +273,15 @@ class AsyncSchedulerClient:
     """`SchedulerClient` for coroutines: the same methods, each run in a thread."""
 
     def __init__(
-        self, url: str = DEFAULT_URL, token: str = "", timeout_s: float = TIMEOUT_S
+        self,
+        url: str = DEFAULT_URL,
+        token: str = "",
+        timeout_s: float = TIMEOUT_S,
+        *,
+        ca: str = "",
+        plain_http: bool = False,
     ) -> None:
-        self._client = SchedulerClient(url, token, timeout_s)
+        self._client = SchedulerClient(url, token, timeout_s, ca=ca, plain_http=plain_http)
 
     async def __aenter__(self) -> AsyncSchedulerClient:
         return self
@@ -253,6 +293,13 @@ class AsyncSchedulerClient:
         if name.startswith("_"):
             raise AttributeError(name)
         return partial(asyncio.to_thread, getattr(self._client, name))
+
+
+def _trusting(ca: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca or None)
+    except (OSError, ssl.SSLError) as error:
+        raise BadInput(f"the authorities in {ca} cannot be read: {error}", "a PEM file") from error
 
 
 def _part(text: str) -> str:

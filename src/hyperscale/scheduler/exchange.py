@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -93,18 +93,3 @@ async def exchange(
         if not status:
             raise ExchangeFailed(f"{url}: the connection closed before an answer")
         return Answer(status, b"".join(reading.chunks))
-
-
-async def streamed(method: str, url: str, body: bytes) -> AsyncGenerator[bytes, None]:
-    """The body as it comes."""
-    async with _connected(method, url, {}, body) as stream:
-        reading = _Reading()
-        parser = httptools.HttpResponseParser(reading)
-        while not reading.complete:
-            data = await stream.read(_READ_BYTES)
-            if not data:
-                return
-            parser.feed_data(data)
-            arrived, reading.chunks, reading.size = reading.chunks, [], 0
-            for chunk in arrived:
-                yield chunk

@@ -14,18 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from hyperscale.scheduler.coordinator import schedules
+from hyperscale.scheduler.coordinator import emergency, schedules
+from hyperscale.scheduler.coordinator.guarded import guarded
 from hyperscale.scheduler.coordinator.service import Coordinator
 from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
+from hyperscale.scheduler.elections.access import EtcdAccess
 from hyperscale.scheduler.elections.contract import Leader
 from hyperscale.scheduler.elections.opening import open_election
 from hyperscale.scheduler.executors.registry import open_executors
+from hyperscale.scheduler.model.emergency import Emergency
 from hyperscale.scheduler.model.firing import Fired
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import new_job
 from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
 from hyperscale.scheduler.model.spec import JobSpec, check_spec
 from hyperscale.scheduler.policies.dedup import WINDOW_S_DEFAULT, content_digest, dedup_key
+from hyperscale.scheduler.policies.standing import SUSPECT_SHARE
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
 from hyperscale.scheduler.stores.opening import open_store
@@ -61,15 +65,17 @@ class Scheduler:
         *,
         store: Store | None = None,
         now: Callable[[], Instant] = wall_clock,
+        node: str = "",
     ) -> None:
         """A store that is given stays open at the end; otherwise `start` opens the settings'."""
         self.settings = settings
-        self.node = settings.node or new_worker_id()
+        self.node = node or settings.node or new_worker_id()
         self.now = now
         self.worker: WorkerService | None = None
         self.kinds: tuple[str, ...] = ()
+        self._suspect_after_s = settings.dead_after_s * SUSPECT_SHARE
         self._given = store
-        self._store: Store | None = store
+        self._store = None if store is None else guarded(store, self._suspect_after_s)
         self._coordinator: Coordinator | None = None
         self._started_at = now()
 
@@ -86,12 +92,23 @@ class Scheduler:
     async def start(self) -> None:
         settings = self.settings
         if self._store is None:
-            self._store = await open_store(settings.store)
+            self._store = guarded(await open_store(settings.store), self._suspect_after_s)
         self._election = open_election(
-            settings.election, self._store, self.node, settings.address, settings.election_ttl_s
+            settings.election,
+            self._store,
+            self.node,
+            settings.address,
+            settings.election_ttl_s,
+            EtcdAccess(
+                user=settings.etcd_user,
+                password=settings.etcd_password,
+                ca=settings.etcd_ca,
+                cert=settings.etcd_cert,
+                key=settings.etcd_key,
+            ),
         )
         numbers = CoordinatorSettings(
-            suspect_after_s=settings.dead_after_s * 2 / 3,
+            suspect_after_s=self._suspect_after_s,
             dead_after_s=settings.dead_after_s,
             scan_s=min(10.0, settings.dead_after_s / 4),
             grace_s=settings.grace_s,
@@ -159,6 +176,26 @@ class Scheduler:
             recovered=figures.recovered,
             suspects=figures.suspects,
         )
+
+    # Emergency stop.
+
+    async def emergency(self) -> Emergency | None:
+        return await emergency.current(self.store)
+
+    async def emergency_stop(
+        self, actor: str, reason: str = "", cancel_running: bool = False
+    ) -> Emergency:
+        """Until resumed no worker gets a job, and no tick fires: afterwards the misfire policy of
+        each schedule judges what was missed. Raises InvalidJob, StoreUnavailable."""
+        now = self.now()
+        stopped = await emergency.stop(self.store, actor, reason, cancel_running, now)
+        if stopped.cancel_running:
+            await emergency.cancel_held(self.store, now)
+        return stopped
+
+    async def emergency_resume(self) -> Emergency | None:
+        """What has ended; None when nothing was stopped."""
+        return await emergency.resume(self.store)
 
     # Schedules.
 
@@ -230,16 +267,23 @@ def _worker(
 
 @asynccontextmanager
 async def open_worker(
-    settings: SchedulerSettings, now: Callable[[], Instant] = wall_clock
+    settings: SchedulerSettings,
+    now: Callable[[], Instant] = wall_clock,
+    *,
+    store: Store | None = None,
+    worker_id: str = "",
 ) -> AsyncIterator[WorkerService]:
-    """A worker without a coordinator, on the same store."""
-    store = await open_store(settings.store)
+    """A worker without a coordinator, on the same store. One that is given stays open."""
+    used = store or await open_store(settings.store)
     try:
-        worker = _worker(settings, store, new_worker_id(settings.node), now)
+        open_to_claims = guarded(used, settings.dead_after_s * SUSPECT_SHARE)
+        name = worker_id or new_worker_id(settings.node)
+        worker = _worker(settings, open_to_claims, name, now)
         await worker.start()
         try:
             yield worker
         finally:
             await worker.stop()
     finally:
-        await store.close()
+        if store is None:
+            await used.close()

@@ -30,6 +30,12 @@ class SchedulerSettings:
     address: str = ""
     """Where this node's API is reached; followers tell clients the leader's."""
     election_ttl_s: float = TTL_S
+    etcd_user: str = ""
+    etcd_password: str = field(default="", repr=False)
+    etcd_ca: str = ""
+    """PEM file; empty: the certificate authorities of the system."""
+    etcd_cert: str = ""
+    etcd_key: str = ""
     worker: bool = True
     slots: int = 4
     capabilities: tuple[str, ...] = ()
@@ -51,6 +57,18 @@ class SchedulerSettings:
             raise BadInput(f"slots must be in 1..{CAPACITY_MAX}")
         if not 0 < 2 * self.beat_s <= self.dead_after_s:
             raise BadInput("dead-after-s must be at least twice beat-s")
+        self._check_etcd()
+
+    def _check_etcd(self) -> None:
+        if (self.etcd_ca or self.etcd_cert or self.etcd_key) and "etcds://" not in self.election:
+            raise BadInput("etcd-ca, etcd-cert and etcd-key need TLS", "--election etcds://...")
+        if bool(self.etcd_cert) != bool(self.etcd_key):
+            raise BadInput("etcd-cert and etcd-key belong together")
+        if bool(self.etcd_user) != bool(self.etcd_password):
+            raise BadInput(
+                "etcd-user and etcd-password belong together",
+                f"the password is best given as {ENV_PREFIX}ETCD_PASSWORD",
+            )
 
 
 def _text(value: object) -> str:

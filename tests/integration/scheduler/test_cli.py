@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,9 @@ def test_a_schedule_runs_a_load_test_and_its_history_tells(scheduler: SchedulerP
     job = until(ran, "a run of the schedule")
     log = scheduler.command("job", "logs", job["id"])
     assert job["state"] == "COMPLETED", log
-    assert "Tiny" in log
+    assert "passed: 1 requests" in log
+    assert not log.startswith("{")
+    assert "Tiny" in scheduler.json("job", "logs", job["id"])["log"]
     assert "is paused" in scheduler.command("schedule", "pause", "nightly")
     shown = scheduler.json("schedule", "show", "nightly")
     assert shown["paused"] is True
@@ -87,14 +90,30 @@ def test_a_key_makes_one_job_and_a_waiting_job_is_cancelled(scheduler: Scheduler
 
 def test_mistakes_are_one_sentence(scheduler: SchedulerProcess, tmp_path: Path) -> None:
     said = scheduler.command(
-        "schedule", "add", "bad", "--cron", "0 25 * * *", "--http", "http://x/", expect=1
+        "schedule", "add", "bad", "--cron", "0 25 * * *", "--http", "http://x/", expect=2
     )
     assert "25" in said
     assert "Traceback" not in said
+    words = ("schedule", "add", "b a d", "--cron", "@daily", "--http", "http://x/")
+    said = scheduler.command(*words, "--dst", "odd", "--retries", "1000", expect=2)
+    assert "NAME: takes 1 to 63 letters" in said
+    assert "--dst: input should be 'debian', 'literal' or 'skip'" in said
+    assert "--retries: input should be less than or equal to 100" in said
     assert "nothing to run" in scheduler.command("job", "submit", "x", expect=2)
     assert "there is no action" in scheduler.command("job", "explode", "x", expect=2)
     nobody = scheduler.command("job", "list", "--url", "http://127.0.0.1:1", expect=1)
     assert "no scheduler answers" in nobody
+
+
+def test_everything_is_stopped_and_goes_on(scheduler: SchedulerProcess) -> None:
+    said = scheduler.command("scheduler", "stop", "--reason", "bad deploy")
+    assert "nothing starts, what runs may finish" in said
+    job = scheduler.json("job", "submit", "patient", "--command", "echo at last")["job_id"]
+    assert "bad deploy" in scheduler.command("scheduler", "doctor", expect=1)
+    assert scheduler.json("job", "show", job)["state"] == "PENDING"
+    assert "jobs start again" in scheduler.command("scheduler", "go")
+    until(lambda: scheduler.json("job", "show", job)["state"] == "COMPLETED", "the job's end")
+    assert "nothing was stopped" in scheduler.command("scheduler", "go")
 
 
 def test_doctor_and_audit(scheduler: SchedulerProcess) -> None:
@@ -104,8 +123,23 @@ def test_doctor_and_audit(scheduler: SchedulerProcess) -> None:
     verdict = scheduler.json("scheduler", "verify")
     assert verdict["good"] is True
     assert verdict["rows"] >= 1
+    newest = scheduler.command("scheduler", "audit").splitlines()[-1]
+    assert re.search(r"local +admin +job.submit +audited +done", newest), newest
 
 
 def test_beyond_loopback_a_token_is_needed(tmp_path: Path, scheduler: SchedulerProcess) -> None:
     said = scheduler.command("scheduler", "--host", "0.0.0.0", "--port", "0", expect=2)
     assert "open to everybody" in said
+
+
+def test_jobs_do_not_inherit_the_schedulers_secrets(tmp_path: Path) -> None:
+    secret = "a-token-for-the-administrator"
+    with (
+        scheduler_process(tmp_path, "--command", HYPERSCALE_SCHEDULER_TOKEN=secret) as scheduler,
+        scheduler.client(secret) as client,
+    ):
+        job = client.submit_job(name="curious", payload={"command": "env"})["job_id"]
+        until(lambda: client.job(job)["state"] == "COMPLETED", "the job's end")
+        told = client.logs(job)["log"]
+    assert "HYPERSCALE_JOB_ID=" in told
+    assert secret not in told

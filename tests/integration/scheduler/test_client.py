@@ -40,7 +40,12 @@ def test_a_viewer_looks_and_an_admin_acts(scheduler: SchedulerProcess) -> None:
         assert refused.value.status == 403
         assert admin.cancel_job(job["job_id"])["state"] == "CANCELLED"
         assert admin.verify_audit()["good"] is True
-    with scheduler.client() as stranger, pytest.raises(Refused, match="bearer token"):
+    with (
+        scheduler.client("a-token-of-nobody") as guest,
+        pytest.raises(Refused, match="nobody here"),
+    ):
+        guest.overview()
+    with scheduler.client() as stranger, pytest.raises(Refused, match="needs a token"):
         stranger.jobs()
 
 

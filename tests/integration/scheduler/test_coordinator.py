@@ -3,83 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hyperscale.scheduler.coordinator import schedules
 from hyperscale.scheduler.coordinator.leading import Figures, Leading
-from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
 from hyperscale.scheduler.elections.contract import Term
-from hyperscale.scheduler.model.errors import StaleLeader, StoreUnavailable
-from hyperscale.scheduler.model.instants import SECOND, Instant, after
+from hyperscale.scheduler.model.errors import StaleLeader
+from hyperscale.scheduler.model.instants import SECOND, after
 from hyperscale.scheduler.model.job import JobState, new_job
 from hyperscale.scheduler.model.reports import Accepted, Refused, Started
 from hyperscale.scheduler.model.schedule import Overlap, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.model.worker import Worker, WorkerState
+from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.model.worker import WorkerState
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Claim, JobFilter, Store, Submission
+from hyperscale.scheduler.stores.contract import (
+    Claim,
+    JobFilter,
+    Submission,
+)
 from hyperscale.scheduler.stores.memory import MemoryStore
 from hyperscale.scheduler.stores.sqlite import SqliteStore
+from tests.integration.scheduler.term import (
+    EVERY_MINUTE,
+    QUICK,
+    SPEC,
+    Clock,
+    add,
+    count,
+    counted,
+    endless,
+    held_by_a_worker,
+    leading,
+)
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.stores.contract.harness import NOON, completed
-
-SPEC = JobSpec(name="job", kind="python", retry=RetryPolicy(max_retries=3))
-EVERY_MINUTE = ScheduleDefinition(name="m", cron="* * * * *", job=SPEC)
-QUICK = CoordinatorSettings(look_s=0.02, sweep_s=0.02, scan_s=0.02, tidy_s=0.02)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now: Instant = NOON
-
-    def __call__(self) -> Instant:
-        return self.now
-
-    def forward(self, seconds: float) -> None:
-        self.now = after(self.now, seconds)
-
-
-def endless(token: int) -> Term:
-    return Term(token, 1e18, lambda: 0.0)
-
-
-@asynccontextmanager
-async def leading(
-    store: Store, clock: Callable[[], Instant], token: int = 1, term: Term | None = None
-) -> AsyncIterator[Figures]:
-    """One term under a clock that the test moves."""
-    figures = Figures()
-    await store.raise_epoch(token)
-    run = Leading(store, term or endless(token), QUICK, clock, figures).run()
-    task = asyncio.create_task(run)
-    try:
-        async with asyncio.timeout(60):
-            yield figures
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def add(store: Store, clock: Clock, **fields: Any) -> None:
-    await schedules.add(store, "m", replace(EVERY_MINUTE, **fields), clock())
-
-
-async def count(store: Store) -> int:
-    return len((await store.jobs(JobFilter(), limit=1000)).jobs)
-
-
-def counted(store: Store, number: int) -> Callable[[], Any]:
-    async def reached() -> bool:
-        return await count(store) >= number
-
-    return reached
 
 
 def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> None:
@@ -179,17 +139,6 @@ def test_overlap_cancel_previous_makes_way_for_the_new_one() -> None:
     asyncio.run(run())
 
 
-async def held_by_a_worker(store: Store, clock: Clock, start: bool) -> Any:
-    worker = Worker(id="worker-1", instance="x", capacity=1, started_at=clock(), seen_at=clock())
-    await store.register(worker, clock(), 45)
-    await store.submit(Submission(job=new_job("job", SPEC, clock())), clock())
-    (held,) = await store.claim(Claim(worker="worker-1", lease_s=60), clock())
-    if start:
-        report = Started(job_id="job", worker="worker-1", token=held.token, lease_s=3600)
-        assert isinstance(await store.report(report, clock()), Accepted)
-    return held
-
-
 def test_a_dead_workers_job_is_recovered_and_its_late_report_refused() -> None:
     async def run() -> None:
         store = MemoryStore()
@@ -236,47 +185,6 @@ def test_a_claim_that_never_started_goes_back_free_of_charge() -> None:
     asyncio.run(run())
 
 
-def test_a_store_that_was_away_gives_everybody_grace() -> None:
-    class Away(MemoryStore):
-        away = False
-
-        async def promote(self, *arguments: Any, **named: Any) -> int:
-            if self.away:
-                raise StoreUnavailable("away")
-            return await super().promote(*arguments, **named)
-
-    async def run() -> None:
-        store = Away()
-        clock = Clock()
-        await held_by_a_worker(store, clock, start=False)
-        clock.forward(-50)
-        async with leading(store, clock) as figures:
-            clock.forward(50)
-            store.away = True
-
-            async def degraded() -> bool:
-                return bool(figures.degraded)
-
-            await until(degraded)
-            clock.forward(70)
-            store.away = False
-
-            async def well() -> bool:
-                return not figures.degraded
-
-            await until(well)
-            await asyncio.sleep(0.2)
-            assert figures.expired == 0, "its worker could not renew it either"
-            clock.forward(46)
-
-            async def expired() -> bool:
-                return figures.expired + figures.recovered >= 1
-
-            await until(expired)
-
-    asyncio.run(run())
-
-
 def test_ten_thousand_schedules_due_at_once_fire_once_each(tmp_path: Path) -> None:
     """How long it takes is benchmarks/scheduler.py's question."""
 
@@ -297,6 +205,34 @@ def test_ten_thousand_schedules_due_at_once_fire_once_each(tmp_path: Path) -> No
             await until(all_made)
         assert (await store.counts()).states[JobState.PENDING] == 10_000
         await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_job_due_in_hours_is_delivered_once() -> None:
+    """Where a visibility timeout would deliver it again and again."""
+
+    async def run() -> None:
+        store = MemoryStore()
+        clock = Clock()
+        job = new_job("later", SPEC, NOON, due_at=after(NOON, 3 * 3600))
+        await store.submit(Submission(job=job), NOON)
+        async with leading(store, clock):
+            for _ in range(17):
+                clock.forward(600)
+                await asyncio.sleep(0.03)
+                assert await store.claim(Claim(worker="w-1"), clock()) == []
+            clock.forward(600)
+            (held,) = await store.claim(Claim(worker="w-1", lease_s=86_400), clock())
+            await store.report(
+                Started(job_id="later", worker="w-1", token=held.token, lease_s=86_400), clock()
+            )
+            for _ in range(6):
+                clock.forward(3600)
+                await asyncio.sleep(0.03)
+                assert await store.claim(Claim(worker="w-2"), clock()) == []
+        assert isinstance(await store.report(completed(held), clock()), Accepted)
+        assert len(await store.attempts("later")) == 1
 
     asyncio.run(run())
 

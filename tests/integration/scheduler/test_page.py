@@ -23,6 +23,7 @@ playwright = pytest.importorskip(
 TOKENS = """
 vera viewer a-token-for-the-viewer
 olga operator a-token-for-the-operator
+anna admin a-token-for-the-administrator
 """
 
 
@@ -108,6 +109,37 @@ def test_every_view_fits_a_phone_in_both_themes(
     background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 28)")
     assert page.errors == []
+
+
+def test_everything_is_stopped_and_goes_on_by_two_buttons(browser: Any, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(TOKENS)
+    with (
+        scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler,
+        scheduler.client("a-token-for-the-administrator") as client,
+    ):
+        page = opened(browser, scheduler.url)
+        page.locator("#token").fill("a-token-nobody-has")
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_text("It does not know the one it was given.").wait_for()
+        page.locator("#token").fill("a-token-for-the-administrator")
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Stop everything").first.click()
+        page.locator("#reason").fill("<b>bad</b> deploy")
+        page.locator("#stop button[value=yes]").click()
+        page.get_by_text("anna stopped everything").wait_for()
+        assert client.emergency()["reason"] == "<b>bad</b> deploy"
+        assert page.locator("#stopped b").count() == 0
+        assert page.get_by_role("button", name="Stop everything").count() == 0
+        viewer = opened(browser, scheduler.url)
+        viewer.locator("#token").fill("a-token-for-the-viewer")
+        viewer.get_by_role("button", name="Go on").click()
+        viewer.get_by_text("anna stopped everything").wait_for()
+        assert viewer.get_by_role("button", name="Let it go on").count() == 0
+        page.get_by_role("button", name="Let it go on").click()
+        page.locator("#yes").click()
+        page.locator("#stopped").wait_for(state="hidden")
+        assert client.emergency()["stopped"] is False
 
 
 def test_roles_decide_what_can_be_done(browser: Any, tmp_path: Path) -> None:

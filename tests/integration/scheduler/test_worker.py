@@ -115,18 +115,31 @@ def test_jobs_run_and_leave_their_output(tmp_path: Path) -> None:
             worker = await b.worker()
             await b.submit("good", "python", {"call": "operator:add", "args": "[1, 2]"})
             await b.submit("bad", "command", {"argv": '["sh", "-c", "echo why; exit 4"]'})
-            await b.submit("strange", "alchemy", {})
             assert (await b.ended("good")).state is JobState.COMPLETED
             bad = await b.ended("bad")
             assert (bad.state, bad.failure) == (JobState.FAILED, Failure.ERROR)
             (attempt,) = await b.store.attempts("bad")
             assert attempt.exit_code == 4
             assert await b.store.log("bad", attempt.token) == "why\n"
-            assert (await b.ended("strange")).failure is Failure.PERMANENT
-            assert {letter.id for letter in await b.store.letters()} == {"bad", "strange"}
+            assert {letter.id for letter in await b.store.letters()} == {"bad"}
             await worker.stop()
             (known,) = await b.store.workers()
             assert known.state is WorkerState.UNAVAILABLE
+
+    asyncio.run(run())
+
+
+def test_a_kind_it_cannot_run_is_left_to_others(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker()
+            await b.submit("strange", "alchemy", {}, priority=0)
+            await b.submit("plain", "python", {"call": "operator:add", "args": "[1, 2]"})
+            assert (await b.ended("plain")).state is JobState.COMPLETED
+            waiting = await b.store.job("strange")
+            assert waiting is not None
+            assert waiting.state is JobState.PENDING
+            await worker.stop()
 
     asyncio.run(run())
 

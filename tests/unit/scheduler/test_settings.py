@@ -37,8 +37,24 @@ def test_flag_beats_environment_beats_table_beats_default() -> None:
         {"keep": {"x": 1}},
         {"keep": 5},
         {"grace-s": "nan"},
+        {"etcd-user": "somebody"},
+        {"etcd-ca": "ca.pem"},
+        {"election": "etcds://h:2379", "etcd-cert": "c.pem"},
     ],
 )
 def test_bad_names_and_values_are_told(table: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         settings_from({}, {}, table)
+
+
+def test_a_password_comes_from_the_environment_and_is_not_shown() -> None:
+    settings = settings_from(
+        {"election": "etcds://a:2379"},
+        {
+            "HYPERSCALE_SCHEDULER_ETCD_USER": "scheduler",
+            "HYPERSCALE_SCHEDULER_ETCD_PASSWORD": "secret",
+        },
+        {"etcd-ca": "ca.pem"},
+    )
+    assert (settings.etcd_user, settings.etcd_password) == ("scheduler", "secret")
+    assert "secret" not in repr(settings)

@@ -7,7 +7,6 @@ loopback, so an open API answers only to a loopback Host and takes changes only 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.loopback import is_loopback
 
 TOKEN_CHARS_MIN: Final = 16
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -23,12 +23,24 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class Role(StrEnum):
     VIEWER = "viewer"
+    AUDITOR = "auditor"
     OPERATOR = "operator"
     ADMIN = "admin"
 
 
-RANKS: Final = {role: rank for rank, role in enumerate(Role)}
-"""Each role may do what those before it may."""
+class Right(StrEnum):
+    LOOK = "look"
+    AUDIT = "audit"
+    OPERATE = "operate"
+    ADMINISTER = "administer"
+
+
+RIGHTS: Final[dict[Role, frozenset[Right]]] = {
+    Role.VIEWER: frozenset({Right.LOOK}),
+    Role.AUDITOR: frozenset({Right.LOOK, Right.AUDIT}),
+    Role.OPERATOR: frozenset({Right.LOOK, Right.OPERATE}),
+    Role.ADMIN: frozenset(Right),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +48,12 @@ class Actor:
     name: str
     role: Role
 
-    def may(self, needed: Role) -> bool:
-        return RANKS[self.role] >= RANKS[needed]
+    def may(self, right: Right) -> bool:
+        return right in RIGHTS[self.role]
+
+
+def holders(right: Right) -> str:
+    return " or ".join(role for role, rights in RIGHTS.items() if right in rights)
 
 
 EVERYBODY: Final = Actor("local", Role.ADMIN)
@@ -74,15 +90,6 @@ class Access:
 
 def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def access_for(host: str, tokens_file: str, admin_token: str) -> Access:

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 
 from hyperscale._version import __version__
 from hyperscale.scheduler.api import (
+    emergency,
     jobs,
     letters,
     operations,
@@ -23,10 +24,13 @@ from hyperscale.scheduler.api.access import Access
 from hyperscale.scheduler.api.contract import Service
 from hyperscale.scheduler.api.desk import Desk
 from hyperscale.scheduler.api.middleware import Gate
-from hyperscale.scheduler.observability.metrics import Metrics
+from hyperscale.scheduler.observability.metrics import Metrics, QueueGauges
 
 PAGE: Final = Path(__file__).parents[1] / "page"
-_FILES: Final = {"/": "index.html", "/app.css": "app.css", "/app.js": "app.js"}
+_FILES: Final = {
+    "/": "index.html",
+    **{f"/{name}": name for name in ("app.css", "app.js", "parts.js")},
+}
 
 
 class _Documented(FastAPI):
@@ -48,10 +52,10 @@ def create_app(service: Service, access: Access, metrics: Metrics | None = None)
         responses=problems.ANSWERS,
         redirect_slashes=False,
     )
-    app.state.desk = Desk(service, access, metrics or Metrics())
-    for router in (jobs.router, schedules.router, workers.router, letters.router):
-        app.include_router(router)
-    app.include_router(operations.router)
+    metrics = metrics or Metrics()
+    app.state.desk = Desk(service, access, metrics, QueueGauges(metrics))
+    for part in (jobs, schedules, workers, letters, emergency, operations):
+        app.include_router(part.router)
     for path, name in _FILES.items():
         app.add_api_route(path, _sender(PAGE / name), include_in_schema=False)
     problems.install(app)

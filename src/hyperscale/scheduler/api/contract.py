@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from hyperscale.scheduler.model.emergency import Emergency
 from hyperscale.scheduler.model.firing import Fired
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
@@ -51,6 +52,14 @@ class Service(Protocol):
     def status(self) -> StatusLike: ...
 
     async def leader(self) -> LeaderLike | None: ...
+
+    async def emergency(self) -> Emergency | None: ...
+
+    async def emergency_stop(
+        self, actor: str, reason: str = "", cancel_running: bool = False
+    ) -> Emergency: ...
+
+    async def emergency_resume(self) -> Emergency | None: ...
 
     async def add_schedule(self, schedule_id: str, definition: ScheduleDefinition) -> Schedule: ...
 

@@ -7,16 +7,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
 from hyperscale.errors import HyperscaleError
-from hyperscale.scheduler.api.access import Access, Actor, Role
+from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.api.access import Access, Actor, Right, holders
 from hyperscale.scheduler.api.contract import Service
+from hyperscale.scheduler.api.patience import patiently
+from hyperscale.scheduler.api.problems import unknown_caller
+from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.model.records import Audit
-from hyperscale.scheduler.observability.metrics import Metrics
+from hyperscale.scheduler.observability.metrics import Metrics, QueueGauges
+from hyperscale.scheduler.observability.spans import TRACEPARENT, is_traceparent
 
+_log = logger("scheduler.api")
 _bearer = HTTPBearer(auto_error=False, description="needed when tokens are configured")
 
 
@@ -25,6 +32,7 @@ class Desk:
     service: Service
     access: Access
     metrics: Metrics
+    gauges: QueueGauges
 
 
 @dataclass(frozen=True)
@@ -35,12 +43,16 @@ class Asked:
     actor: Actor
     source: str
     correlation_id: str
+    traceparent: str
+    """Of the caller (W3C), when it sent a good one."""
 
     @asynccontextmanager
     async def recorded(self, action: str, target: str, detail: str = "") -> AsyncIterator[None]:
         """The act inside goes into the audit book, with how it ended."""
         try:
             yield
+        except StoreUnavailable:
+            raise  # the book is in the same store; the log has the request
         except HyperscaleError as error:
             await self._record(action, target, "refused", error.message)
             raise
@@ -58,7 +70,11 @@ class Asked:
             source=self.source,
             detail=detail,
         )
-        await service.store.audit(row)
+        try:
+            await patiently(lambda: service.store.audit(row))
+        except StoreUnavailable:
+            # What was done is done, and is answered so: a 503 would deny a job that exists.
+            _log.error("audit row not stored", **msgspec.structs.asdict(row))
 
 
 def desk_of(request: Request) -> Desk:
@@ -66,27 +82,34 @@ def desk_of(request: Request) -> Desk:
     return desk
 
 
-def _allowed(role: Role) -> Callable[..., object]:
+def _allowed(right: Right) -> Callable[..., object]:
     async def check(
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
     ) -> Asked:
         desk = desk_of(request)
-        actor = desk.access.actor(request.headers.get("authorization"))
+        authorization = request.headers.get("authorization")
+        actor = desk.access.actor(authorization)
         if actor is None:
-            raise HTTPException(
-                401, "this needs a bearer token", headers={"WWW-Authenticate": "Bearer"}
-            )
+            raise unknown_caller(authorization)
         source = request.client.host if request.client else ""
-        asked = Asked(desk, actor, source, request.scope.get("correlation_id", ""))
-        if not actor.may(role):
+        parent = request.headers.get(TRACEPARENT, "")
+        asked = Asked(
+            desk,
+            actor,
+            source,
+            correlation_id=request.scope.get("correlation_id", ""),
+            traceparent=parent if is_traceparent(parent) else "",
+        )
+        if not actor.may(right):
             await asked._record(f"{request.method} denied", request.url.path, "denied", "")
-            raise HTTPException(403, f"{actor.name} is {actor.role}; this needs {role} or more")
+            raise HTTPException(403, f"{actor.name} is {actor.role}; this needs {holders(right)}")
         return asked
 
     return check
 
 
-Viewer = Annotated[Asked, Depends(_allowed(Role.VIEWER))]
-Operator = Annotated[Asked, Depends(_allowed(Role.OPERATOR))]
-Admin = Annotated[Asked, Depends(_allowed(Role.ADMIN))]
+Viewer = Annotated[Asked, Depends(_allowed(Right.LOOK))]
+Auditor = Annotated[Asked, Depends(_allowed(Right.AUDIT))]
+Operator = Annotated[Asked, Depends(_allowed(Right.OPERATE))]
+Admin = Annotated[Asked, Depends(_allowed(Right.ADMINISTER))]

@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Response
 
 from hyperscale.scheduler.api.answers import (
@@ -18,11 +19,15 @@ from hyperscale.scheduler.api.answers import (
     moment,
 )
 from hyperscale.scheduler.api.desk import Asked, Operator, Viewer
+from hyperscale.scheduler.api.patience import patiently
 from hyperscale.scheduler.api.requests import ID_PATTERN, JobRequest, instant
 from hyperscale.scheduler.model.errors import AlreadyExists, DedupConflict, NotFound
-from hyperscale.scheduler.model.job import JobState
+from hyperscale.scheduler.model.job import Job, JobState
+from hyperscale.scheduler.model.spec import TAGS_MAX, JobSpec
+from hyperscale.scheduler.model.worker import is_homeless
+from hyperscale.scheduler.observability.spans import TRACEPARENT
 from hyperscale.scheduler.policies.identity import instance_id
-from hyperscale.scheduler.stores.contract import JobFilter
+from hyperscale.scheduler.stores.contract import JobFilter, Submitted
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -45,24 +50,54 @@ async def submit_job(body: JobRequest, asked: Operator, response: Response) -> S
 
 
 async def _once(body: JobRequest, asked: Asked) -> Submission:
-    submitted = await asked.desk.service.submit(
-        body.spec(body.name),
-        due_at=instant(body.run_at),
-        job_id=body.job_id or "",
-        key=body.idempotency_key,
-        by_content=body.dedup_by_content,
-        window_s=body.dedup_window_s,
-        correlation_id=asked.correlation_id,
-    )
+    service, job_id = asked.desk.service, body.job_id or str(uuid.uuid4())
+    spec = _within_trace(body.spec(body.name), asked.traceparent)
+    tries = 0
+
+    async def submit() -> Submitted:
+        nonlocal tries
+        tries += 1
+        try:
+            return await service.submit(
+                spec,
+                due_at=instant(body.run_at),
+                job_id=job_id,
+                key=body.idempotency_key,
+                by_content=body.dedup_by_content,
+                window_s=body.dedup_window_s,
+                correlation_id=asked.correlation_id,
+            )
+        except AlreadyExists:
+            known = await service.store.job(job_id) if tries > 1 else None
+            if known is None or known.correlation_id != asked.correlation_id:
+                raise
+            return Submitted(known, created=True)  # by a try whose answer was lost
+
+    submitted = await patiently(submit)
     job = submitted.job
     return Submission(
         job_id=job.id,
         schedule_id=job.schedule_id or None,
         status=str(job.state),
-        created=submitted.created,
+        created=submitted.created or (tries > 1 and job.correlation_id == asked.correlation_id),
         next_run=None if job.ended else moment(job.due_at),
-        message=body.adjustment(),
+        message=body.adjustment() or await _homeless(job, asked),
     )
+
+
+async def _homeless(job: Job, asked: Asked) -> str | None:
+    """Said at once: nothing else about the job looks wrong."""
+    if job.ended or not is_homeless(job.spec, await asked.desk.service.store.workers()):
+        return None
+    needed = "".join(f" with {each}" for each in job.spec.capabilities)
+    return f"no worker runs {job.spec.kind} jobs{needed} at the moment: it waits for one"
+
+
+def _within_trace(spec: JobSpec, traceparent: str) -> JobSpec:
+    """Tags are not part of what makes two submissions one."""
+    if not traceparent or TRACEPARENT in spec.tags or len(spec.tags) >= TAGS_MAX:
+        return spec
+    return msgspec.structs.replace(spec, tags={**spec.tags, TRACEPARENT: traceparent})
 
 
 async def _as_schedule(body: JobRequest, asked: Asked) -> Submission:
@@ -75,14 +110,16 @@ async def _as_schedule(body: JobRequest, asked: Asked) -> Submission:
         schedule_id = "key-" + hashlib.sha256(body.idempotency_key.encode()).hexdigest()[:32]
     created = True
     try:
-        schedule = await service.add_schedule(schedule_id, definition)
+        schedule = await patiently(lambda: service.add_schedule(schedule_id, definition))
     except AlreadyExists:
         known = await service.store.schedule(schedule_id)
-        if known is None or body.idempotency_key is None:
+        if known is None:
             raise
-        if known.definition != definition:
-            raise DedupConflict(body.idempotency_key, schedule_id) from None
-        schedule, created = known, False
+        if body.idempotency_key is not None:
+            if known.definition != definition:
+                raise DedupConflict(body.idempotency_key, schedule_id) from None
+            created = False
+        schedule = known  # without a key: made by a try whose answer was lost
     next_at = schedule.next_at
     job_id = schedule.last_job_id if next_at is None else instance_id(schedule.id, next_at)
     return Submission(
@@ -165,7 +202,8 @@ async def job_logs(
     if fencing_token is None:
         attempts = await store.attempts(job_id)
         if not attempts:
-            raise NotFound("finished attempt of job", job_id)
+            known = await store.job(job_id) is not None
+            raise NotFound("finished attempt of job" if known else "job", job_id)
         fencing_token = attempts[-1].token
     text = await store.log(job_id, fencing_token)
     if text is None:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from hyperscale._version import __version__
+from hyperscale.scheduler.api.access import RIGHTS
 from hyperscale.scheduler.api.answers import (
     AuditList,
     AuditVerdict,
@@ -22,7 +23,8 @@ from hyperscale.scheduler.api.answers import (
     ScheduleView,
     moment,
 )
-from hyperscale.scheduler.api.desk import Admin, Desk, Viewer, desk_of
+from hyperscale.scheduler.api.desk import Admin, Auditor, Desk, Viewer, desk_of
+from hyperscale.scheduler.api.emergency import EmergencyView
 from hyperscale.scheduler.api.requests import LATEST
 from hyperscale.scheduler.elections.contract import ElectionUnavailable
 from hyperscale.scheduler.model.errors import StoreUnavailable
@@ -59,8 +61,10 @@ class Overview(BaseModel):
     leader: str
     leading: bool
     degraded: str
+    emergency: EmergencyView
     now: datetime
     role: str
+    rights: list[str]
     actor: str
     states: dict[str, int]
     ready: int
@@ -124,12 +128,18 @@ def _health(desk: Desk, status: str, leader: str = "") -> Health:
 
 @router.get("/metrics", tags=["observability"], response_class=Response)
 async def metrics(asked: Viewer) -> Response:
-    """Prometheus text."""
+    """Prometheus text. Without its store a scheduler still tells of itself."""
     desk = asked.desk
     store, status = desk.service.store, desk.service.status()
-    desk.metrics.observe(
-        await store.counts(), await _workers(store), status.leading, status.lateness_s
-    )
+    desk.gauges.of_process(status.leading, status.lateness_s)
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            counts, workers = await store.counts(), await _workers(store)
+            stopped = await desk.service.emergency() is not None
+    except (TimeoutError, StoreUnavailable):
+        desk.gauges.unknown()
+    else:
+        desk.gauges.of_store(counts, workers, stopped)
     return Response(desk.metrics.text(), media_type=CONTENT_TYPE)
 
 
@@ -148,8 +158,10 @@ async def overview(asked: Viewer) -> Overview:
         leader=await _leader(desk),
         leading=status.leading,
         degraded=status.degraded,
+        emergency=EmergencyView.of(await service.emergency()),
         now=moment_of(service.now()),
         role=str(asked.actor.role),
+        rights=sorted(RIGHTS[asked.actor.role]),
         actor=asked.actor.name,
         states={str(state): number for state, number in counts.states.items()},
         ready=counts.ready,
@@ -183,6 +195,7 @@ async def doctor(asked: Viewer) -> Diagnosis:
         now=now,
         leader=await _leader(desk),
         degraded=desk.service.status().degraded,
+        emergency=await desk.service.emergency(),
         counts=await store.counts(),
         pending=pages[JobState.PENDING],
         held=pages[JobState.CLAIMED] + pages[JobState.EXECUTING],
@@ -204,7 +217,7 @@ async def doctor(asked: Viewer) -> Diagnosis:
 
 @router.get("/api/v1/audit", tags=["audit"])
 async def list_audit(
-    asked: Admin,
+    asked: Auditor,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AuditList:
@@ -214,7 +227,7 @@ async def list_audit(
 
 
 @router.get("/api/v1/audit/verify", tags=["audit"])
-async def verify_audit(asked: Admin) -> AuditVerdict:
+async def verify_audit(asked: Auditor) -> AuditVerdict:
     """Follows the hash chain from the oldest row that is kept."""
     store = asked.desk.service.store
     before: Audit | None = None

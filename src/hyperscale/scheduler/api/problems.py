@@ -18,6 +18,7 @@ from starlette.routing import Match
 
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.api.requests import ID_PATTERN, LABEL_PATTERN
 from hyperscale.scheduler.cron import CronError
 from hyperscale.scheduler.model.errors import (
     AlreadyExists,
@@ -32,6 +33,10 @@ from hyperscale.scheduler.model.errors import (
     VersionConflict,
 )
 
+PATTERNS: Final = {
+    LABEL_PATTERN: "takes 1 to 63 letters, digits or ._:/- and a letter or digit first",
+    ID_PATTERN: "takes 1 to 63 letters, digits or ._:- and a letter or digit first",
+}
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
 
@@ -121,6 +126,11 @@ def answer(
     return JSONResponse(content, status, headers, media_type=MEDIA_TYPE)
 
 
+def unknown_caller(authorization: str | None) -> HTTPException:
+    said = "nobody here has this token" if authorization else "this needs a token"
+    return HTTPException(401, said, headers={"WWW-Authenticate": "Bearer"})
+
+
 def pointer(location: Sequence[str | int]) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in location)
 
@@ -151,10 +161,17 @@ def _cron_field(request: Request) -> str:
 async def _malformed(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     details = [
-        FieldProblem(path=pointer(one["loc"]), message=str(one["msg"])) for one in error.errors()
+        FieldProblem(path=pointer(one["loc"]), message=_message(one)) for one in error.errors()
     ]
     detail = "; ".join(f"{one.path}: {one.message}" for one in details)
     return answer(400, "invalid", detail, details=details)
+
+
+def _message(error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        pattern = error["ctx"]["pattern"]
+        return PATTERNS.get(pattern, f"does not match {pattern}")
+    return str(error["msg"])
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -163,7 +180,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers) if error.headers else None
     if error.status_code == 405:
         headers = {"Allow": ", ".join(sorted(_methods(request)))}
-    return answer(error.status_code, code, str(error.detail), headers=headers)
+    hint = "as Authorization: Bearer TOKEN" if error.status_code == 401 else ""
+    return answer(error.status_code, code, str(error.detail), hint=hint, headers=headers)
 
 
 def _methods(request: Request) -> set[str]:

@@ -8,48 +8,97 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from hyperscale.scheduler.api.access import Access
+from hyperscale.runtime.logs import correlated
 from hyperscale.scheduler.api.app import create_app
-from hyperscale.scheduler.api.serving import serving
+from hyperscale.scheduler.api.serving import address_of, bind, serving
+from hyperscale.scheduler.api.settings import PORT_DEFAULT, ProcessSettings
+from hyperscale.scheduler.api.worker_app import create_worker_app
 from hyperscale.scheduler.observability.measured import measured
 from hyperscale.scheduler.observability.metrics import Metrics
+from hyperscale.scheduler.observability.traces import opened
 from hyperscale.scheduler.service import Scheduler, open_worker
 from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.scheduler.stores.contract import Store
 from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.worker.service import WorkerService
+from hyperscale.scheduler.worker.settings import new_worker_id
 
 
 async def serve(
     settings: SchedulerSettings,
-    listener: socket.socket,
-    access: Access,
+    process: ProcessSettings,
+    admin_token: str,
     ready: Callable[[str], None],
 ) -> None:
     """Until SIGTERM or SIGINT; a second signal leaves at once."""
-    host, port = listener.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    settings = replace(settings, address=settings.address or url)
-    metrics = Metrics()
-    store = await open_store(settings.store)
-    try:
-        async with Scheduler(settings, store=measured(store, metrics)) as scheduler:
-            app = create_app(scheduler, access, metrics)
-            async with serving(app, listener):
+    access, tls = process.access(admin_token), process.tls()
+    with bind(process.host, PORT_DEFAULT if process.port is None else process.port) as listener:
+        url = address_of(listener, tls)
+        node = settings.node or new_worker_id()
+        settings = replace(settings, address=settings.address or url)
+        with correlated(node_id=node):
+            async with (
+                _watched(settings, process, node) as (store, metrics),
+                Scheduler(settings, store=store, node=node) as scheduler,
+                serving(create_app(scheduler, access, metrics), listener, tls),
+            ):
                 ready(url)
                 await _signal()
-    finally:
-        await store.close()
 
 
-async def work(settings: SchedulerSettings, ready: Callable[[str], None]) -> None:
-    """A worker alone, until a signal or until somebody drained it."""
-    async with open_worker(settings) as worker:
-        ready(worker.id)
-        await _first(_signal(), worker.wait())
+async def work(
+    settings: SchedulerSettings,
+    process: ProcessSettings,
+    admin_token: str,
+    ready: Callable[[str, str], None],
+) -> None:
+    """A worker alone, until a signal or until somebody drained it. With a port it has a page."""
+    if process.port is None:
+        async with _working(settings, process) as (worker, _, _):
+            ready(worker.id, "")
+            await _first(_signal(), worker.wait())
+        return
+    access, tls = process.access(admin_token), process.tls()
+    with bind(process.host, process.port) as listener:
+        url = address_of(listener, tls)
+        settings = replace(settings, address=settings.address or url)
+        async with _working(settings, process) as (worker, store, metrics):
+            app = create_worker_app(worker, settings.slots, store, access, metrics)
+            async with serving(app, listener, tls):
+                ready(worker.id, url)
+                await _first(_signal(), worker.wait())
+
+
+@asynccontextmanager
+async def _working(
+    settings: SchedulerSettings, process: ProcessSettings
+) -> AsyncIterator[tuple[WorkerService, Store, Metrics]]:
+    name = new_worker_id(settings.node)
+    with correlated(node_id=name):
+        async with (
+            _watched(settings, process, name) as (store, metrics),
+            open_worker(settings, store=store, worker_id=name) as worker,
+        ):
+            yield worker, store, metrics
+
+
+@asynccontextmanager
+async def _watched(
+    settings: SchedulerSettings, process: ProcessSettings, node: str
+) -> AsyncIterator[tuple[Store, Metrics]]:
+    """The store the settings name, measured and traced."""
+    metrics = Metrics()
+    async with opened(process.otlp, process.trace_share, node) as traces:
+        store = await open_store(settings.store)
+        try:
+            yield measured(store, metrics, *([] if traces is None else [traces])), metrics
+        finally:
+            await store.close()
 
 
 async def _signal() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -35,6 +37,15 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def address_of(listener: socket.socket, tls: ssl.SSLContext | None) -> str:
+    """What to call it by: the machine's name when it listens everywhere."""
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname()
+    scheme = "http" if tls is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
 class _Server(uvicorn.Server):
     def install_signal_handlers(self) -> None:
         """Signals are the command's business."""
@@ -44,7 +55,9 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
+async def serving(
+    app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -54,6 +67,8 @@ async def serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
         timeout_graceful_shutdown=STOP_WITHIN_S,
         server_header=False,
     )
+    config.load()
+    config.ssl = tls
     server = _Server(config)
     task = asyncio.create_task(server.serve([listener]), name="scheduler-api")
     try:

@@ -62,6 +62,7 @@ class Heartbeat(_Strict):
 
 class ClaimRequest(_Strict):
     worker_id: str = Field(pattern=WORKER_PATTERN)
+    kinds: list[Label] = Field([], max_length=32, description="none named: all")
     capabilities: list[Label] = Field([], max_length=WORKER_CAPABILITIES_MAX)
     limit: int = Field(1, ge=1, le=CLAIM_MAX, strict=True)
     lease_s: float = Field(60.0, gt=0, le=3600, strict=True)
@@ -171,6 +172,7 @@ async def _claim(body: ClaimRequest, asked: Asked) -> Claimed:
     service = asked.desk.service
     claim = Claim(
         worker=body.worker_id,
+        kinds=tuple(sorted(set(body.kinds))),
         capabilities=tuple(sorted(set(body.capabilities))),
         limit=body.limit,
         lease_s=body.lease_s,

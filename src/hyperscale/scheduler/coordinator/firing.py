@@ -36,7 +36,8 @@ def decide(schedules: Iterable[Schedule], now: Instant) -> Decided:
             firings.append(Firing(schedule_id=schedule.id, version=schedule.version, advance=aside))
             continue
         firings.append(planned(schedule, due, now))
-        grace = round(schedule.definition.misfire.grace_s * SECOND)
-        on_time = [tick for tick in due.run if now - tick <= grace]
-        lateness = max([lateness, *(now - tick for tick in on_time)])
+        grace = schedule.definition.misfire.grace_s * SECOND
+        for tick in due.run:
+            if lateness < now - tick <= grace:
+                lateness = now - tick
     return Decided(firings, broken, lateness / SECOND)

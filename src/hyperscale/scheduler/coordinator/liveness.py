@@ -2,17 +2,18 @@
 
     silent for           verdict
     < suspect_after_s    fine
-    < dead_after_s       suspect: told, nothing taken away
+    < dead_after_s       suspect: it gets no new jobs, nothing is taken away
     >= dead_after_s      dead, and what it holds is recovered
 
-Silence counts from the leader's takeover at the earliest, so a newborn leader declares nobody dead.
-When most workers fall silent at once the leader doubts itself for one threshold more: its own
-network or the store is the likelier culprit (S-72).
+Silence is counted on the leader's own steady clock, from when it saw a heartbeat that it had not
+seen before. So neither a clock that steps nor one of another machine makes anybody dead, and a
+newborn leader gives everybody a whole threshold. When most workers fall silent at once the leader
+doubts itself for one threshold more: its own network or the store is the likelier culprit (S-72).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
@@ -27,24 +28,58 @@ class Verdict(NamedTuple):
     """The dead were spared: too many at once."""
 
 
-def judge_workers(
-    workers: Iterable[Worker], now: Instant, listening_since: Instant, settings: CoordinatorSettings
-) -> Verdict:
-    alive = [worker for worker in workers if worker.state is not WorkerState.UNAVAILABLE]
-    silent_s = {
-        worker.id: (now - max(worker.seen_at, listening_since)) / SECOND
-        for worker in sorted(alive, key=lambda worker: worker.id)
-    }
-    dead = tuple(name for name, s in silent_s.items() if s >= settings.dead_after_s)
+class _News(NamedTuple):
+    session: int
+    sequence: int
+    at_s: float
+
+
+class Hearing:
+    """When one leader last had news of each worker."""
+
+    def __init__(self, since_s: float) -> None:
+        self._news: dict[str, _News] = {}
+        self._looked_s = since_s
+
+    def forget(self, since_s: float) -> None:
+        """The store was away, for the workers too: everybody begins anew."""
+        self._news.clear()
+        self._looked_s = since_s
+
+    def silences_s(
+        self, workers: Iterable[Worker], now: Instant, steady_s: float
+    ) -> dict[str, float]:
+        """Of those who have not left, by id."""
+        news: dict[str, _News] = {}
+        for worker in sorted(workers, key=lambda worker: worker.id):
+            if worker.state is WorkerState.UNAVAILABLE:
+                continue
+            known = self._news.get(worker.id)
+            if known is None or known[:2] != (worker.session, worker.sequence):
+                at_s = steady_s - self._age_s(worker, now, steady_s)
+                known = _News(worker.session, worker.sequence, at_s)
+            news[worker.id] = known
+        self._news = news
+        self._looked_s = steady_s
+        return {worker_id: steady_s - each.at_s for worker_id, each in news.items()}
+
+    def _age_s(self, worker: Worker, now: Instant, steady_s: float) -> float:
+        """Of a heartbeat seen for the first time: it came since the last look, and clocks may tell
+        when in between."""
+        return min(max(0.0, (now - worker.seen_at) / SECOND), steady_s - self._looked_s)
+
+
+def judge_workers(silences_s: Mapping[str, float], settings: CoordinatorSettings) -> Verdict:
+    dead = tuple(name for name, s in silences_s.items() if s >= settings.dead_after_s)
     suspects = tuple(
         name
-        for name, s in silent_s.items()
+        for name, s in silences_s.items()
         if settings.suspect_after_s <= s < settings.dead_after_s
     )
-    many = len(dead) > 1 and len(dead) > settings.mass_share * len(alive)
+    many = len(dead) > 1 and len(dead) > settings.mass_share * len(silences_s)
     doubt_until_s = 2 * settings.dead_after_s
-    if many and any(silent_s[name] < doubt_until_s for name in dead):
-        spared = tuple(name for name in dead if silent_s[name] < doubt_until_s)
-        certain = tuple(name for name in dead if silent_s[name] >= doubt_until_s)
+    spared = tuple(name for name in dead if silences_s[name] < doubt_until_s)
+    if many and spared:
+        certain = tuple(name for name in dead if silences_s[name] >= doubt_until_s)
         return Verdict(tuple(sorted((*suspects, *spared))), certain, doubted=True)
     return Verdict(suspects, dead, doubted=False)

@@ -10,7 +10,7 @@ from hyperscale.runtime.logs import logger
 from hyperscale.scheduler.coordinator.leading import Figures, Leading
 from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
 from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable, Term
-from hyperscale.scheduler.model.errors import SchedulerError, StaleLeader, StoreUnavailable
+from hyperscale.scheduler.model.errors import StaleLeader, StoreUnavailable
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.stores.contract import Store
 
@@ -66,14 +66,19 @@ class Coordinator:
                 self._log.error("coordination interrupted", error=str(error))
             except StaleLeader as error:
                 self._log.warning("a newer coordinator leads", error=str(error))
-            except SchedulerError as error:
+            except Exception as error:  # noqa: BLE001  (whatever it is: no more ticks is worse)
+                self.figures.degraded = f"{type(error).__name__}: {error}"
                 self._log.error("a term ended by an error", error=str(error), exc_info=error)
-            await self._election.resign()
-            self._term = None
             await asyncio.sleep(RETRY_S)
 
     async def _serve(self) -> None:
-        term = await self._election.campaign(self._store.epoch)
+        try:
+            await self._lead(await self._election.campaign(self._store.epoch))
+        finally:
+            self._term = None
+            await self._election.resign()
+
+    async def _lead(self, term: Term) -> None:
         # First of all, so that whoever led before is refused from here on.
         await self._store.raise_epoch(term.token)
         self.figures.degraded = ""

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.elections.access import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.elections.contract import TTL_S, Election
 from hyperscale.scheduler.elections.leased import Lease, LeasedElection
 from hyperscale.scheduler.elections.local import LocalLease
 from hyperscale.scheduler.stores.contract import Store
 
-_HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX] or redis://HOST:PORT/DB"
+_HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, or redis://HOST:PORT/DB"
+_ETCD = {"etcd": "http", "etcds": "https"}
 
 
 def open_election(
-    address: str, store: Store, node: str, node_address: str = "", ttl_s: float = TTL_S
+    address: str,
+    store: Store,
+    node: str,
+    node_address: str = "",
+    ttl_s: float = TTL_S,
+    access: EtcdAccess = ANONYMOUS,
 ) -> Election:
+    """`access` counts for etcd only. Raises BadInput."""
     lease: Lease
     scheme, separator, rest = address.partition("://")
     if address == "local":
         lease = LocalLease(store, node, node_address, ttl_s)
-    elif scheme == "etcd" and rest:
+    elif scheme in _ETCD and rest:
         from hyperscale.scheduler.elections.etcd import EtcdLease
 
         hosts, _, prefix = rest.partition("/")
-        endpoints = [f"http://{host}" for host in hosts.split(",") if host]
-        lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix or "hyperscale-scheduler")
+        endpoints = [_endpoint(_ETCD[scheme], host) for host in hosts.split(",") if host]
+        prefix = prefix or "hyperscale-scheduler"
+        lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix, access)
     elif scheme in ("redis", "rediss", "unix") and separator and rest:
         from redis.asyncio import Redis
 
@@ -34,3 +45,14 @@ def open_election(
     else:
         raise BadInput(f"{address!r} is not an election", _HINT)
     return LeasedElection(lease, ttl_s)
+
+
+def _endpoint(scheme: str, host: str) -> str:
+    endpoint = f"{scheme}://{host}"
+    try:
+        parts = urlsplit(endpoint)
+        if parts.hostname and parts.port and "@" not in host:
+            return endpoint
+    except ValueError:
+        pass  # a port that is no number: as any other bad address
+    raise BadInput(f"{host!r} is not an etcd member's HOST:PORT", _HINT)

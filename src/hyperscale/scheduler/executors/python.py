@@ -1,72 +1,49 @@
 """`python`: importable callables from an allow-list, in child processes that stay for the next job.
 
-A child runs one job at a time. Killing a job kills its child, and the next job gets a new one.
+A process runs one job at a time. Killing a job kills its process, and the next job gets a new one.
 Payload: `call` ("package.module:function"), `args` (JSON list), `kwargs` (JSON object).
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any
-
-import msgspec
+from typing import NamedTuple
 
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
-from hyperscale.scheduler.executors.payload import decoded, required
-from hyperscale.scheduler.executors.processes import kill_tree
-from hyperscale.scheduler.executors.python_child import HEAD, Call, Returned
-from hyperscale.scheduler.model.errors import InvalidJob
+from hyperscale.scheduler.executors.python_child import Call, Returned
+from hyperscale.scheduler.executors.python_process import Fate, Pending, PythonProcess
 from hyperscale.scheduler.model.failure import Failure
 
 _FAILURES = {"permanent": Failure.PERMANENT, "transient": Failure.TRANSIENT, "": Failure.ERROR}
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Returned).decode
-
-
-class _Child:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process = process
-        self._requests = process.stdin
-        self._answers = process.stdout
-
-    async def call(self, call: Call) -> Returned:
-        """Raises EOFError or OSError when the child dies under it."""
-        body = _encode(call)
-        self._requests.write(HEAD.pack(len(body)) + body)
-        (size,) = HEAD.unpack(await self._answers.readexactly(HEAD.size))
-        return _decode(await self._answers.readexactly(size))
 
 
 class PythonExecutor:
     def __init__(self, allow: Sequence[str]) -> None:
         """Patterns such as `shop.jobs:*` or `shop.jobs:nightly`."""
         self._allow = tuple(allow)
-        self._idle: list[_Child] = []
+        self._idle: list[PythonProcess] = []
         self._closed = False
 
     async def run(self, task: Task) -> Result:
+        lane = self.lane()
         try:
-            call = Call(
-                required(task.payload, "call"),
-                decoded(task.payload, "args", list[Any], []),
-                decoded(task.payload, "kwargs", dict[str, Any], {}),
-                task.job_id,
-                task.token,
-            )
-        except InvalidJob as error:
-            return permanent(error.message)
-        if not self.allows(call.target):
-            return permanent(f"{call.target!r} is not on the allow-list of this worker")
-        try:
-            child = self._idle.pop() if self._idle else await _spawn()
-        except OSError as error:
-            return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
-        return await self._run_on(child, call)
+            return await lane.run(task, ())
+        finally:
+            await lane.close()
+
+    def lane(self) -> PythonLane:
+        return PythonLane(self)
+
+    def call_of(self, task: Task) -> Call | Broken:
+        target = task.payload.get("call", "")
+        if not target:
+            return permanent("the payload has no 'call'")
+        if not self.allows(target):
+            return permanent(f"{target!r} is not on the allow-list of this worker")
+        args, kwargs = task.payload.get("args", ""), task.payload.get("kwargs", "")
+        return Call(target, args, kwargs, task.job_id, task.token)
 
     def allows(self, target: str) -> bool:
         module, colon, name = target.partition(":")
@@ -74,42 +51,111 @@ class PythonExecutor:
             fnmatchcase(target, pattern) for pattern in self._allow
         )
 
+    async def take(self) -> PythonProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if not process.gone:
+                return process
+        return await PythonProcess.start()
+
+    async def give_back(self, process: PythonProcess) -> None:
+        if self._closed or process.gone:
+            await process.kill()
+        else:
+            self._idle.append(process)
+
     async def close(self) -> None:
         self._closed = True
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(kill_tree(child.process, grace_s=0) for child in idle))
+        await asyncio.gather(*(process.kill() for process in idle))
 
-    async def _run_on(self, child: _Child, call: Call) -> Result:
-        fit = False
+
+class _Sent(NamedTuple):
+    process: PythonProcess
+    pending: Pending
+
+
+class PythonLane:
+    """One process at a time, kept between jobs; another one when it ends."""
+
+    def __init__(self, executor: PythonExecutor) -> None:
+        self._executor = executor
+        self._process: PythonProcess | None = None
+        self._sent: dict[str, _Sent] = {}
+        self._unsent: list[Call] = []
+        """Upcoming, while a process is being started."""
+
+    async def run(self, task: Task, upcoming: Sequence[Task]) -> Result:
+        self._unsent = [c for c in map(self._executor.call_of, upcoming) if isinstance(c, Call)]
+        sent = self._sent.pop(task.job_id, None)
+        if sent is not None and not sent.process.gone:
+            self._send(sent.process)
+        while True:
+            if sent is None:
+                call = self._executor.call_of(task)
+                if isinstance(call, Broken):
+                    return call
+                try:
+                    process = await self._living()
+                except OSError as error:
+                    return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
+                self._send(process, call)
+                sent = self._sent.pop(task.job_id)
+            outcome = await self._outcome(sent)
+            if isinstance(outcome, Returned):
+                return _result(outcome)
+            if outcome is Fate.ENDED:
+                return await _ended(sent.process)
+            sent = None
+
+    def withdraw(self) -> frozenset[str]:
+        self._unsent.clear()
+        if self._process is not None:
+            self._process.withdraw()
+        self._sent = {
+            job_id: sent
+            for job_id, sent in self._sent.items()
+            if not sent.pending.done() or sent.pending.result() is not Fate.WITHDRAWN
+        }
+        return frozenset(self._sent)
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await self._executor.give_back(process)
+
+    async def _living(self) -> PythonProcess:
+        if self._process is None or self._process.gone:
+            self._process = await self._executor.take()
+        return self._process
+
+    def _send(self, process: PythonProcess, *first: Call) -> None:
+        calls = [*first, *self._unsent]
+        self._unsent.clear()
+        for call, pending in zip(calls, process.send(calls), strict=True):
+            self._sent[call.job_id] = _Sent(process, pending)
+
+    async def _outcome(self, sent: _Sent) -> Returned | Fate:
         try:
-            returned = await child.call(call)
-            fit = True
-        except (EOFError, OSError):
-            code = await child.process.wait()
-            return Broken(
-                failure=Failure.ERROR, error=f"the process ended with {code}", exit_code=code
-            )
-        finally:
-            if fit and not self._closed:
-                self._idle.append(child)
-            else:
-                await asyncio.shield(kill_tree(child.process, grace_s=0))
-        if not returned.error:
-            return Done(exit_code=0, log=returned.log)
-        return Broken(
-            failure=_FAILURES[returned.kind], error=returned.error, exit_code=1, log=returned.log
-        )
+            return await sent.pending
+        except asyncio.CancelledError:
+            self._process = None
+            await asyncio.shield(sent.process.kill())
+            raise
 
 
-async def _spawn() -> _Child:
-    return _Child(
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hyperscale.scheduler.executors.python_child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+async def _ended(process: PythonProcess) -> Broken:
+    if process.killed:
+        error = "its process was stopped with the job before it"
+        return Broken(failure=Failure.TRANSIENT, error=error)
+    code = await process.process.wait()
+    await asyncio.shield(process.kill())
+    return Broken(failure=Failure.ERROR, error=f"the process ended with {code}", exit_code=code)
+
+
+def _result(returned: Returned) -> Result:
+    if not returned.error:
+        return Done(exit_code=0, log=returned.log)
+    return Broken(
+        failure=_FAILURES[returned.kind], error=returned.error, exit_code=1, log=returned.log
     )

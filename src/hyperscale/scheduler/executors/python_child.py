@@ -1,5 +1,6 @@
-"""The process in which `python` jobs run, one after another: requests in on stdin, answers out on
-what was stdout. What the callables print is captured, bounded, and sent with the answer.
+"""The process in which `python` jobs run, one after another: calls come in and answers go out on
+the socket that was its stdin, and a ticket on a second one tells which call to begin (the rest is
+in `python_process`). What the callables print is captured, bounded, and sent with the answer.
 """
 
 from __future__ import annotations
@@ -7,23 +8,29 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import socket
 import struct
 import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any, BinaryIO
+from typing import Any, TypeVar
 
 import msgspec
 
-HEAD = struct.Struct("!I")
+HEAD = struct.Struct("!II")
+"""Number and size, before a call and before an answer."""
+TICKET = struct.Struct("!I")
 LOG_CHARS = 64 * 1024
+
+T = TypeVar("T")
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
     target: str
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: str
+    """JSON, as are `kwargs`; empty: none."""
+    kwargs: str
     job_id: str
     token: int
 
@@ -71,17 +78,26 @@ def _find(target: str) -> Callable[..., object]:
     return _found[target]
 
 
+def _decoded(name: str, text: str, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=type_) if text else type_()
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{name!r} in the payload: {error}") from error
+
+
 def answer(call: Call) -> Returned:
     captured = _Captured()
     os.environ["HYPERSCALE_JOB_ID"] = call.job_id
     os.environ["HYPERSCALE_FENCING_TOKEN"] = str(call.token)
     with redirect_stdout(captured), redirect_stderr(captured):
         try:
+            args = _decoded("args", call.args, list)
+            kwargs = _decoded("kwargs", call.kwargs, dict)
             function = _find(call.target)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             return Returned(f"{call.target}: {error}", "permanent", captured.text())
         try:
-            value = function(*call.args, **call.kwargs)
+            value = function(*args, **kwargs)
         except (ConnectionError, TimeoutError) as error:
             return _raised(error, "transient", captured)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a job may raise anything
@@ -96,25 +112,30 @@ def _raised(error: BaseException, kind: str, captured: _Captured) -> Returned:
     return Returned(f"{type(error).__name__}: {error}", kind, captured.text())
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(connection: socket.socket, tickets: socket.socket) -> None:
     decoder = msgspec.msgpack.Decoder(Call)
     encoder = msgspec.msgpack.Encoder()
-    while head := requests.read(HEAD.size):
-        (size,) = HEAD.unpack(head)
-        body = encoder.encode(answer(decoder.decode(requests.read(size))))
-        answers.write(HEAD.pack(len(body)) + body)
-        answers.flush()
+    calls = connection.makefile("rb")
+    while ticket := tickets.recv(TICKET.size):
+        (wanted,) = TICKET.unpack(ticket)
+        number = 0
+        while number != wanted:  # those between were withdrawn
+            number, size = HEAD.unpack(calls.read(HEAD.size))
+            call = calls.read(size)
+        body = encoder.encode(answer(decoder.decode(call)))
+        connection.sendall(HEAD.pack(number, len(body)) + body)
 
 
 def main() -> None:
-    """The pipes move to descriptors of their own, so that no print or child can disturb them."""
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
+    """The socket moves to a descriptor of its own, so that no print or child can disturb it."""
+    connection = socket.socket(fileno=os.dup(0))
+    tickets = socket.socket(fileno=int(sys.argv[1]))
+    tickets.set_inheritable(False)
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(silence, descriptor)
     sys.path.insert(0, os.getcwd())
-    serve(requests, answers)
+    serve(connection, tickets)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class MisfirePolicy(msgspec.Struct, frozen=True, kw_only=True):
     cap: int = 10
     """Of `run_all`: the newest so many late ticks."""
     grace_s: float = 60.0
-    """Twice the election TTL: an ordinary change of leader misses nothing."""
+    """Several times the election TTL: an ordinary change of leader misses nothing."""
 
 
 class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ to one process: the session, a number that only grows, tells two apart (S-46, S-
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from hyperscale.scheduler.model.errors import InvalidJob, StaleSession
 from hyperscale.scheduler.model.instants import Instant, after
-from hyperscale.scheduler.model.spec import check_label
+from hyperscale.scheduler.model.spec import JobSpec, check_label
 
 CAPACITY_MAX: Final = 10_000
 WORKER_CAPABILITIES_MAX: Final = 64
@@ -166,3 +167,15 @@ def beaten(worker: Worker, beat: WorkerBeat, now: Instant) -> Worker:
 
 def moved(worker: Worker, event: WorkerEvent) -> Worker:
     return replace(worker, state=WORKER_TRANSITIONS[worker.state][event])
+
+
+def is_homeless(spec: JobSpec, workers: Sequence[Worker]) -> bool:
+    """Somebody works here, and nobody who could run this."""
+    there = [worker for worker in workers if worker.state is not WorkerState.UNAVAILABLE]
+    return bool(there) and not any(_could_run(worker, spec) for worker in there)
+
+
+def _could_run(worker: Worker, spec: JobSpec) -> bool:
+    kinds = worker.metadata.get("kinds", "")
+    able = not kinds or spec.kind in kinds.split(",")
+    return able and set(worker.capabilities).issuperset(spec.capabilities)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from hyperscale.scheduler.model.emergency import Emergency
 from hyperscale.scheduler.model.instants import SECOND, Instant, after
 from hyperscale.scheduler.model.job import Job, JobState
 from hyperscale.scheduler.model.schedule import Schedule
-from hyperscale.scheduler.model.worker import Worker, WorkerState
+from hyperscale.scheduler.model.worker import Worker, WorkerState, is_homeless
 from hyperscale.scheduler.stores.contract import Counts
 
 CLAIM_NOT_STARTED_S: Final = 60.0
@@ -46,6 +47,7 @@ class Facts:
     leader: str
     """"" when nobody leads."""
     degraded: str
+    emergency: Emergency | None = None
     counts: Counts
     pending: tuple[Job, ...]
     held: tuple[Job, ...]
@@ -61,11 +63,21 @@ def diagnose(facts: Facts) -> list[Finding]:
         *_waiting(facts),
         *_schedules(facts),
     ]
-    return sorted(found, key=lambda finding: (finding.severity, finding.name))
+    return sorted(found, key=lambda one: (one.severity, one.name))
 
 
 def _coordination(facts: Facts) -> list[Finding]:
     found = []
+    if facts.emergency is not None:
+        why = f": {facts.emergency.reason}" if facts.emergency.reason else ""
+        found.append(
+            Finding(
+                "stopped",
+                Severity.CRITICAL,
+                f"{facts.emergency.actor} stopped everything{why}",
+                "hyperscale scheduler go ends it",
+            )
+        )
     if facts.degraded:
         found.append(
             Finding(
@@ -103,10 +115,10 @@ def _workers(facts: Facts) -> list[Finding]:
     ahead = [w.id for w in alive if w.seen_at > after(facts.now, SKEW_S)]
     if ahead:
         found.append(
-            _finding(
+            finding(
                 "skewed",
                 Severity.WARNING,
-                "{} was heard of in the future: clocks differ by more than a second",
+                "heard of in the future, so clocks differ by more than a second",
                 "synchronise the clocks (NTP) of workers and coordinators",
                 ahead,
             )
@@ -114,10 +126,10 @@ def _workers(facts: Facts) -> list[Finding]:
     silent = [w.id for w in alive if w.seen_at < after(facts.now, -SILENT_S)]
     if silent:
         found.append(
-            _finding(
+            finding(
                 "silent",
                 Severity.WARNING,
-                f"{{}} sent no heartbeat for {SILENT_S:.0f} s",
+                f"no heartbeat for {SILENT_S:.0f} s",
                 "its jobs come back by themselves after 45 s; look at the machine",
                 silent,
             )
@@ -149,10 +161,10 @@ def _held(facts: Facts) -> list[Finding]:
     found = []
     if stuck:
         found.append(
-            _finding(
+            finding(
                 "stuck",
                 Severity.CRITICAL,
-                "{} should have started, moved or come back by now",
+                "should have started, moved or come back by now",
                 "the leader's sweep takes them back; if it does not, it is not running",
                 stuck,
             )
@@ -160,10 +172,10 @@ def _held(facts: Facts) -> list[Finding]:
     bouncing = [job.id for job in facts.held + facts.pending if job.claims_lost >= LOST_CLAIMS]
     if bouncing:
         found.append(
-            _finding(
+            finding(
                 "bouncing",
                 Severity.WARNING,
-                f"{{}} was claimed {LOST_CLAIMS} times or more without a start",
+                f"claimed {LOST_CLAIMS} times or more without a start",
                 "it may kill its workers: look at their logs",
                 bouncing,
             )
@@ -173,14 +185,7 @@ def _held(facts: Facts) -> list[Finding]:
 
 def _waiting(facts: Facts) -> list[Finding]:
     ready = [job for job in facts.pending if job.due_at <= facts.now and not job.waiting]
-    offers = [
-        frozenset(w.capabilities) for w in facts.workers if w.state is not WorkerState.UNAVAILABLE
-    ]
-    homeless = [
-        job.id
-        for job in ready
-        if offers and not any(offer.issuperset(job.spec.capabilities) for offer in offers)
-    ]
+    homeless = [job.id for job in ready if is_homeless(job.spec, facts.workers)]
     old = [
         job.id
         for job in ready
@@ -189,20 +194,20 @@ def _waiting(facts: Facts) -> list[Finding]:
     found = []
     if homeless:
         found.append(
-            _finding(
+            finding(
                 "homeless",
                 Severity.WARNING,
-                "{} needs capabilities that no worker offers",
-                "start a worker with them, or cancel the job",
+                "no worker runs this kind of job or offers the capabilities it needs",
+                "start a worker that does, or cancel the job",
                 homeless,
             )
         )
     if old:
         found.append(
-            _finding(
+            finding(
                 "starving",
                 Severity.WARNING,
-                f"{{}} is due for more than {STARVING_S / 60:.0f} minutes",
+                f"due for more than {STARVING_S / 60:.0f} minutes",
                 "add workers or slots, or lower what runs before it",
                 old,
             )
@@ -219,20 +224,21 @@ def _schedules(facts: Facts) -> list[Finding]:
     if not late:
         return []
     return [
-        _finding(
+        finding(
             "drifting",
             Severity.CRITICAL,
-            f"{{}} should have ticked more than {DRIFT_S:.0f} s ago",
+            f"should have ticked more than {DRIFT_S:.0f} s ago",
             "the leader is overloaded, or nobody leads",
             late,
         )
     ]
 
 
-def _finding(
+def finding(
     name: str, severity: Severity, sentence: str, advice: str, subjects: list[str]
 ) -> Finding:
+    """About one subject or many: they follow the sentence."""
     named = ", ".join(subjects[:NAMED_MAX])
     if len(subjects) > NAMED_MAX:
         named += f" and {len(subjects) - NAMED_MAX} more"
-    return Finding(name, severity, sentence.format(named), advice, tuple(subjects))
+    return Finding(name, severity, f"{sentence}: {named}", advice, tuple(subjects))

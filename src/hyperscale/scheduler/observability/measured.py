@@ -7,17 +7,27 @@ one place and none of them knows.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, cast
 
 from hyperscale.runtime.logs import logger
-from hyperscale.scheduler.model.errors import DedupConflict, SchedulerError, StoreUnavailable
-from hyperscale.scheduler.model.firing import Fired
+from hyperscale.scheduler.model.errors import DedupConflict, StoreUnavailable
+from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.instants import SECOND, Instant
 from hyperscale.scheduler.model.job import Job, JobState
-from hyperscale.scheduler.model.reports import Accepted, Answer, Completed, Failed, Report
+from hyperscale.scheduler.model.reports import (
+    Accepted,
+    Answer,
+    Completed,
+    Failed,
+    Refused,
+    Report,
+)
+from hyperscale.scheduler.model.worker import Worker
+from hyperscale.scheduler.observability.listening import Listener
 from hyperscale.scheduler.observability.metrics import Metrics, band
 from hyperscale.scheduler.stores.contract import Store, Submission, Submitted
 
@@ -26,35 +36,42 @@ _UNTIMED: Final = frozenset({"changed", "close"})
 """They wait on purpose."""
 _COORDINATION: Final = frozenset({"epoch", "raise_epoch", "get", "put", "delete"})
 
-_log = logger("scheduler.jobs")
 
-
-def measured(store: Store, metrics: Metrics) -> Store:
-    return cast("Store", _Measured(store, metrics))
+def measured(store: Store, metrics: Metrics, *listeners: Listener) -> Store:
+    return cast("Store", _Measured(store, metrics, (_Noted(metrics), *listeners)))
 
 
 class _Measured:
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, metrics: Metrics, listeners: tuple[Listener, ...]) -> None:
         self._store = store
-        self._noted = _Noted(metrics)
+        self._listeners = listeners
         self._metrics = metrics
 
     def __getattr__(self, name: str) -> Any:
         given = getattr(self._store, name)
         if name in _UNTIMED or not inspect.iscoroutinefunction(given):
             return given
-        timed = partial(self._timed, name, given)
+        notes = [getattr(one, name) for one in self._listeners if hasattr(one, name)]
+        timed = partial(self._timed, name, given, notes)
         setattr(self, name, timed)  # the next call finds it without coming here
         return timed
 
     async def _timed(
-        self, name: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
+        self,
+        name: str,
+        call: Callable[..., Awaitable[Any]],
+        notes: list[Callable[..., None]],
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         begun = perf_counter()
         try:
             result = await call(*args, **kwargs)
         except StoreUnavailable:
             self._metrics.partitions.inc()
+            if name == "beat":
+                lost_s = perf_counter() - begun
+                self._metrics.heartbeats.labels(COMPONENT, "false").observe(lost_s)
             raise
         except DedupConflict:
             self._metrics.dedups.labels(COMPONENT, "conflict").inc()
@@ -65,97 +82,100 @@ class _Measured:
                 self._metrics.coordination.labels(COMPONENT, COMPONENT, name).observe(took_s)
             else:
                 self._metrics.operations.labels(COMPONENT, name).observe(took_s)
-        if name == "beat":
-            self._metrics.heartbeats.labels(COMPONENT, "true").observe(took_s)
-        note = getattr(self._noted, name, None)
-        if note is not None:
-            note(result, *args)
+        for note in notes:
+            note(result, took_s, *args)
         return result
 
 
-class _Noted:
-    """By the name of the call: its result and its arguments, told in numbers and log lines."""
+class _Noted(Listener):
+    """Told in numbers and log lines."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        # Bound once, and asked once whether it is listened to: three lines a job are told here.
+        self._log = logger("scheduler.jobs").bind()
+        self._talks = self._log.is_enabled_for(logging.INFO)
 
-    def submit(self, result: Submitted, submission: Submission, now: Instant) -> None:
-        job = result.job
+    def beat(self, _: Worker, took_s: float, *__: Any) -> None:
+        self._metrics.heartbeats.labels(COMPONENT, "true").observe(took_s)
+
+    def submit(
+        self, result: Submitted, took_s: float, submission: Submission, now: Instant
+    ) -> None:
         if submission.dedup is not None:
             outcome = "new" if result.created else "duplicate"
             self._metrics.dedups.labels(COMPONENT, outcome).inc()
-        if result.created:
-            self._submitted(job)
+        super().submit(result, took_s, submission, now)
 
-    def _submitted(self, job: Job) -> None:
+    def submitted(self, job: Job, now: Instant, took_s: float) -> None:
         kind = self._metrics.kind(job.spec.kind)
         self._metrics.submissions.labels(COMPONENT, band(job), kind).inc()
-        _tell("job submitted", job)
+        self._tell("job submitted", job)
 
-    def submit_batch(
-        self,
-        results: list[Submitted | SchedulerError],
-        submissions: list[Submission],
-        now: Instant,
-    ) -> None:
-        for result, submission in zip(results, submissions, strict=True):
-            if isinstance(result, Submitted):
-                self.submit(result, submission, now)
+    def claimed(self, job: Job) -> None:
+        late_s = max(0, (job.claimed_at or job.updated_at) - job.due_at) / SECOND
+        self._metrics.assignments.observe(late_s)
+        if job.due_at > job.created_at:
+            self._metrics.promotion_lag.observe(late_s)
+        self._tell("job claimed", job, waited_s=round(late_s, 6))
 
-    def fire(self, results: list[Fired | SchedulerError], *_: Any) -> None:
-        for result in results:
-            for job in result.jobs if isinstance(result, Fired) else ():
-                self._submitted(job)
-
-    def claim(self, jobs: list[Job], *_: Any) -> None:
-        for job in jobs:
-            if job.claimed_at is not None:
-                late_s = max(0, job.claimed_at - job.due_at) / SECOND
-                self._metrics.assignments.observe(late_s)
-                if job.due_at > job.created_at:
-                    self._metrics.promotion_lag.observe(late_s)
-            _tell("job claimed", job)
-
-    def report(self, answer: Answer, report: Report, now: Instant) -> None:
-        accepted = isinstance(answer, Accepted)
-        self._metrics.tokens.labels(COMPONENT, "accepted" if accepted else "refused").inc()
-        if not isinstance(answer, Accepted):
-            _log.warning(
+    def report(self, answer: Answer, took_s: float, report: Report, now: Instant) -> None:
+        refused = isinstance(answer, Refused)
+        self._metrics.tokens.labels(COMPONENT, "refused" if refused else "accepted").inc()
+        if isinstance(answer, Refused):
+            self._log.warning(
                 "report refused",
                 job_id=answer.job_id,
                 worker_id=report.worker,
                 fencing_token=report.token,
                 warning_reason=str(answer.reason),
             )
-            return
-        if answer.repeated or not isinstance(report, Completed | Failed):
+        super().report(answer, took_s, report, now)
+
+    def accepted(self, answer: Accepted, report: Report, now: Instant, took_s: float) -> None:
+        if not isinstance(report, Completed | Failed):
             return
         job = answer.job
         if isinstance(report, Failed):
             again = "true" if job.state is JobState.PENDING else "false"
             self._metrics.failures.labels(COMPONENT, str(report.failure), again).inc()
+        ran_s = None
         if job.ended and job.finished_at is not None and job.started_at is not None:
             success = "true" if job.state is JobState.COMPLETED else "false"
-            took_s = (job.finished_at - job.started_at) / SECOND
-            self._metrics.completions.labels(COMPONENT, band(job), success).observe(took_s)
-        _tell("job ended" if job.ended else "job goes back", job)
+            ran_s = (job.finished_at - job.started_at) / SECOND
+            self._metrics.completions.labels(COMPONENT, band(job), success).observe(ran_s)
+        self._tell(
+            "job ended" if job.ended else "job goes back",
+            job,
+            worker_id=report.worker,
+            fencing_token=report.token,
+            error=job.error,
+            took_s=None if ran_s is None else round(ran_s, 6),
+        )
 
-    def report_batch(self, answers: list[Answer], reports: list[Report], now: Instant) -> None:
-        for answer, report in zip(answers, reports, strict=True):
-            self.report(answer, report, now)
+    def lost(self, job: Job) -> None:
+        """Also a failure, and nobody is left to report it."""
+        if job.state is not JobState.CANCELLED:
+            why = str(job.failure or Failure.WORKER_LOST)
+            again = "true" if job.state is JobState.PENDING else "false"
+            self._metrics.failures.labels(COMPONENT, why, again).inc()
+        self._tell("job lost", job, error=job.error)
 
-    def raise_epoch(self, _: None, epoch: int) -> None:
+    def raise_epoch(self, _: None, took_s: float, epoch: int) -> None:
         self._metrics.elections.inc()
-        _log.info("leadership taken", operation_result="leader", epoch=epoch)
+        self._log.info("leadership taken", operation_result="leader", epoch=epoch)
 
-
-def _tell(event: str, job: Job) -> None:
-    _log.info(
-        event,
-        operation_result=str(job.state),
-        correlation_id=job.correlation_id or job.id,
-        job_id=job.id,
-        job_type=job.spec.kind,
-        worker_id=job.worker,
-        fencing_token=job.token,
-    )
+    def _tell(self, event: str, job: Job, **more: object) -> None:
+        """What is known of the job, and `more` in its place where a report knows better."""
+        if not self._talks:
+            return
+        known = {
+            "correlation_id": job.correlation_id or job.id,
+            "job_id": job.id,
+            "job_type": job.spec.kind,
+            "schedule_id": job.schedule_id,
+            "worker_id": job.worker,
+            "fencing_token": job.token,
+        }
+        said = {name: value for name, value in {**known, **more}.items() if value not in ("", None)}
+        self._log.info(event, operation_result=str(job.state), **said)

@@ -6,6 +6,7 @@ priorities are labels (T-23).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -51,8 +52,6 @@ class Metrics:
             "failure_type",
             "retriable",
         )
-        self.depth = self._gauge("scheduler_queue_depth", "jobs by state", "component", "state")
-        self.workers = self._gauge("scheduler_active_workers", "workers that take jobs or are full")
         self.heartbeats = self._histogram(
             "scheduler_heartbeat_latency_seconds",
             "time to record a heartbeat",
@@ -92,32 +91,14 @@ class Metrics:
         self.partitions = self._counter(
             "scheduler_network_partitions", "times the store did not answer"
         )
-        self.memory = self._gauge("scheduler_memory_usage_bytes", "resident memory")
+        self.memory = self.gauge("scheduler_memory_usage_bytes", "resident memory")
         self.tokens = self._counter(
             "scheduler_fencing_token_checks", "reports judged by their token", "component", "result"
         )
-        self.letters = self._gauge("scheduler_dead_letter_depth", "jobs that failed for good")
-        self.schedules = self._gauge("scheduler_schedules", "schedules")
-        self.leading = self._gauge("scheduler_leading", "1 on the leader")
-        self.lateness = self._gauge("scheduler_tick_lateness_seconds", "of the last tick")
 
     def text(self) -> bytes:
         self.memory.set(psutil.Process(os.getpid()).memory_info().rss)
         return generate_latest(self.registry)
-
-    def observe(
-        self, counts: Counts, workers: Sequence[Worker], leading: bool, late_s: float
-    ) -> None:
-        for state, number in counts.states.items():
-            self.depth.labels("store", str(state)).set(number)
-        for place in ("ready", "delayed", "waiting"):
-            self.depth.labels("store", place).set(getattr(counts, place))
-        self.letters.set(counts.letters)
-        self.schedules.set(counts.schedules)
-        taking = (WorkerState.AVAILABLE, WorkerState.BUSY)
-        self.workers.set(sum(worker.state in taking for worker in workers))
-        self.leading.set(leading)
-        self.lateness.set(late_s)
 
     def kind(self, kind: str) -> str:
         if kind not in self._kinds and len(self._kinds) >= KINDS_MAX:
@@ -125,14 +106,62 @@ class Metrics:
         self._kinds.add(kind)
         return kind
 
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
-
     def _histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
         return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
+
+
+class QueueGauges:
+    """What a coordinator sees of the store all share; a worker's page does not have them, so that
+    it never tells of an empty queue it did not look at."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        gauge = metrics.gauge
+        self._depth = gauge("scheduler_queue_depth", "jobs by state", "component", "state")
+        self._workers = gauge("scheduler_active_workers", "workers that take jobs or are full")
+        self._letters = gauge("scheduler_dead_letter_depth", "jobs that failed for good")
+        self._schedules = gauge("scheduler_schedules", "schedules")
+        self._leading = gauge("scheduler_leading", "1 on the leader")
+        self._lateness = gauge("scheduler_tick_lateness_seconds", "of the last tick")
+        self._stopped = gauge("scheduler_emergency_stop", "1: nothing starts until it is ended")
+
+    def of_process(self, leading: bool, late_s: float) -> None:
+        self._leading.set(leading)
+        self._lateness.set(late_s)
+
+    def of_store(self, counts: Counts, workers: Sequence[Worker], stopped: bool) -> None:
+        for state, number in counts.states.items():
+            self._depth.labels("store", str(state)).set(number)
+        for place in ("ready", "delayed", "waiting"):
+            self._depth.labels("store", place).set(getattr(counts, place))
+        self._letters.set(counts.letters)
+        self._schedules.set(counts.schedules)
+        taking = (WorkerState.AVAILABLE, WorkerState.BUSY)
+        self._workers.set(sum(worker.state in taking for worker in workers))
+        self._stopped.set(stopped)
+
+    def unknown(self) -> None:
+        """The store does not answer: what was true before is not told as if it were now."""
+        self._depth.clear()
+        for one in (self._letters, self._schedules, self._workers, self._stopped):
+            one.set(math.nan)
+
+
+class WorkerGauges:
+    def __init__(self, metrics: Metrics) -> None:
+        self._slots = metrics.gauge("scheduler_worker_slots", "jobs it runs at once")
+        self._held = metrics.gauge("scheduler_worker_jobs", "jobs it holds")
+        self._draining = metrics.gauge("scheduler_worker_draining", "1: it takes nothing new")
+
+    def observe(self, slots: int, held: int, draining: bool) -> None:
+        self._slots.set(slots)
+        self._held.set(held)
+        self._draining.set(draining)
 
 
 def band(job: Job) -> str:

@@ -1,145 +1,14 @@
 // The scheduler's page: asks the API every two seconds while it is looked at, and draws what it
-// says. Everything from the API enters as text, never as markup.
+// says.
+
+import {
+  act, afterAct, ago, badge, buttons, call, el, facts, full, get, known, link, muted, span, table, tight, toast, took,
+} from "./parts.js";
 
 const EVERY_MS = 2000;
-const RANK = { viewer: 0, operator: 1, admin: 2 };
 const main = document.getElementById("main");
-const known = { role: "viewer", now: Date.now() };
 let drawn = 0;
 let timer = 0;
-
-// ---- the API
-
-async function call(method, path) {
-  const token = sessionStorage.getItem("token");
-  const answer = await fetch(path, {
-    method,
-    headers: token ? { Authorization: `Bearer ${token}` } : {},
-    cache: "no-store",
-  });
-  if (answer.status === 401) {
-    await login();
-    return call(method, path);
-  }
-  const body = answer.status === 204 ? {} : await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(body.detail || answer.statusText), { status: answer.status });
-  return body;
-}
-const get = (path) => call("GET", `/api/v1${path}`);
-
-let asking = null;
-function login() {
-  asking ??= new Promise((resolve) => {
-    const dialog = document.getElementById("login");
-    dialog.addEventListener("close", () => {
-      sessionStorage.setItem("token", document.getElementById("token").value.trim());
-      asking = null;
-      resolve();
-    }, { once: true });
-    dialog.showModal();
-  });
-  return asking;
-}
-
-// ---- elements
-
-function el(tag, given = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name === "onclick") made.addEventListener("click", value);
-    else made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
-  return made;
-}
-const link = (href, text) => el("a", { href, "data-key": href + text }, text);
-const muted = (text) => el("span", { class: "muted" }, text);
-
-const COLOURS = {
-  COMPLETED: "good", AVAILABLE: "good", active: "good", FAILED: "bad", UNAVAILABLE: "bad", LOST: "bad",
-  EXECUTING: "busy", CLAIMED: "busy", BUSY: "busy", DRAINING: "warn", paused: "warn", RELEASED: "warn",
-};
-const badge = (state) => el("span", { class: `state ${COLOURS[state] || ""}` }, state.toLowerCase());
-
-function table(heads, rows, empty) {
-  if (!rows.length) return el("p", { class: "muted" }, empty);
-  const body = rows.map((cells) => el("tr", {}, cells.map((cell, column) => {
-    const head = heads[column];
-    const content = cell instanceof Object && !(cell instanceof Node) ? cell.content : cell;
-    const kind = head === "" ? "actions" : (cell && cell.kind) || "";
-    return el("td", { "data-label": head, class: kind }, content ?? "");
-  })));
-  return el("table", {},
-    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, body));
-}
-const tight = (content) => ({ content, kind: "tight number" });
-
-function facts(rows) {
-  return el("dl", {}, rows.filter(([, value]) => value !== "" && value !== null && value !== undefined)
-    .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
-}
-
-// ---- times
-
-function span(seconds) {
-  const size = Math.abs(seconds);
-  if (size > 0 && size < 1) return `${Math.max(1, Math.round(size * 1000))} ms`;
-  if (size < 90) return `${size < 10 ? Math.round(size * 10) / 10 : Math.round(size)} s`;
-  if (size < 5400) return `${Math.round(size / 60)} min`;
-  if (size < 129600) return `${Math.round(size / 3600)} h`;
-  return `${Math.round(size / 86400)} d`;
-}
-function ago(text) {
-  if (!text) return "";
-  const seconds = (Date.parse(text) - known.now) / 1000;
-  const words = seconds >= 0 ? `in ${span(Math.round(seconds))}` : `${span(Math.round(seconds))} ago`;
-  return el("time", { datetime: text, title: new Date(text).toLocaleString() }, words);
-}
-const full = (text) => (text ? el("span", {}, new Date(text).toLocaleString(), " ", muted("("), ago(text), muted(")")) : "");
-function took(from, to) {
-  return from && to ? span((Date.parse(to) - Date.parse(from)) / 1000) : "";
-}
-
-// ---- acts
-
-function act(label, method, path, { role = "operator", sure = "", quiet = true, then = null } = {}) {
-  if (RANK[known.role] < RANK[role]) return null;
-  const button = el("button", { type: "button", class: quiet ? "quiet" : "", "data-key": `${method} ${path}` }, label);
-  button.addEventListener("click", async () => {
-    if (sure && !(await confirmed(sure, label))) return;
-    button.disabled = true;
-    try {
-      const answer = await call(method, `/api/v1${path}`);
-      toast(`${label}: done`);
-      if (then) location.hash = then(answer);
-    } catch (error) {
-      toast(error.message);
-    }
-    draw();
-  });
-  return button;
-}
-const buttons = (...made) => el("p", { class: "buttons" }, made);
-
-function confirmed(question, label) {
-  const dialog = document.getElementById("confirm");
-  document.getElementById("question").textContent = question;
-  document.getElementById("yes").textContent = label;
-  dialog.returnValue = "";
-  dialog.showModal();
-  return new Promise((resolve) =>
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true }));
-}
-let fading = 0;
-function toast(text) {
-  const place = document.getElementById("toast");
-  place.textContent = text;
-  place.hidden = false;
-  clearTimeout(fading);
-  fading = setTimeout(() => { place.hidden = true; }, 4000);
-}
 
 // ---- views: each gives the children of <main>
 
@@ -155,7 +24,10 @@ function stateOf(job) {
   }
   return cell;
 }
-const runs = (job) => el("code", {}, `${job.kind} ${Object.values(job.payload)[0] ?? ""}`.slice(0, 90));
+function runs(job) {
+  const argv = job.kind === "command" && job.payload.argv ? JSON.parse(job.payload.argv).join(" ") : "";
+  return el("code", {}, `${job.kind} ${argv || (Object.values(job.payload)[0] ?? "")}`.slice(0, 90));
+}
 
 function tile(number, text, href, bad) {
   return el("a", { class: `tile ${bad ? "bad" : ""}`, href, "data-key": text }, el("b", {}, String(number)), el("span", {}, text));
@@ -173,6 +45,8 @@ async function overview() {
       tile(count("FAILED"), "failed", "#/jobs?state=FAILED", count("FAILED") > 0),
       tile(o.letters, "dead letters", "#/letters", o.letters > 0),
       tile(`${o.busy}/${o.slots}`, "slots in use", "#/workers", o.slots === 0)),
+    known.rights.includes("administer") && !o.emergency.stopped
+      ? el("p", { class: "buttons apart" }, el("button", { type: "button", class: "quiet", "data-key": "stop", onclick: stopEverything }, "Stop everything")) : "",
     el("h2", {}, "Next runs"),
     table(["Schedule", "When", "Next", "Runs"], o.next_runs.map((s) => [
       link(`#/schedules/${s.id}`, s.name), el("code", {}, s.cron || "once"), tight(ago(s.next_run)), runs(s.job)]),
@@ -185,6 +59,28 @@ async function overview() {
       nameOf(job), job.failure_reason, tight(ago(job.completed_at)),
       buttons(act("Retry", "POST", `/jobs/${job.id}/retry`))]), "Nothing failed."),
   ];
+}
+
+function stopEverything() {
+  const dialog = document.getElementById("stop");
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.addEventListener("close", async () => {
+    if (dialog.returnValue !== "yes") return;
+    const reason = document.getElementById("reason").value.trim();
+    const cancel_running = document.getElementById("running").checked;
+    await call("POST", "/api/v1/emergency", { reason, cancel_running }).catch((error) => toast(error.message));
+    draw();
+  }, { once: true });
+}
+function stopped(emergency) {
+  const line = document.getElementById("stopped");
+  line.hidden = !emergency.stopped;
+  if (!emergency.stopped) return;
+  line.replaceChildren(
+    el("span", {}, `${emergency.actor} stopped everything `, ago(emergency.since), emergency.reason ? `: ${emergency.reason}` : "",
+      emergency.cancel_running ? ". What ran is being cancelled." : ". What runs may finish."),
+    act("Let it go on", "DELETE", "/emergency", { right: "administer", sure: "Jobs start again. Go on?" }) ?? "");
 }
 
 async function schedules() {
@@ -259,6 +155,9 @@ async function jobs(_, query) {
   ];
 }
 
+// A load test's output begins with a line for programs.
+const readable = (text) => (text.startsWith('{"schema":"hyperscale.results/') ? text.slice(text.indexOf("\n") + 1).trimStart() : text);
+
 async function job(id) {
   const path = `/jobs/${encodeURIComponent(id)}`;
   const [j, history] = await Promise.all([get(path), get(`${path}/history`)]);
@@ -281,7 +180,7 @@ async function job(id) {
       tight(ago(a.ended_at)), badge(a.outcome), a.worker_id, tight(span(a.queue_wait_s)),
       tight(a.duration_s === null ? "" : span(a.duration_s)), tight(a.exit_code === null ? "" : String(a.exit_code)), a.error]), "None has ended."),
     el("h2", {}, "Output"),
-    log && log.log ? el("pre", { tabindex: "0" }, log.log) : el("p", { class: "muted" }, "Nothing was written."),
+    log && log.log ? el("pre", { tabindex: "0" }, readable(log.log)) : el("p", { class: "muted" }, "Nothing was written."),
   ];
 }
 
@@ -295,7 +194,7 @@ async function workers() {
       buttons(
         ["AVAILABLE", "BUSY"].includes(w.state)
           ? act("Drain", "POST", `/workers/${w.id}/drain`, { sure: `Let ${w.id} finish and take nothing new?` }) : null,
-        w.state === "UNAVAILABLE" ? act("Forget", "DELETE", `/workers/${w.id}`, { role: "admin" }) : null)]),
+        w.state === "UNAVAILABLE" ? act("Forget", "DELETE", `/workers/${w.id}`, { right: "administer" }) : null)]),
       "No worker is there: hyperscale scheduler worker starts one."),
   ];
 }
@@ -337,11 +236,12 @@ async function draw(focus = false) {
   try {
     const o = await get("/overview");
     known.overview = o;
-    known.role = o.role;
+    known.rights = o.rights;
     known.now = Date.parse(o.now);
     const children = await view(id, query);
     if (mine !== drawn) return;
     health(o);
+    stopped(o.emergency);
     replace(children, focus);
     trouble("");
   } catch (error) {
@@ -366,7 +266,7 @@ function replace(children, focus) {
 
 function health(o) {
   const bad = o.degraded || !o.leader;
-  document.getElementById("dot").className = `dot ${bad ? "bad" : "good"}`;
+  document.getElementById("dot").className = `dot ${bad || o.emergency.stopped ? "bad" : "good"}`;
   document.getElementById("where").textContent =
     o.degraded || (o.leader ? `${o.node}${o.leading ? " leads" : " follows"} · ${o.actor}` : "nobody leads");
 }
@@ -386,6 +286,7 @@ document.getElementById("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = next;
   localStorage.setItem("theme", next);
 });
+afterAct(() => draw());
 addEventListener("hashchange", () => { scrollTo(0, 0); draw(true); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) draw(); });
 draw();

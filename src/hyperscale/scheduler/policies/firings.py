@@ -16,7 +16,8 @@ from hyperscale.scheduler.policies.ticks import Plan
 def instance(schedule: Schedule, tick: Instant, now: Instant) -> Job:
     """The job of one tick: the same id and the same jitter, whoever makes it and when."""
     definition = schedule.definition
-    wait_s = chance("jitter", schedule.id, tick) * definition.jitter_s
+    jitter_s = definition.jitter_s
+    wait_s = chance("jitter", schedule.id, tick) * jitter_s if jitter_s else 0.0
     job_id = instance_id(schedule.id, tick)
     return new_job(
         job_id,

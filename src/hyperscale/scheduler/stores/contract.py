@@ -55,10 +55,14 @@ class Submitted(msgspec.Struct, frozen=True):
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
+    kinds: tuple[str, ...] = ()
+    """Those it can run; none named, all."""
     capabilities: tuple[str, ...] = ()
     limit: int = 1
     lease_s: float = 60.0
-    """To start in; `Started` brings its own."""
+    """To start in; `Started` brings its own. With `start`, to be heard of again in."""
+    start: bool = False
+    """Start them in the same step: who runs them at once saves a write and a wait for each."""
     epoch: int = 0
 
 

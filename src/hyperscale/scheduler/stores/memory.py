@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
@@ -30,7 +30,6 @@ from hyperscale.scheduler.stores.paging import passes
 from hyperscale.scheduler.stores.placement import (
     Place,
     claim_order,
-    lane_fits,
     lane_of,
     place_of,
     watch_at,
@@ -128,8 +127,8 @@ class MemoryRecords:
             self._place(job, Place.READY)
         return len(due)
 
-    def ready(self, capabilities: frozenset[str], limit: int) -> list[Job]:
-        lanes = [orders for lane, orders in self.lanes.items() if lane_fits(lane, capabilities)]
+    def ready(self, fits: Callable[[str], bool], limit: int) -> list[Job]:
+        lanes = [orders for lane, orders in self.lanes.items() if fits(lane)]
         return [self.jobs[order[-1]] for order in islice(merge(*lanes), limit)]
 
     def _place(self, job: Job, place: Place) -> None:

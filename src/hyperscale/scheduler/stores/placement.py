@@ -1,7 +1,7 @@
 """Where a job stands in the queue: one rule for every store.
 
 A store keeps, for each place, an index by the instant somebody must look at the job again, and for
-READY also the order of claims within a lane. A lane holds the jobs that need the same
+READY also the order of claims within a lane. A lane holds the jobs of one kind that need the same
 capabilities, so a job nobody can run blocks nobody (S-43).
 """
 
@@ -48,11 +48,12 @@ def watch_at(job: Job, place: Place) -> Instant | None:
 
 
 def lane_of(job: Job) -> str:
-    return ",".join(job.spec.capabilities)
+    return ",".join((job.spec.kind, *job.spec.capabilities))
 
 
-def lane_fits(lane: str, capabilities: frozenset[str]) -> bool:
-    return not lane or capabilities.issuperset(lane.split(","))
+def lane_fits(lane: str, kinds: frozenset[str], capabilities: frozenset[str]) -> bool:
+    kind, *needed = lane.split(",")
+    return (not kinds or kind in kinds) and capabilities.issuperset(needed)
 
 
 def claim_order(job: Job) -> tuple[int, Instant, Instant, str]:

@@ -7,7 +7,7 @@ rules are written once and hold in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -116,8 +116,8 @@ class Queue(Records, Protocol):
         """Delayed jobs that are due become ready."""
         ...
 
-    def ready(self, capabilities: frozenset[str], limit: int) -> list[Job]:
-        """In the order of claims."""
+    def ready(self, fits: Callable[[str], bool], limit: int) -> Iterable[Job]:
+        """In the order of claims. A caller who needs no more stops asking."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Reports on their way to the store: gathered into batches, repeated until answered.
 
-Whoever waits for the answer gets it; a final report needs nobody to wait for it. The queue cannot
+Whoever asks gets the answer; a final report needs nobody to wait for it. The queue cannot
 outgrow what the worker holds: one final report per job, and claims stop while many are unanswered.
 """
 
@@ -31,33 +31,35 @@ class Reporter:
         self._store = store
         self._spool = spool
         self._now = now
-        self._queue: list[tuple[Report, asyncio.Future[Answer]]] = []
+        self._queue: list[tuple[Report, asyncio.Future[Answer] | None]] = []
         self._wake = asyncio.Event()
-        self._pending: set[asyncio.Future[Answer]] = set()
+        self._unanswered = 0
+        self._flushed = asyncio.Event()
+        self._flushed.set()
         self._away = False
         self._log: Any = logger("scheduler.worker")
 
     @property
     def unanswered(self) -> int:
-        return len(self._pending)
+        return self._unanswered
 
-    def put(self, report: Report) -> asyncio.Future[Answer]:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._queue.append((report, future))
-        self._pending.add(future)
-        future.add_done_callback(self._pending.discard)
-        self._wake.set()
-        return future
+    def ask(self, report: Report) -> asyncio.Future[Answer]:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._put(report, answer)
+        return answer
+
+    def tell(self, report: Report) -> None:
+        self._put(report, None)
 
     def finished(self, report: Completed | Failed, ran_s: float) -> None:
         if self._away or ran_s >= WORTH_KEEPING_S:
             self._keep(report)
-        self.put(report)
+        self._put(report, None)
 
     async def send_left(self) -> None:
         """What an earlier process could not get rid of."""
         for report in await asyncio.to_thread(self._spool.left):
-            self.put(report)
+            self._put(report, None)
 
     async def run(self) -> None:
         while True:
@@ -66,15 +68,23 @@ class Reporter:
             if not self._queue:
                 self._wake.clear()
             answers = await self._send([report for report, _ in batch])
-            for (report, future), answer in zip(batch, answers, strict=True):
+            for (report, asked), answer in zip(batch, answers, strict=True):
                 self._answered(report, answer)
-                if not future.done():
-                    future.set_result(answer)
+                if asked is not None and not asked.done():
+                    asked.set_result(answer)
+            self._unanswered -= len(batch)
+            if self._unanswered == 0:
+                self._flushed.set()
 
     async def flushed(self) -> None:
         """Returns when everything put so far is answered; while `run` runs."""
-        if self._pending:
-            await asyncio.wait(list(self._pending))
+        await self._flushed.wait()
+
+    def _put(self, report: Report, asked: asyncio.Future[Answer] | None) -> None:
+        self._queue.append((report, asked))
+        self._unanswered += 1
+        self._flushed.clear()
+        self._wake.set()
 
     async def _send(self, reports: list[Report]) -> list[Answer]:
         delay_s = RETRY_FIRST_S

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
 from hyperscale.scheduler.executors.breaker import Breakers, counts, target_of
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.executors.lanes import Lane
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.job import Job
@@ -19,37 +21,60 @@ CANCELLED_BY_ASKING: Final = "stopped as asked"
 
 
 class Running:
-    """`progress` is the newest the executor told; `stopping` tells why it is being cancelled."""
+    """`progress` is the newest the executor told; `task` runs it now."""
+
+    __slots__ = ("admitted", "disowned", "job", "progress", "stopped", "task")
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.progress: float | None = None
         self.task: asyncio.Task[None] | None = None
+        self.admitted = False
+        """Past its circuit breaker already: a lane was told of it."""
+        self.stopped = False
         self.disowned = False
         """The store refused it: somebody else's now, or nobody's. No report any more."""
 
     def told(self, progress: float) -> None:
         self.progress = progress
 
+    def as_task(self) -> Task:
+        job = self.job
+        return Task(job_id=job.id, token=job.token, payload=job.spec.payload, progress=self.told)
+
     def stop(self) -> None:
+        self.stopped = True
         if self.task is not None:
             self.task.cancel()
 
 
-async def execute(running: Running, executors: Executors, breakers: Breakers) -> Result:
+async def execute(
+    running: Running,
+    executors: Executors,
+    breakers: Breakers,
+    lane: Lane | None = None,
+    upcoming: Sequence[Running] = (),
+) -> Result:
     """Whatever happens, a result; only cancellation passes through."""
     job = running.job
     executor = executors.get(job.spec.kind)
     if executor is None:
         return permanent(f"this worker has no executor {job.spec.kind!r}")
     target = target_of(job.spec.kind, job.spec.payload)
-    if not breakers.admits(target, time.monotonic()):
+    if not running.admitted and not breakers.admits(target, time.monotonic()):
         return Broken(failure=Failure.EXHAUSTED, error=f"{target} keeps failing and rests")
-    task = Task(job_id=job.id, token=job.token, payload=job.spec.payload, progress=running.told)
+    work = (
+        executor.run(running.as_task())
+        if lane is None
+        else lane.run(running.as_task(), [each.as_task() for each in upcoming])
+    )
     with correlated(correlation_id=job.correlation_id or job.id, job_id=job.id):
         try:
-            async with asyncio.timeout(job.spec.timeout_s):
-                result = await executor.run(task)
+            if job.spec.timeout_s is None:
+                result = await work
+            else:
+                async with asyncio.timeout(job.spec.timeout_s):
+                    result = await work
         except TimeoutError:
             result = Broken(
                 failure=Failure.TIMEOUT,

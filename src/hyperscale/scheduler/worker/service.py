@@ -8,34 +8,27 @@ runs may finish while heartbeats go on, the rest is released, reports are sent, 
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import RealTasks
-from hyperscale.scheduler.executors.breaker import Breakers
-from hyperscale.scheduler.executors.contract import Broken
+from hyperscale.scheduler.executors.contract import Broken, Result
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.errors import NotFound, StaleSession, StoreUnavailable
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.model.reports import Accepted, Beat, Refused, Released, Started
+from hyperscale.scheduler.model.reports import Beat, Refused, Released
 from hyperscale.scheduler.model.spec import normal_capabilities
 from hyperscale.scheduler.model.worker import Worker, WorkerBeat, WorkerState, check_worker
 from hyperscale.scheduler.stores.contract import Claim, Store
 from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
 from hyperscale.scheduler.worker.reporter import Reporter
-from hyperscale.scheduler.worker.running import (
-    CANCELLED_BY_ASKING,
-    Running,
-    execute,
-    report_of,
-)
+from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, report_of
 from hyperscale.scheduler.worker.settings import WorkerSettings
+from hyperscale.scheduler.worker.slots import Slots
 from hyperscale.scheduler.worker.spool import Spool
 
 RETRY_S: Final = 1.0
@@ -59,10 +52,8 @@ class WorkerService:
         self._session = 0
         self._sequence = 0
         self._held: dict[str, Running] = {}
-        self._waiting: deque[Running] = deque()
-        self._busy = 0
+        self._slots = Slots(settings.slots, executors, self._over)
         self._appetite = Appetite(settings.slots)
-        self._breakers = Breakers()
         self._tasks = RealTasks()
         self._room = asyncio.Event()
         self._draining = False
@@ -107,16 +98,12 @@ class WorkerService:
         self.drain()
         await self._try_beat()
         await self._claiming
-        for running in list(self._waiting):
+        for running in self._slots.not_begun():
             self._give_back(running)
-        jobs = [running.task for running in self._held.values() if running.task is not None]
-        if jobs:
-            await asyncio.wait(jobs, timeout=self._settings.shutdown_timeout_s)
+        await self._slots.idle(self._settings.shutdown_timeout_s)
         for running in list(self._held.values()):
             self._give_back(running)
-        left = [job for job in jobs if not job.done()]
-        if left:
-            await asyncio.wait(left)
+        await self._slots.idle()
         try:
             async with asyncio.timeout(self._settings.dead_after_s):
                 await self._reporter.flushed()
@@ -126,9 +113,7 @@ class WorkerService:
         await self._end()
 
     async def _end(self) -> None:
-        killed = [running.task for running in self._held.values() if running.task is not None]
-        if killed:
-            await asyncio.wait(killed)
+        await self._slots.idle()
         await self._tasks.stop()
         await self._executors.close()
         self._ended.set()
@@ -223,68 +208,45 @@ class WorkerService:
     async def _claim(self, limit: int) -> list[Job]:
         claim = Claim(
             worker=self.id,
+            kinds=self.kinds,
             capabilities=normal_capabilities(self._settings.capabilities),
             limit=limit,
-            lease_s=self._settings.start_lease_s,
+            lease_s=self._settings.lease_s,
+            start=True,
         )
         jobs = await self._store.claim(claim, self._now())
-        if not jobs:
-            return jobs
         if self._draining:
             for job in jobs:
-                self._reporter.put(Released(job_id=job.id, worker=self.id, token=job.token))
+                self._release(job)
             return jobs
-        answers = await asyncio.gather(*(self._reporter.put(self._started(job)) for job in jobs))
-        for answer in answers:
-            if isinstance(answer, Accepted):
-                running = self._held[answer.job.id] = Running(answer.job)
-                self._waiting.append(running)
-        self._fill_slots()
+        taken = [Running(job) for job in jobs]
+        self._held.update((running.job.id, running) for running in taken)
+        self._slots.add(taken)
         return jobs
 
-    def _started(self, job: Job) -> Started:
-        return Started(
-            job_id=job.id, worker=self.id, token=job.token, lease_s=self._settings.lease_s
-        )
-
-    def _fill_slots(self) -> None:
-        while self._waiting and self._busy < self._settings.slots:
-            running = self._waiting.popleft()
-            self._busy += 1
-            running.task = asyncio.create_task(self._run(running), name=f"job {running.job.id}")
-
-    async def _run(self, running: Running) -> None:
-        began_s = time.monotonic()
-        try:
-            result = await execute(running, self._executors, self._breakers)
-        except asyncio.CancelledError:
-            result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
-        finally:
-            self._busy -= 1
-            if self._held.get(running.job.id) is running:
-                del self._held[running.job.id]
-            self._fill_slots()
-            self._room.set()
-        ran_s = time.monotonic() - began_s
+    def _over(self, running: Running, result: Result, ran_s: float) -> None:
+        self._forget(running)
         self._appetite.ran(ran_s)
         if not running.disowned:
             self._reporter.finished(report_of(running.job, self.id, result), ran_s)
 
+    def _forget(self, running: Running) -> None:
+        if self._held.get(running.job.id) is running:
+            del self._held[running.job.id]
+        self._room.set()
+
     def _disown(self, running: Running) -> None:
         running.disowned = True
-        if running.task is None:
-            self._drop_waiting(running)
-        running.stop()
-
-    def _drop_waiting(self, running: Running) -> None:
-        self._waiting.remove(running)
-        del self._held[running.job.id]
+        if self._slots.stop(running):
+            self._forget(running)
 
     def _give_back(self, running: Running) -> None:
         """Unharmed, free of charge: this worker stops."""
-        job = running.job
         self._disown(running)
-        self._reporter.put(Released(job_id=job.id, worker=self.id, token=job.token))
+        self._release(running.job)
+
+    def _release(self, job: Job) -> None:
+        self._reporter.tell(Released(job_id=job.id, worker=self.id, token=job.token))
 
     async def _beat_jobs_forever(self) -> None:
         while True:
@@ -304,7 +266,7 @@ class WorkerService:
             lease_s=self._settings.lease_s,
             progress=running.progress,
         )
-        answer = await self._reporter.put(beat)
+        answer = await self._reporter.ask(beat)
         if self._held.get(job.id) is not running:
             return
         if isinstance(answer, Refused):
@@ -313,9 +275,7 @@ class WorkerService:
             self._stop_as_asked(running)
 
     def _stop_as_asked(self, running: Running) -> None:
-        if running.task is not None:
-            running.stop()
-            return
-        self._drop_waiting(running)
-        result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
-        self._reporter.finished(report_of(running.job, self.id, result), 0.0)
+        if self._slots.stop(running):
+            self._forget(running)
+            result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
+            self._reporter.finished(report_of(running.job, self.id, result), 0.0)

@@ -35,8 +35,6 @@ class WorkerSettings:
     dead_after_s: float = 45.0
     job_beat_s: float = 3.0
     """Heartbeat of running jobs. It brings back wishes to cancel, so it is the quicker one."""
-    start_lease_s: float = 60.0
-    """From claim to start (S-48)."""
     lease_s: float = 45.0
     poll_s: float = 1.0
     """A claim is asked for at least so often, whatever the wake-ups say (T-7)."""

@@ -26,30 +26,33 @@ class Spool:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._count = sum(1 for _ in directory.glob("*.json"))
+        self._kept = {path.name for path in directory.glob("*.json")}
 
     @property
     def full(self) -> bool:
         """No room for another report: no job should be started."""
-        return self._count >= FILES_MAX
+        return len(self._kept) >= FILES_MAX
 
     def keep(self, report: FinalReport) -> None:
-        path = self._path(report)
-        if path.exists():
+        name = _name(report)
+        if name in self._kept:
             return
+        path = self._directory / name
         beside = path.with_suffix(".tmp")
         with beside.open("wb") as file:
             file.write(_encode(report))
             file.flush()
             os.fsync(file.fileno())
         beside.rename(path)
-        self._count += 1
+        self._kept.add(name)
 
     def forget(self, report: FinalReport) -> None:
-        path = self._path(report)
-        if path.exists():
-            path.unlink(missing_ok=True)
-            self._count -= 1
+        if not self._kept:
+            return
+        name = _name(report)
+        if name in self._kept:
+            (self._directory / name).unlink(missing_ok=True)
+            self._kept.discard(name)
 
     def left(self) -> list[FinalReport]:
         """Oldest first."""
@@ -59,14 +62,17 @@ class Spool:
                 found.append(_decode(path.read_bytes()))
             except msgspec.DecodeError:
                 path.rename(path.with_suffix(".unreadable"))
-                self._count -= 1
+                self._kept.discard(path.name)
             except FileNotFoundError:
-                continue
+                self._kept.discard(path.name)
+            else:
+                self._kept.add(path.name)
         return found
 
-    def _path(self, report: FinalReport) -> Path:
-        safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in report.job_id)
-        return self._directory / f"{safe[:100]}-{report.token}.json"
+
+def _name(report: FinalReport) -> str:
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in report.job_id)
+    return f"{safe[:100]}-{report.token}.json"
 
 
 def _age(path: Path) -> float:

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.access import Access, Actor, Role, access_for, read_tokens
+from hyperscale.scheduler.api.access import Access, Actor, Right, Role, access_for, read_tokens
 
 TOKEN = "a-token-of-twenty-chars"
 
 
-def test_roles_are_ordered() -> None:
-    assert Actor("a", Role.ADMIN).may(Role.VIEWER)
-    assert Actor("o", Role.OPERATOR).may(Role.OPERATOR)
-    assert not Actor("v", Role.VIEWER).may(Role.OPERATOR)
-    assert not Actor("o", Role.OPERATOR).may(Role.ADMIN)
+def test_everybody_with_a_role_may_look_and_only_some_may_more() -> None:
+    may = {right: {role for role in Role if Actor("x", role).may(right)} for right in Right}
+    assert may[Right.LOOK] == set(Role)
+    assert may[Right.OPERATE] == {Role.OPERATOR, Role.ADMIN}
+    assert may[Right.AUDIT] == {Role.AUDITOR, Role.ADMIN}
+    assert may[Right.ADMINISTER] == {Role.ADMIN}
 
 
 def test_a_host_beyond_loopback_needs_tokens() -> None:

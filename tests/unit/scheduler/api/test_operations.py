@@ -53,6 +53,10 @@ def test_alive_and_ready_and_what_ready_says_without_a_store(
             assert answer.json()["status"] == "store unavailable"
             state = await api.get("/debug/system")
             assert "unavailable" in state["state"]["store"]
+            told = (await api.call("GET", "/metrics")).text
+            assert "scheduler_dead_letter_depth NaN" in told
+            assert "scheduler_queue_depth{" not in told
+            assert "scheduler_memory_usage_bytes" in told
 
     with_api(test)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.model.errors import NotFound, VersionConflict
+from hyperscale.scheduler.model.errors import InvalidJob, NotFound, VersionConflict
 from hyperscale.scheduler.model.schedule import ScheduleDefinition
 from hyperscale.scheduler.model.spec import JobSpec
 from hyperscale.scheduler.stores.memory import MemoryStore
@@ -31,9 +32,18 @@ def test_added_with_its_next_tick() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"cron": "61 * * * *"}, {"zone": "Nowhere/X"}, {"dst": "maybe"}, {"name": ""}]
+    "change",
+    [
+        {"cron": "61 * * * *"},
+        {"zone": "Nowhere/X"},
+        {"dst": "maybe"},
+        {"name": ""},
+        {"cron": "", "run_at": NOON, "dst": "maybe"},
+        {"cron": "", "run_at": NOON, "zone": "Nowhere/X"},
+        {"paused": True, "dst": "maybe"},
+    ],
 )
-def test_what_cannot_run_is_refused_at_once(change: dict[str, str]) -> None:
+def test_what_cannot_run_is_refused_at_once(change: dict[str, Any]) -> None:
     async def run() -> None:
         store = MemoryStore()
         with pytest.raises(HyperscaleError):
@@ -41,6 +51,14 @@ def test_what_cannot_run_is_refused_at_once(change: dict[str, str]) -> None:
         assert await store.schedules() == []
 
     asyncio.run(run())
+
+
+def test_an_unknown_dst_policy_is_told_with_what_was_meant() -> None:
+    wrong = replace(EVERY_MINUTE, dst="Debain")
+    with pytest.raises(InvalidJob) as refused:
+        asyncio.run(schedules.add(MemoryStore(), "m", wrong, NOON))
+    assert "'Debain' is not a DST policy" in refused.value.message
+    assert "'debian'" in refused.value.hint
 
 
 def test_a_pause_is_counted_when_it_ends() -> None:

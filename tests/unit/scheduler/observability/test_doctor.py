@@ -72,6 +72,9 @@ def test_starving_and_homeless() -> None:
     picky = job(spec=replace(SPEC, capabilities=("gpu",)))
     assert names(pending=(picky,)) == ["homeless"]
     assert names(pending=(picky,), workers=(replace(WORKER, capabilities=("gpu",)),)) == []
+    asks_only = replace(WORKER, metadata={"kinds": "python,command"})
+    assert names(pending=(job(),), workers=(asks_only,)) == ["homeless"]
+    assert names(pending=(job(),), workers=(asks_only, WORKER)) == []
 
 
 def test_skewed_and_silent() -> None:
@@ -99,5 +102,5 @@ def test_many_subjects_are_counted_not_listed() -> None:
             workers=(WORKER,),
         )
     )  # fmt: skip
-    assert found.sentence.startswith("j-0, j-1, j-2, j-3, j-4 and 3 more")
+    assert found.sentence.endswith(": j-0, j-1, j-2, j-3, j-4 and 3 more")
     assert len(found.subjects) == 8

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hyperscale.scheduler.model.errors import InvalidJob
@@ -11,7 +15,7 @@ from hyperscale.scheduler.model.job import new_job
 from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.policies.ageing import BOOST_AGE, next_boost_at, rank_at
 from hyperscale.scheduler.policies.dedup import content_digest, dedup_key
-from hyperscale.scheduler.policies.identity import instance_id
+from hyperscale.scheduler.policies.identity import INSTANCES, instance_id
 from hyperscale.scheduler.policies.retries import decide_retry
 
 STEADY = RetryPolicy(max_retries=10, jitter=0.0)
@@ -91,6 +95,12 @@ def test_keys() -> None:
     for bad in ("", "  ", "x" * 257, by_content):
         with pytest.raises(InvalidJob):
             dedup_key(bad, "d", by_content=False)
+
+
+@given(st.text(), st.integers(0, 2**53))
+def test_an_instance_is_the_uuid_of_its_schedule_and_tick(schedule_id: str, tick: int) -> None:
+    known = uuid.uuid5(INSTANCES, f"{schedule_id}\x00{tick}")
+    assert instance_id(schedule_id, tick) == str(known)
 
 
 def test_an_instance_is_its_schedule_and_tick() -> None:

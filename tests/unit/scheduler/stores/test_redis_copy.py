@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.scheduler.stores.redis import keys
-from hyperscale.scheduler.stores.redis.copy import Copy, Missing
+from hyperscale.scheduler.stores.redis.copy import RECENT_MAX, Copy, Missing, Recent
 
 
 def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
-    copy = Copy()
+    copy = Copy(Recent())
     for ask in (
         lambda: copy.live("s"),
         lambda: copy.size(keys.RUNS),
@@ -35,7 +35,7 @@ def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
 
 
 def test_a_token_is_drawn_after_everything_that_was_read() -> None:
-    copy = Copy()
+    copy = Copy(Recent())
     with pytest.raises(Missing):
         copy.token()
     drawing = copy.lacks()
@@ -45,13 +45,14 @@ def test_a_token_is_drawn_after_everything_that_was_read() -> None:
     with pytest.raises(Missing):
         copy.field((keys.RUNS, "a"))
     reading = copy.lacks()
-    copy.learn(reading, [[b"run, perhaps with token 50"]])
+    assert [command[:2] for command in reading] == [("HMGET", keys.RUNS), ("HLEN", keys.RUNS)]
+    copy.learn(reading, [[b"run, perhaps with token 50"], 1])
     with pytest.raises(Missing):
         copy.token()
 
 
 def test_steps_see_what_the_steps_before_wrote_until_they_run_again() -> None:
-    copy = Copy()
+    copy = Copy(Recent())
     copy.learn([("HLEN", keys.RUNS)], [3])
     copy.keep({(keys.RUNS, "a"): b"new"}, [("s", "a")], {keys.RUNS: 1})
     assert copy.field((keys.RUNS, "a")) == b"new"
@@ -60,3 +61,23 @@ def test_steps_see_what_the_steps_before_wrote_until_they_run_again() -> None:
     assert copy.size(keys.RUNS) == 3
     with pytest.raises(Missing):
         copy.field((keys.RUNS, "a"))
+
+
+def test_what_a_claim_brought_is_trusted_once_and_checked() -> None:
+    recent = Recent()
+    recent.put("a", b"head", b"run")
+    copy = Copy(recent)
+    assert not copy.trusted
+    assert copy.field((keys.RUNS, "a"), (keys.HEADS, "a")) == b"run"
+    assert copy.field((keys.HEADS, "a")) == b"head"
+    assert (copy.trusted, copy.trips, copy.lacks()) == (True, 0, [])
+    with pytest.raises(Missing):
+        Copy(recent).field((keys.RUNS, "a"), (keys.HEADS, "a"))
+
+
+def test_only_the_newest_claims_are_kept() -> None:
+    recent = Recent()
+    for number in range(RECENT_MAX):
+        recent.put(f"j{number}", b"head", b"run")
+    assert recent.take((keys.RUNS, "j0")) is None
+    assert recent.take((keys.RUNS, f"j{RECENT_MAX - 1}")) == b"run"

@@ -119,8 +119,10 @@ class Walk:
                 self._now,
                 due_at=self._now + dice.choice((-5, 0, 0, 30, 900)) * SECOND,
                 priority=dice.choice((0, 100, 500, 2000)),
+                kind=dice.choice(("python", "http")),
                 capabilities=dice.choice(((), (), ("gpu",), ("gpu", "net"))),
                 timeout_s=dice.choice((None, 60.0)),
+                stall_timeout_s=dice.choice((None, None, 20.0)),
             )
             key = dice.choice((None, None, "k1", "k2"))
             digest = dice.choice(("same", "other"))
@@ -134,7 +136,11 @@ class Walk:
         offers = self._dice.choice(((), ("gpu",), ("gpu", "net")))
         worker = self._dice.choice(WORKERS)
         limit = self._dice.choice((1, 2, 5))
-        taken = await take(self._store, worker, limit, self._now, capabilities=offers)
+        start = self._dice.random() < 0.5
+        kinds = self._dice.choice(((), ("python",), ("command", "http")))
+        taken = await take(
+            self._store, worker, limit, self._now, kinds=kinds, capabilities=offers, start=start
+        )
         self._held += taken
         return taken
 

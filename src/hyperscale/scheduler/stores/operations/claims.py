@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.policies.lifecycle import AVOID_S, claimed
+from hyperscale.scheduler.policies.lifecycle import AVOID_S, claimed, started
 from hyperscale.scheduler.stores.contract import BATCH_MAX, Claim
 from hyperscale.scheduler.stores.operations.settle import fence
+from hyperscale.scheduler.stores.placement import lane_fits
 from hyperscale.scheduler.stores.records import Queue
 
 PROMOTE_PER_CLAIM: Final = 100
@@ -28,12 +31,16 @@ def claim(queue: Queue, wanted: Claim, now: Instant) -> list[Job]:
     queue.promote(now, PROMOTE_PER_CLAIM)
     limit = min(wanted.limit, BATCH_MAX)
     taken: list[Job] = []
-    for job in queue.ready(frozenset(wanted.capabilities), limit + AVOID_SCAN):
+    kinds, capabilities = frozenset(wanted.kinds), frozenset(wanted.capabilities)
+    fitting = queue.ready(lambda lane: lane_fits(lane, kinds, capabilities), limit + AVOID_SCAN)
+    for job in fitting:
         if len(taken) == limit:
             break
         if job.avoid_worker == wanted.worker and after(job.due_at, AVOID_S) > now:
             continue
         mine = claimed(job, wanted.worker, queue.token(), now, wanted.lease_s)
+        if wanted.start:
+            mine = replace(started(mine, now, wanted.lease_s), last_report="")
         queue.put_job(job, mine, now)
         taken.append(mine)
     return taken

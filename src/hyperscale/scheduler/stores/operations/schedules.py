@@ -95,18 +95,18 @@ def _existing(records: Records, schedule_id: str, version: int | None) -> Schedu
 
 
 def _counted(schedule: Schedule, firing: Firing, entries: _Entries) -> Schedule:
-    fired = replace(
+    last = entries.inserted[-1] if entries.inserted else None
+    advance = firing.advance
+    return replace(
         schedule,
         fired=schedule.fired + len(entries.inserted),
         missed=schedule.missed + firing.missed,
         skipped=schedule.skipped + entries.skipped,
+        last_tick=schedule.last_tick if last is None else last.tick,
+        last_job_id=schedule.last_job_id if last is None else last.id,
+        cursor=schedule.cursor if advance is None else advance.cursor,
+        next_at=schedule.next_at if advance is None else advance.next_at,
     )
-    if entries.inserted:
-        last = entries.inserted[-1]
-        fired = replace(fired, last_tick=last.tick, last_job_id=last.id)
-    if firing.advance is not None:
-        fired = replace(fired, cursor=firing.advance.cursor, next_at=firing.advance.next_at)
-    return fired
 
 
 class _Entries:
@@ -125,8 +125,12 @@ class _Entries:
         self._overlap = schedule.definition.overlap if overlap is None else overlap
         self._now = now
         self._limits = limits
-        self._waiting_before = self._waiting = count_waiting(records, schedule.id)
-        self._live = [] if self._overlap is Overlap.ALLOW else records.live(schedule.id)
+        self._waiting_before = 0
+        self._live: list[Job] = []
+        if self._overlap is not Overlap.ALLOW:  # which nobody waits for, and which waits for nobody
+            self._waiting_before = count_waiting(records, schedule.id)
+            self._live = records.live(schedule.id)
+        self._waiting = self._waiting_before
         self.inserted: list[Job] = []
         self.cancelled: list[str] = []
         self.existing = 0

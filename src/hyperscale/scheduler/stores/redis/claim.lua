@@ -1,8 +1,9 @@
 -- Promotes what is due, then takes the best jobs a worker can do. Mirrors operations/claims.py;
 -- the contract suite holds the two together.
 -- KEYS: counters, epochs, delayed, ready, ageing, held, holders, states, heads, runs
--- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, worker, capabilities, limit, scan,
---                   lease_until, avoid_age, field numbers of a run, number of fields}
+-- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, worker, kinds, capabilities, limit,
+--                   scan, lease_until, avoid_age, whether to start them, kill_grace_s, number of the spec
+--                   in a head, field numbers of a run, number of fields}
 -- Answers {1, promoted, sign, head, run, head, run, ...}, or {0, current epoch}.
 local counters, epochs, delayed, ready, ageing = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local held, holders, states, heads, runs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -51,12 +52,20 @@ if a.limit == 0 then
   return answer
 end
 
-local offered = {}
-for _, capability in ipairs(a.capabilities) do
-  offered[capability] = true
+local function set_of(list)
+  local set = {}
+  for _, value in ipairs(list) do
+    set[value] = true
+  end
+  return set
 end
+local kinds, offered = set_of(a.kinds), set_of(a.capabilities)
 local function fits(lane)
-  for capability in string.gmatch(lane, '[^,]+') do
+  local kind, needed = string.match(lane, '^([^,]*)(.*)$')
+  if #a.kinds > 0 and not kinds[kind] then
+    return false
+  end
+  for capability in string.gmatch(needed, '[^,]+') do
     if not offered[capability] then
       return false
     end
@@ -94,6 +103,20 @@ local function pack(run)
   return table.concat(bytes)
 end
 
+-- As policies/lifecycle.py has it: no lease reaches beyond the job's timeout or its patience.
+local function lease_of(head)
+  local spec = cmsgpack.unpack(head)[a.spec]
+  local ends = a.lease_until
+  if spec.timeout_s then
+    ends = math.min(ends, now + math.floor((spec.timeout_s + a.kill_grace_s) * 1e6 + 0.5))
+  end
+  if spec.stall_timeout_s then
+    ends = math.min(ends, now + math.floor(spec.stall_timeout_s * 1e6 + 0.5))
+  end
+  return ends
+end
+
+local state = a.start and 'EXECUTING' or 'CLAIMED'
 local taken = 0
 for i = 1, math.min(#candidates, a.limit + a.scan) do
   if taken == a.limit then
@@ -102,21 +125,29 @@ for i = 1, math.min(#candidates, a.limit + a.scan) do
   local job = candidates[i]
   local run = cmsgpack.unpack(redis.call('HGET', runs, job.id))
   if run[field.avoid_worker] ~= a.worker or job.due + a.avoid_age <= now then
-    run[field.state] = 'CLAIMED'
+    local head = redis.call('HGET', heads, job.id)
+    local lease_until = a.lease_until
+    if a.start then
+      lease_until = lease_of(head)
+      run[field.started_at] = now
+      run[field.progress] = 0
+      run[field.last_report] = ''
+    end
+    run[field.state] = state
     run[field.worker] = a.worker
     run[field.token] = redis.call('HINCRBY', counters, 'tokens', 1)
     run[field.claimed_at] = now
-    run[field.lease_until] = a.lease_until
+    run[field.lease_until] = lease_until
     run[field.updated_at] = now
     local packed = pack(run)
     redis.call('HSET', runs, job.id, packed)
     redis.call('ZREM', ready, job.member)
     redis.call('ZREM', ageing, job.member)
-    redis.call('ZADD', held, string.format('%.0f', a.lease_until), job.id)
+    redis.call('ZADD', held, string.format('%.0f', lease_until), job.id)
     redis.call('ZADD', holders, 0, a.worker .. '\0' .. job.id)
     redis.call('ZREM', states, 'PENDING\0' .. job.created .. job.id)
-    redis.call('ZADD', states, 0, 'CLAIMED\0' .. job.created .. job.id)
-    answer[#answer + 1] = redis.call('HGET', heads, job.id)
+    redis.call('ZADD', states, 0, state .. '\0' .. job.created .. job.id)
+    answer[#answer + 1] = head
     answer[#answer + 1] = packed
     taken = taken + 1
   end

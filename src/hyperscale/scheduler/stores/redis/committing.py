@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
 from hyperscale.scheduler.stores.redis import keys
-from hyperscale.scheduler.stores.redis.copy import Copy, Missing
+from hyperscale.scheduler.stores.redis.copy import Copy, Missing, Recent
 from hyperscale.scheduler.stores.redis.records import StepRecords
 from hyperscale.scheduler.stores.redis.scripts import COMMIT, Scripts, blob
 
@@ -43,8 +43,9 @@ class _Waiting(NamedTuple):
 
 
 class Committer:
-    def __init__(self, scripts: Scripts, on_news: Callable[[int], None]) -> None:
+    def __init__(self, scripts: Scripts, recent: Recent, on_news: Callable[[int], None]) -> None:
         self._scripts = scripts
+        self._recent = recent
         self._on_news = on_news
         self._queue: list[_Waiting] = []
         self._led = False
@@ -114,7 +115,7 @@ class Committer:
         outcomes: dict[int, Any] = {}
         left = list(range(len(steps)))
         for _ in range(CONFLICTS_MAX):
-            copy = Copy()
+            copy = Copy(self._recent)
             ran = await self._run(copy, [steps[i] for i in left])
             held = await self._commit(ran, copy)
             outcomes.update(
@@ -152,7 +153,8 @@ class Committer:
 
     async def _commit(self, ran: list[_Ran], copy: Copy) -> list[bool]:
         """Which steps happened. Also a step that wrote nothing must have read the truth."""
-        if copy.trips <= 1 and not any(r.records.writes for r in ran):
+        one_moment = copy.trips <= 1 and not copy.trusted
+        if one_moment and not any(r.records.writes for r in ran):
             return [True] * len(ran)
         used = self._scripts.keys([keys.COUNTERS])
         packed = []

@@ -1,15 +1,16 @@
 """What is known of a Redis while a batch of steps runs: what was fetched, and what the steps before
 wrote.
 
-Steps run on this copy until none of them lacks anything. A line of instances is fetched no later
-than the instances in it, and tokens are drawn after everything else: whoever is faster either
-changes something that was read, or got a smaller token.
+Steps run on this copy until none of them lacks anything. What a claim brought is taken for known
+(`Recent`): the commit checks it as it checks everything that was read. A line of instances is
+fetched no later than the instances in it, and tokens are drawn after everything else: whoever is
+faster either changes something that was read, or got a smaller token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from hyperscale.scheduler.stores.redis import keys
 
@@ -19,12 +20,36 @@ Command = tuple[Any, ...]
 """(name, key without its prefix, argument, ...)"""
 
 
+RECENT_MAX: Final = 4096
+"""Halves of jobs: what a few workers hold."""
+
+
 class Missing(Exception):
     """The copy lacks something a step asked for; it has been noted."""
 
 
-class Copy:
+class Recent:
+    """Jobs as claims brought them, for the report that follows, each used once: if it is no longer
+    true by then, the second try asks Redis."""
+
     def __init__(self) -> None:
+        self._fields: dict[Place, bytes] = {}
+
+    def put(self, job_id: str, head: bytes, run: bytes) -> None:
+        self._fields[keys.HEADS, job_id] = head
+        self._fields[keys.RUNS, job_id] = run
+        while len(self._fields) > RECENT_MAX:
+            del self._fields[next(iter(self._fields))]
+
+    def take(self, place: Place) -> bytes | None:
+        return self._fields.pop(place, None) if self._fields else None
+
+
+class Copy:
+    def __init__(self, recent: Recent) -> None:
+        self._recent = recent
+        self.trusted = False
+        """Whether something is known from `recent` only."""
         self.trips = 0
         self._fields: dict[Place, bytes | None] = {}
         self._lives: dict[str, list[str]] = {}
@@ -59,10 +84,18 @@ class Copy:
         """`together` is fetched in the same trip, if this has to be."""
         if place in self._written:
             return self._written[place]
-        if place not in self._fields:
+        if place not in self._fields and not self._trust(place, *together):
             self._wanted_fields.update((place, *together))
             raise Missing
         return self._fields[place]
+
+    def _trust(self, *places: Place) -> bool:
+        values = [self._recent.take(place) for place in places]
+        if None in values:
+            return False
+        self._fields.update(zip(places, values, strict=True))
+        self.trusted = True
+        return True
 
     def live(self, schedule_id: str) -> list[str]:
         if schedule_id not in self._lives:
@@ -89,6 +122,9 @@ class Copy:
         by_table: dict[str, list[str]] = {}
         for table, field in sorted(self._wanted_fields):
             by_table.setdefault(table, []).append(field)
+        if keys.RUNS in by_table and keys.RUNS not in self._sizes:
+            # Who asks for a job and does not find it asks next whether there is room for it.
+            self._wanted_sizes.add(keys.RUNS)
         commands: list[Command] = [
             *(("HMGET", table, *wanted) for table, wanted in by_table.items()),
             *(

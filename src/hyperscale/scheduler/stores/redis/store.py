@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.model.errors import SchedulerError, StaleLeader, StoreUnavailable
 from hyperscale.scheduler.model.instants import Instant, after
-from hyperscale.scheduler.model.job import RUN_FIELDS, Job, JobState
+from hyperscale.scheduler.model.job import HEAD_FIELDS, RUN_FIELDS, Job, JobState
 from hyperscale.scheduler.policies.ageing import BOOST_AGE
-from hyperscale.scheduler.policies.lifecycle import AVOID_S
+from hyperscale.scheduler.policies.lifecycle import AVOID_S, KILL_GRACE_S
 from hyperscale.scheduler.stores import codec
 from hyperscale.scheduler.stores.base import RecordStore
 from hyperscale.scheduler.stores.contract import (
@@ -29,6 +29,7 @@ from hyperscale.scheduler.stores.records import EPOCHS, LETTERS, SCHEDULES, Kind
 from hyperscale.scheduler.stores.redis import keys
 from hyperscale.scheduler.stores.redis.committing import Committer
 from hyperscale.scheduler.stores.redis.connecting import Client, connect
+from hyperscale.scheduler.stores.redis.copy import Recent
 from hyperscale.scheduler.stores.redis.scripts import CLAIM, Scripts
 from hyperscale.scheduler.stores.wakeups import Wakeups
 
@@ -65,7 +66,8 @@ class RedisStore(RecordStore):
         super().__init__(limits, wakeups)
         self._client = client
         self._scripts = Scripts(client, prefix)
-        self._committer = Committer(self._scripts, wakeups.wake)
+        self._recent = Recent()
+        self._committer = Committer(self._scripts, self._recent, wakeups.wake)
 
     @classmethod
     async def open(
@@ -87,7 +89,12 @@ class RedisStore(RecordStore):
 
     async def claim(self, claim: Claim, now: Instant) -> list[Job]:
         _, found = await self._take(claim, now, PROMOTE_PER_CLAIM)
-        return [codec.decode_job(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+        jobs: list[Job] = []
+        for head, run in zip(found[::2], found[1::2], strict=True):
+            job = codec.decode_job(head, run)
+            self._recent.put(job.id, head, run)
+            jobs.append(job)
+        return jobs
 
     async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
         nobody = Claim(worker="", limit=0, epoch=epoch)
@@ -101,11 +108,15 @@ class RedisStore(RecordStore):
             "promote_max": promote_max,
             "boost_age": BOOST_AGE,
             "worker": claim.worker,
+            "kinds": claim.kinds,
             "capabilities": claim.capabilities,
             "limit": min(claim.limit, BATCH_MAX),
             "scan": AVOID_SCAN,
             "lease_until": after(now, claim.lease_s),
             "avoid_age": after(0, AVOID_S),
+            "start": claim.start,
+            "kill_grace_s": KILL_GRACE_S,
+            "spec": HEAD_FIELDS.index("spec") + 1,
             "fields": _FIELD_NUMBERS,
             "field_count": len(RUN_FIELDS),
         }

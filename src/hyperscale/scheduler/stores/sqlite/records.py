@@ -1,13 +1,14 @@
 """The records of a SQLite file, as one transaction sees them.
 
 Writes are kept back until the transaction ends or a question needs an index: a job that is started
-and completed in one batch is then read once and written once.
+and completed in one batch is then read once and written once. Live jobs and counters stay known
+after a transaction, until another connection changes the file.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -16,14 +17,7 @@ from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.policies.ageing import BOOST_AGE
 from hyperscale.scheduler.stores import codec
-from hyperscale.scheduler.stores.placement import (
-    Place,
-    claim_order,
-    lane_fits,
-    lane_of,
-    place_of,
-    watch_at,
-)
+from hyperscale.scheduler.stores.placement import Place, lane_of, place_of, watch_at
 from hyperscale.scheduler.stores.records import LETTERS, SCHEDULES, WORKERS, Kind
 
 T = TypeVar("T")
@@ -31,6 +25,9 @@ T = TypeVar("T")
 NEWS: Final = "news"
 _TOKENS: Final = "tokens"
 _JOBS: Final = "jobs"
+KNOWN_MAX: Final = 4096
+"""Live jobs remembered, some 8 MB. Those that wait are not added to a full memory: they are claimed
+in the order they came, so the oldest are the ones to keep."""
 COUNTED: Final = frozenset({SCHEDULES.name, WORKERS.name, LETTERS.name})
 
 _INSERT: Final = (
@@ -61,8 +58,10 @@ WITH RECURSIVE lanes (lane) AS (
   FROM lanes WHERE lane IS NOT NULL
 ) SELECT lane FROM lanes WHERE lane IS NOT NULL
 """
+# Answered by the index alone: the jobs themselves are often known.
 _READY: Final = (
-    "SELECT head, run FROM jobs INDEXED BY jobs_ready WHERE place = 2 AND lane = ?"
+    "SELECT rank, due_at, created_at, id FROM jobs INDEXED BY jobs_ready"
+    " WHERE place = 2 AND lane = ?"
     " ORDER BY rank, due_at, created_at, id LIMIT ?"
 )
 
@@ -72,18 +71,19 @@ class SqliteRecords:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
+        self._version: int | None = None
         self.changes = 0
-        self.begin()
+        self.forget()
+        self._clear()
 
     def begin(self) -> None:
-        self._jobs: dict[str, Job | None] = {}
-        self._placed: dict[str, Place] = {}
-        self._new: set[str] = set()
-        self._values: dict[tuple[str, str], Any] = {}
-        self._unsaved: dict[tuple[str, str], Kind[Any]] = {}
-        self._counters: dict[str, int] = {}
-        self._stored: dict[str, int] = {}
-        self.news = False
+        """Inside the transaction: what this connection knows is then the file's newest state,
+        unless another one has changed it."""
+        (version,) = self._db.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self.forget()
+            self._version = version
+        self._clear()
 
     def flush(self) -> int | None:
         """Write what was kept back; the new sign of change, if there is news."""
@@ -92,13 +92,40 @@ class SqliteRecords:
         self._save_values()
         changed = {n: value for n, value in self._counters.items() if value != self._stored[n]}
         self._db.executemany(_COUNT, changed.items())
+        self._stored.update(changed)
+        self._remember()
         return sign
+
+    def forget(self) -> None:
+        """The transaction was not committed, or was not the only one."""
+        self._known: dict[str, Job] = {}
+        self._counters: dict[str, int] = {}
+        self._stored: dict[str, int] = {}
+
+    def _clear(self) -> None:
+        self._jobs: dict[str, Job | None] = {}
+        self._placed: dict[str, Place] = {}
+        self._new: set[str] = set()
+        self._values: dict[tuple[str, str], Any] = {}
+        self._unsaved: dict[tuple[str, str], Kind[Any]] = {}
+        self.news = False
+
+    def _remember(self) -> None:
+        known = self._known
+        for job_id, job in self._jobs.items():
+            if job is None or job.ended:
+                known.pop(job_id, None)
+            elif job_id in known or len(known) < KNOWN_MAX:
+                known[job_id] = job
 
     def job(self, job_id: str) -> Job | None:
         if job_id not in self._jobs:
-            query = "SELECT head, run FROM jobs WHERE id = ?"
-            row = self._db.execute(query, (job_id,)).fetchone()
-            self._jobs[job_id] = None if row is None else codec.decode_job(*row)
+            job = self._known.get(job_id)
+            if job is None:
+                query = "SELECT head, run FROM jobs WHERE id = ?"
+                row = self._db.execute(query, (job_id,)).fetchone()
+                job = None if row is None else codec.decode_job(*row)
+            self._jobs[job_id] = job
         return self._jobs[job_id]
 
     def put_job(self, before: Job | None, job: Job, now: Instant) -> None:
@@ -167,14 +194,14 @@ class SqliteRecords:
         self.news = self.news or promoted > 0
         return promoted
 
-    def ready(self, capabilities: frozenset[str], limit: int) -> list[Job]:
+    def ready(self, fits: Callable[[str], bool], limit: int) -> Iterator[Job]:
         self._save_jobs()
-        lanes = [lane for (lane,) in self._db.execute(_LANES) if lane_fits(lane, capabilities)]
-        queues: list[Iterable[Job]] = [self._lane(lane, limit) for lane in lanes]
-        return list(islice(merge(*queues, key=claim_order), limit))
-
-    def _lane(self, lane: str, limit: int) -> Iterable[Job]:
-        return [codec.decode_job(*row) for row in self._db.execute(_READY, (lane, limit))]
+        lanes = [lane for (lane,) in self._db.execute(_LANES) if fits(lane)]
+        queues = [self._db.execute(_READY, (lane, limit)).fetchall() for lane in lanes]
+        for *_, job_id in islice(merge(*queues), limit):
+            job = self.job(job_id)
+            assert job is not None, "the index and the rows are one table"
+            yield job
 
     def _save_jobs(self) -> None:
         inserts, updates = [], []

@@ -1,8 +1,9 @@
 """The one thread of this process that writes to the file: group commit.
 
-Steps that arrive while a commit syncs form the next transaction, so a thousand concurrent callers
-share one sync, and a lone caller waits for nobody. A transaction begins IMMEDIATE: it owns the file
-before it reads, so what a step decides is still true when it is written.
+Steps that arrive in one turn of the event loop, or while a commit syncs, form one transaction, so a
+thousand concurrent callers share one sync, and a lone caller waits for nobody. A transaction begins
+IMMEDIATE: it owns the file before it reads, so what a step decides is still true when it is
+written.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Writer:
         self._on_news = on_news
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(REQUESTS_MAX)
-        self._queue: SimpleQueue[_Request | None] = SimpleQueue()
+        self._arrived: list[_Request] = []
+        self._queue: SimpleQueue[list[_Request] | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="job-store-writer", daemon=True)
         self._thread.start()
@@ -52,33 +54,40 @@ class Writer:
             if self._closed:
                 raise StoreUnavailable("the job store is closed")
             request = _Request(steps, self._loop.create_future())
-            self._queue.put(request)
+            if not self._arrived:
+                self._loop.call_soon(self._hand_over)
+            self._arrived.append(request)
             return await request.waiting
+
+    def _hand_over(self) -> None:
+        if self._arrived:
+            self._queue.put(self._arrived)
+            self._arrived = []
 
     async def close(self) -> None:
         """What was asked for before is still done."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
-        while (request := self._queue.get()) is not None:
-            batch = self._gather(request)
-            self._commit(batch)
+        while (requests := self._queue.get()) is not None:
+            self._commit(self._gather(requests))
 
-    def _gather(self, first: _Request) -> list[_Request]:
-        batch, steps = [first], len(first.steps)
+    def _gather(self, batch: list[_Request]) -> list[_Request]:
+        steps = sum(len(request.steps) for request in batch)
         while steps < STEPS_PER_COMMIT_MAX:
             try:
-                request = self._queue.get_nowait()
+                requests = self._queue.get_nowait()
             except Empty:
                 break
-            if request is None:
+            if requests is None:
                 self._queue.put(None)
                 break
-            batch.append(request)
-            steps += len(request.steps)
+            batch += requests
+            steps += sum(len(request.steps) for request in requests)
         return batch
 
     def _commit(self, batch: list[_Request]) -> None:
@@ -108,6 +117,7 @@ class Writer:
             sign = records.flush()
             self._db.execute("COMMIT")
         except BaseException:
+            records.forget()
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise

@@ -47,7 +47,7 @@ def at(seconds: float) -> Instant:
 
 def spec(name: str = "job", **fields: Any) -> JobSpec:
     fields.setdefault("retry", RetryPolicy(max_retries=2, jitter=0.0))
-    return JobSpec(name=name, kind="python", **fields)
+    return JobSpec(name=name, **{"kind": "python", **fields})
 
 
 def job(job_id: str, now: Instant = NOON, due_at: Instant | None = None, **fields: Any) -> Job:

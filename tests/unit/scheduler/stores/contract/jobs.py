@@ -172,6 +172,15 @@ class JobCases:
         assert len(able) == 150
 
     @scenario
+    async def test_a_worker_gets_only_the_kinds_it_runs(self, store: Store) -> None:
+        await submit(store, job("h", kind="http"), job("c", kind="command", capabilities=("x",)))
+        assert await take(store, limit=5, kinds=("python", "com"), capabilities=("x",)) == []
+        assert await take(store, limit=5, kinds=("command",)) == []
+        able = await take(store, limit=5, kinds=("command", "python"), capabilities=("x",))
+        assert [taken.id for taken in able] == ["c"]
+        assert [taken.id for taken in await take(store, limit=5)] == ["h"]
+
+    @scenario
     async def test_lanes_are_merged_in_one_order(self, store: Store) -> None:
         await submit(
             store,

@@ -53,6 +53,39 @@ class ReportCases:
         assert await store.log("a", held.token) == "fine"
 
     @scenario
+    async def test_claimed_and_started_in_one_step(self, store: Store) -> None:
+        await submit(store, job("a"), job("b", at(1), timeout_s=5.0), job("c", at(2)))
+        a, b = await take(store, limit=2, now=at(2), lease_s=45.0, start=True)
+        assert (a.state, a.started_at, a.lease_until) == (JobState.EXECUTING, at(2), at(47))
+        assert (b.state, b.started_at, b.lease_until) == (JobState.EXECUTING, at(2), at(22))
+        assert await store.job("a") == a
+        assert await store.job("b") == b
+        again = await store.report(started(a), at(3))
+        assert isinstance(again, Accepted)
+        assert again.repeated
+        assert (await store.cancel("a", at(3))).state is JobState.EXECUTING
+        answers = await store.report_batch([failed(a, Failure.CANCELLED), completed(b)], at(4))
+        ends = [answer.job.state for answer in answers if isinstance(answer, Accepted)]
+        assert ends == [JobState.CANCELLED, JobState.COMPLETED]
+        (attempt,) = await store.attempts("b")
+        assert (attempt.claimed_at, attempt.started_at, attempt.ended_at) == (at(2), at(2), at(4))
+        assert (await store.counts()).states[JobState.PENDING] == 1
+
+    @scenario
+    async def test_started_jobs_whose_worker_is_lost_are_retried(self, store: Store) -> None:
+        await submit(store, job("a"))
+        lost = (await take(store, lease_s=10.0, start=True))[0]
+        assert await store.expire(at(9)) == []
+        (back,) = await store.expire(at(10))
+        assert (back.state, back.retries, back.failure) == (
+            JobState.PENDING,
+            1,
+            Failure.WORKER_LOST,
+        )
+        late = await store.report(completed(lost), at(11))
+        assert isinstance(late, Refused)
+
+    @scenario
     async def test_a_repeated_report_is_answered_as_before(self, store: Store) -> None:
         await submit(store, job("a"), job("b", at(1)))
         held = await start_one(store)

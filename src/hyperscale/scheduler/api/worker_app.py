@@ -1,0 +1,75 @@
+"""What a worker without a scheduler tells of itself: health for whoever restarts it, metrics for
+Prometheus. It takes no orders here; those come through the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import Depends, FastAPI, Request, Response
+from pydantic import BaseModel
+
+from hyperscale._version import __version__
+from hyperscale.scheduler.api import problems
+from hyperscale.scheduler.api.access import Access
+from hyperscale.scheduler.api.middleware import Gate
+from hyperscale.scheduler.api.operations import READY_WITHIN_S
+from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.observability.metrics import CONTENT_TYPE, Metrics, WorkerGauges
+from hyperscale.scheduler.stores.contract import Store
+from hyperscale.scheduler.worker.service import WorkerService
+
+
+class WorkerHealth(BaseModel):
+    status: str
+    worker: str
+    jobs: int
+    slots: int
+    kinds: list[str]
+    version: str
+
+
+def create_worker_app(
+    worker: WorkerService, slots: int, store: Store, access: Access, metrics: Metrics
+) -> FastAPI:
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    gauges = WorkerGauges(metrics)
+
+    def health(status: str) -> WorkerHealth:
+        return WorkerHealth(
+            status=status,
+            worker=worker.id,
+            jobs=worker.running,
+            slots=slots,
+            kinds=sorted(worker.kinds),
+            version=__version__,
+        )
+
+    def known(request: Request) -> None:
+        authorization = request.headers.get("authorization")
+        if access.actor(authorization) is None:  # every role may look
+            raise problems.unknown_caller(authorization)
+
+    @app.get("/health/live")
+    async def live() -> WorkerHealth:
+        return health("alive")
+
+    @app.get("/health/ready")
+    async def ready(response: Response) -> WorkerHealth:
+        status = "draining" if worker.draining else "ready"
+        try:
+            await asyncio.wait_for(store.epoch(), READY_WITHIN_S)
+        except (TimeoutError, StoreUnavailable):
+            status = "store unavailable"
+        if status != "ready":
+            response.status_code = 503
+        return health(status)
+
+    @app.get("/metrics", dependencies=[Depends(known)])
+    async def page() -> Response:
+        gauges.observe(slots, worker.running, worker.draining)
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    problems.install(app)
+    app.add_middleware(Gate, access=access, node=worker.id)
+    return app

@@ -1,0 +1,147 @@
+"""The slots of a worker: each runs one job after the other while any waits.
+
+Jobs wait here only when they have proved to be very short (see `appetite`). Then a slot with a lane
+(see `executors.lanes`) is told of its next few. A slot that runs out of work takes back what others
+were told of and have not begun, so no job waits behind a long one while a slot is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hyperscale.scheduler.executors.breaker import Breakers, Circuit, target_of
+from hyperscale.scheduler.executors.contract import Broken, Result
+from hyperscale.scheduler.executors.lanes import Lane, Laned
+from hyperscale.scheduler.executors.registry import Executors
+from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute
+
+UPCOMING_MAX: Final = 16
+"""Enough that a process is woken once for many jobs; some milliseconds of very short ones."""
+
+Ended = Callable[[Running, Result, float], None]
+"""Takes a job, what became of it, and the seconds it ran. Called as soon as its slot is free."""
+
+
+class _Slot:
+    def __init__(self) -> None:
+        self.upcoming: deque[Running] = deque()
+        self.lanes: dict[str, Lane] = {}
+        self.kind = ""
+        """Of the upcoming."""
+
+
+class Slots:
+    def __init__(self, count: int, executors: Executors, ended: Ended) -> None:
+        self._count = count
+        self._executors = executors
+        self._breakers = Breakers()
+        self._ended = ended
+        self._waiting: deque[Running] = deque()
+        self._working: list[_Slot] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, jobs: Iterable[Running]) -> None:
+        self._waiting.extend(jobs)
+        for _ in range(min(len(self._waiting), self._count - len(self._working))):
+            slot = _Slot()
+            self._working.append(slot)
+            task = asyncio.create_task(self._work(slot), name="slot of a worker")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def not_begun(self) -> list[Running]:
+        """Those that wait, in order."""
+        self._take_back()
+        return list(self._waiting)
+
+    def stop(self, running: Running) -> bool:
+        """True: it had not begun, and will not. False: it is being stopped, and ends as such."""
+        if running.task is None:
+            self._take_back()
+            if running in self._waiting:
+                self._waiting.remove(running)
+                return True
+        running.stop()
+        return False
+
+    async def idle(self, timeout_s: float | None = None) -> None:
+        """Until no slot works, or the time is over."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=timeout_s)
+
+    async def _work(self, slot: _Slot) -> None:
+        """A job that is stopped cancels this task and is over with that; the slot is not."""
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            while (running := self._next(slot)) is not None:
+                running.task = task
+                if running.stopped:
+                    task.cancel()
+                await self._run(slot, running)
+                while task.cancelling():
+                    task.uncancel()
+        finally:
+            self._working.remove(slot)  # before anything is awaited: `add` counts who works
+            for lane in slot.lanes.values():
+                await lane.close()
+
+    def _next(self, slot: _Slot) -> Running | None:
+        if slot.upcoming:
+            return slot.upcoming.popleft()
+        if not self._waiting:
+            self._take_back()
+        return self._waiting.popleft() if self._waiting else None
+
+    async def _run(self, slot: _Slot, running: Running) -> None:
+        kind = running.job.spec.kind
+        begun_s = time.monotonic()
+        try:
+            lane = self._lane(slot, kind)
+            upcoming = [] if lane is None else self._look_ahead(slot, kind)
+            result = await execute(running, self._executors, self._breakers, lane, upcoming)
+        except asyncio.CancelledError:
+            result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
+        finally:
+            running.task = None
+        self._ended(running, result, time.monotonic() - begun_s)
+
+    def _lane(self, slot: _Slot, kind: str) -> Lane | None:
+        if kind not in slot.lanes:
+            executor = self._executors.get(kind)
+            if not isinstance(executor, Laned):
+                return None
+            slot.lanes[kind] = executor.lane()
+        return slot.lanes[kind]
+
+    def _look_ahead(self, slot: _Slot, kind: str) -> list[Running]:
+        """Of those that wait, the slot's share that can follow in the same lane."""
+        waiting, added = self._waiting, list[Running]()
+        if len(slot.upcoming) > UPCOMING_MAX // 2 or (slot.upcoming and slot.kind != kind):
+            return added
+        share = min(UPCOMING_MAX - len(slot.upcoming), len(waiting) // self._count)
+        while len(added) < share and waiting[0].job.spec.kind == kind:
+            target = target_of(kind, waiting[0].job.spec.payload)
+            if self._breakers.circuit(target) is not Circuit.CLOSED:
+                break
+            waiting[0].admitted = True
+            added.append(waiting.popleft())
+        slot.kind = kind
+        slot.upcoming.extend(added)
+        return added
+
+    def _take_back(self) -> None:
+        for slot in self._working:
+            if not slot.upcoming:
+                continue
+            begun = slot.lanes[slot.kind].withdraw()
+            back = [running for running in slot.upcoming if running.job.id not in begun]
+            slot.upcoming = deque(r for r in slot.upcoming if r.job.id in begun)
+            for running in back:
+                running.admitted = False
+            self._waiting.extendleft(reversed(back))

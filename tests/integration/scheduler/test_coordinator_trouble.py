@@ -1,0 +1,273 @@
+"""What a leader does when something goes wrong around it: stores that hang or are away, clocks that
+jump, errors nobody thought of, piles of old jobs, and people who pull the emergency brake."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace as replace_settings
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hyperscale.scheduler.coordinator import emergency
+from hyperscale.scheduler.coordinator.leading import TIDY_BATCH, Figures, Leading
+from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.job import JobState, new_job
+from hyperscale.scheduler.model.schedule import Schedule
+from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.model.worker import WorkerBeat
+from hyperscale.scheduler.service import Scheduler
+from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.scheduler.stores.contract import (
+    BATCH_MAX,
+    Keep,
+    Purged,
+    Submission,
+)
+from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.stores.sqlite import SqliteStore
+from tests.integration.scheduler.term import (
+    EVERY_MINUTE,
+    QUICK,
+    SPEC,
+    Clock,
+    add,
+    count,
+    counted,
+    endless,
+    held_by_a_worker,
+    leading,
+)
+from tests.integration.scheduler.waiting import until
+from tests.unit.scheduler.stores.contract.harness import NOON
+from tests.unit.scheduler.stores.contract.harness import beat as beat_of
+
+
+def test_a_store_that_was_away_gives_everybody_grace() -> None:
+    class Away(MemoryStore):
+        away = False
+
+        async def promote(self, *arguments: Any, **named: Any) -> int:
+            if self.away:
+                raise StoreUnavailable("away")
+            return await super().promote(*arguments, **named)
+
+    async def run() -> None:
+        store = Away()
+        clock = Clock()
+        await held_by_a_worker(store, clock, start=False)
+        clock.forward(-50)
+        async with leading(store, clock) as figures:
+            clock.forward(50)
+            store.away = True
+
+            async def degraded() -> bool:
+                return bool(figures.degraded)
+
+            await until(degraded)
+            clock.forward(70)
+            store.away = False
+
+            async def well() -> bool:
+                return not figures.degraded
+
+            await until(well)
+            await asyncio.sleep(0.2)
+            assert figures.expired == 0, "its worker could not renew it either"
+            clock.forward(46)
+
+            async def expired() -> bool:
+                return figures.expired + figures.recovered >= 1
+
+            await until(expired)
+
+    asyncio.run(run())
+
+
+def test_retention_keeps_up_in_small_batches_beside_the_ticks(tmp_path: Path) -> None:
+    """Thousands of ended jobs go, a batch at a time, and ticks come meanwhile."""
+
+    class Watched(SqliteStore):
+        limits: ClassVar[list[int]] = []
+        fired_between: ClassVar[list[int]] = []
+        fired = 0
+
+        async def purge(
+            self, now: Instant, keep: Keep, limit: int = BATCH_MAX, epoch: int = 0
+        ) -> Purged:
+            self.limits.append(limit)
+            self.fired_between.append(self.fired)
+            return await super().purge(now, keep, limit, epoch)
+
+        async def fire(self, *arguments: Any, **named: Any) -> Any:
+            self.fired += 1
+            return await super().fire(*arguments, **named)
+
+    async def run() -> None:
+        store = await Watched.open(tmp_path / "jobs.db")
+        clock = Clock()
+        for start in range(0, 3000, 500):
+            jobs = [new_job(f"job-{n:05}", SPEC, NOON) for n in range(start, start + 500)]
+            await store.submit_batch([Submission(job=each) for each in jobs], NOON)
+            await asyncio.gather(*(store.cancel(each.id, NOON) for each in jobs))
+        clock.forward(2 * 86_400)
+        await add(store, clock)
+        slowly = replace_settings(QUICK, tidy_s=3600.0)
+        async with leading(store, clock, settings=slowly) as figures:
+
+            async def gone() -> bool:
+                clock.forward(60)
+                return figures.purged >= 3000
+
+            await until(gone)
+        assert set(store.limits) == {TIDY_BATCH}
+        assert len(store.limits) >= 3000 / TIDY_BATCH, "one visit was enough for all of them"
+        assert store.fired_between[-1] > store.fired_between[0], "ticks did not wait for it"
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_during_an_emergency_stop_no_tick_fires_and_afterwards_the_misfire_policy_judges() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        clock = Clock()
+        await add(store, clock)
+        await emergency.stop(store, "ann", "", False, clock())
+        async with leading(store, clock):
+            for _ in range(10):
+                clock.forward(60)
+                await asyncio.sleep(0.03)
+            assert await count(store) == 0
+            await emergency.resume(store)
+            clock.forward(1)
+            await until(counted(store, 1))
+            clock.forward(60)
+            await until(counted(store, 3))
+        known = await store.schedule("m")
+        assert known is not None
+        assert (known.fired, known.missed) == (3, 8), "one for the late ones, one on time, the next"
+
+    asyncio.run(run())
+
+
+def test_the_leader_cancels_what_slipped_through_an_emergency_stop() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        clock = Clock()
+        await held_by_a_worker(store, clock, start=False)
+        async with leading(store, clock):
+            await emergency.stop(store, "ann", "", True, clock())
+            clock.forward(1)
+
+            async def cancelled() -> bool:
+                job = await store.job("job")
+                return job is not None and job.state is JobState.CANCELLED
+
+            await until(cancelled)
+
+    asyncio.run(run())
+
+
+def test_a_clock_that_jumps_takes_nothing_from_living_workers() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        clock = Clock()
+        steady = Clock()
+        held = await held_by_a_worker(store, clock, start=True)
+        await store.raise_epoch(1)
+        figures = Figures()
+        term = Leading(store, endless(1), QUICK, clock, figures, steady.steady)
+        task = asyncio.create_task(term.run())
+        session = (await store.workers())[0].session
+        for second in range(1, 61):  # past the grace after the takeover, heard every second
+            clock.forward(1)
+            steady.forward(1)
+            await store.report(beat_of(held), clock())
+            await store.beat(
+                WorkerBeat(worker_id="worker-1", session=session, sequence=second, running=1),
+                clock(),
+            )
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+        for jump_s in (7200, -14_400):
+            clock.forward(jump_s)
+            steady.forward(1)
+            await asyncio.sleep(0.2)
+        assert (figures.expired, figures.recovered) == (0, 0)
+        task.cancel()
+        await asyncio.wait([task])
+        job = await store.job("job")
+        assert job is not None
+        assert job.state is JobState.EXECUTING
+
+    asyncio.run(run())
+
+
+def test_ticks_that_stand_still_end_the_term() -> None:
+    """A call of the store that never returns would stop them for ever, the process looking well."""
+
+    class Stuck(MemoryStore):
+        async def due_schedules(self, now: Instant, limit: int = BATCH_MAX) -> list[Schedule]:
+            await asyncio.Event().wait()
+            return []
+
+    async def run() -> None:
+        clock = Clock()
+        impatient = replace_settings(QUICK, stalled_s=0.2)
+        async with asyncio.timeout(30):
+            await Leading(Stuck(), endless(1), impatient, clock, Figures(), clock.steady).run()
+
+    asyncio.run(run())
+
+
+def test_an_error_nobody_thought_of_costs_a_term_and_not_the_ticks() -> None:
+    class Odd(MemoryStore):
+        trouble = 1
+
+        async def due_schedules(self, now: Instant, limit: int = BATCH_MAX) -> list[Schedule]:
+            if self.trouble:
+                self.trouble -= 1
+                raise KeyError("nobody thought of this")
+            return await super().due_schedules(now, limit)
+
+    async def run() -> None:
+        store = Odd()
+        settings = SchedulerSettings(store="memory:", worker=False)
+        clock = Clock()
+        async with asyncio.timeout(60), Scheduler(settings, store=store, now=clock) as running:
+            await running.add_schedule("m", EVERY_MINUTE)
+            clock.forward(60)
+            await until(counted(store, 1))
+            assert running.coordinator.terms == 2
+
+    asyncio.run(run())
+
+
+def test_the_service_stops_and_resumes_everything(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = SchedulerSettings(
+            store=f"sqlite:{tmp_path / 'jobs.db'}",
+            spool=str(tmp_path / "spool"),
+            python_allow=("time:sleep",),
+        )
+        nap = JobSpec(name="nap", kind="python", payload={"call": "time:sleep", "args": "[60]"})
+        quick = JobSpec(name="nap", kind="python", payload={"call": "time:sleep", "args": "[0]"})
+        async with asyncio.timeout(90), Scheduler(settings) as running:
+            long = (await running.submit(nap)).job.id
+
+            async def is_in(job_id: str, state: JobState) -> bool:
+                job = await running.store.job(job_id)
+                return job is not None and job.state is state
+
+            await until(lambda: is_in(long, JobState.EXECUTING))
+            stopped = await running.emergency_stop("ann", "fire", cancel_running=True)
+            assert await running.emergency() == stopped
+            await until(lambda: is_in(long, JobState.CANCELLED))
+            waits = (await running.submit(quick)).job.id
+            await asyncio.sleep(1.5)  # longer than a worker waits between two claims
+            assert await is_in(waits, JobState.PENDING)
+            assert await running.emergency_resume() == stopped
+            await until(lambda: is_in(waits, JobState.COMPLETED))
+
+    asyncio.run(run())

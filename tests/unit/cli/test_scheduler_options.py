@@ -1,0 +1,59 @@
+"""`schedule`, `job` and `scheduler` say the same things in the same words."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+import typer
+
+from hyperscale.cli.app import app
+from hyperscale.cli.scheduler_client import client_of
+from hyperscale.cli.scheduler_work import work_of
+from hyperscale.errors import BadInput
+
+
+def options(name: str) -> set[str]:
+    group: Any = typer.main.get_command(app)
+    return {param.name for param in group.commands[name].params}
+
+
+def lent(lender: Any) -> set[str]:
+    return set(inspect.signature(lender).parameters) - {"here"}
+
+
+def test_what_to_run_is_said_alike() -> None:
+    assert lent(work_of) <= options("job") & options("schedule")
+
+
+def test_which_scheduler_is_said_alike() -> None:
+    assert lent(client_of) <= options("job") & options("schedule") & options("scheduler")
+
+
+def test_a_file_of_another_machine_is_not_looked_for_here() -> None:
+    assert work_of(False, loadtest="there.py")["payload"] == {"file": "there.py"}
+    with pytest.raises(BadInput, match=r"there is no test file there\.py"):
+        work_of(True, loadtest="there.py")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"http": "http://x/", "python": "a:b"},
+        {"http": "http://x/", "arg": ["--vus"]},
+        {"http": "http://x/", "priority": "urgent"},
+        {"http": "http://x/", "timeout": "soon"},
+        {"http": "http://x/", "retries": "-1"},
+        {"http": "http://x/", "tag": ["nothing"]},
+    ],
+)
+def test_what_does_not_fit_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        work_of(True, **given)
+
+
+def test_a_priority_has_a_name_or_a_number() -> None:
+    assert work_of(True, http="http://x/", priority="high")["priority"] == 100
+    assert work_of(True, http="http://x/", priority="7")["priority"] == 7

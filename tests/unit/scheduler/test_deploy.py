@@ -1,0 +1,51 @@
+"""What stands in `deploy/scheduler` is held to the program: options and variables exist, and the
+settings they make are ones it starts with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from hyperscale.cli.app import app
+from hyperscale.scheduler.api.settings import process_settings
+from hyperscale.scheduler.settings import settings_from
+
+DEPLOY = Path(__file__).parents[3] / "deploy" / "scheduler"
+PODS = {
+    one["metadata"]["name"]: one["spec"]["template"]["spec"]
+    for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    if one["kind"] == "Deployment"
+}
+
+
+def environment(name: str) -> dict[str, str]:
+    lines = (DEPLOY / f"{name}.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", ["scheduler", "scheduler-worker"])
+def test_the_units_start_what_their_environment_is_for(name: str) -> None:
+    said = environment(name)
+    own, around = settings_from({}, said, {}), process_settings({}, said, {})
+    known = {f"HYPERSCALE_SCHEDULER_{one.upper()}" for one in {*vars(own), *dict(around)}}
+    assert set(said) <= known
+    assert own.store == "redis://10.0.0.1:6379/0"
+    unit = (DEPLOY / f"hyperscale-{name}.service").read_text()
+    assert f"EnvironmentFile=/etc/hyperscale/{name}.env\n" in unit
+    assert f"ExecStart=/opt/hyperscale/bin/hyperscale {name.replace('-', ' ')} --log" in unit
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_options_of_the_pods_exist(name: str) -> None:
+    group: Any = typer.main.get_command(app)
+    known = {option for param in group.commands["scheduler"].params for option in param.opts}
+    (container,) = PODS[name]["containers"]
+    words = [word.partition("=")[0] for word in container["args"]]
+    assert words[0] == "scheduler"
+    assert {word for word in words if word.startswith("--")} <= known
+    mounted = {one["name"] for one in container["volumeMounts"]}
+    assert mounted == {one["name"] for one in PODS[name]["volumes"]}
