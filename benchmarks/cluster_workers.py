@@ -1,9 +1,12 @@
 """Simulated workers for the benchmark of a manager: they register, obey, and report on time.
 
-    python benchmarks/cluster_workers.py PORT COUNT SECONDS      (a child of benchmarks/cluster.py)
+    python benchmarks/cluster_workers.py PORT COUNT SECONDS    (a child of cluster_ingest.py)
 
-Each has a connection and a server of its own and speaks the real protocol; only the load behind
-the numbers is made up. Prints one line of JSON a second.
+Each has a server and a connection of its own and says what a worker says; only the load behind the
+numbers is made up. Reports are encoded once and only their numbers change, so that one process
+can be a thousand workers beside the manager that is measured. Like a worker, each waits for its
+answer before the next report, pauses when it is asked to, and tells again what was refused. Prints
+one line of JSON a second.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import struct
 import sys
 import time
+
+import numpy as np
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.identity import Node
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta, StepDelta
-from hyperscale.metrics.histogram import Histogram
+from hyperscale.metrics.histogram import Sparse, summarise
 from hyperscale.nodes.protocol.parts import (
     PARTS,
     AskParts,
@@ -27,7 +33,6 @@ from hyperscale.nodes.protocol.parts import (
     EventAnswer,
     HeldParts,
     PartAnswer,
-    PartEnd,
     PartPrepared,
     PartState,
     PartStatus,
@@ -41,34 +46,154 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
     TellEvent,
 )
-from hyperscale.runtime.host import Address
+from hyperscale.runtime.host import Address, Stream
 from hyperscale.runtime.real import RealHost, run
+from hyperscale.wire import handshake
 from hyperscale.wire.endpoint import Endpoint
-from hyperscale.wire.errors import WireError
+from hyperscale.wire.envelope import (
+    REPLY,
+    Envelope,
+    Verb,
+    pack_message,
+    pack_plain,
+    read_message,
+    unpack,
+)
+from hyperscale.wire.errors import Refusal, WireError
+from hyperscale.wire.frames import FrameDecoder
 from hyperscale.wire.handshake import Introduction
 from hyperscale.wire.identity import Identity
+from hyperscale.wire.messages import decode_plain
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.server import Server
 
 REPORT_S = 0.1
 REQUESTS_PER_REPORT = 40
 TIMEOUT_S = 10.0
+PAUSE_S_MAX = 1.0  # as a worker: it is heard of every second, come what may
+SETTLE_S = 60.0  # to register, be given a part, prepare it and start
+ANSWER = PARTS.by_struct[ProgressAnswer]
+
+# Stand-ins that take as many bytes as any value that will be written over them.
+_SEQ = 0x7ABCDEF1
+_ELAPSED_S = 1.2345678912345e77
+_ID_AT = 6  # behind length, flags and verb
 
 
 class Tally:
     def __init__(self) -> None:
-        self.registered = self.sent = self.answered = self.failed = self.held_back = 0
+        self.due = self.sent = self.taken = self.refused = self.slowed = self.unknown = 0
         self.late_s = 0.0
-        self.why = ""
 
     def say(self, running: int) -> None:
         print(json.dumps({**vars(self), "running": running, "at": time.time()}), flush=True)
         self.late_s = 0.0
 
 
+def made_up(middle_s: float, number: int) -> Sparse:
+    dice = np.random.default_rng(number)
+    found = summarise(dice.lognormal(np.log(middle_s), 0.4, REQUESTS_PER_REPORT))
+    assert found is not None
+    return found
+
+
+def a_delta(step: str, number: int) -> Delta:
+    """As large as that of a real worker with HTTP requests of half a millisecond."""
+    served = StepDelta(
+        name=step,
+        count=REQUESTS_PER_REPORT,
+        bytes_in=8_000,
+        bytes_out=3_000,
+        service=made_up(5e-4, number),
+        phases={
+            phase: made_up(middle_s, number)
+            for phase, middle_s in (("write", 2e-5), ("wait", 4e-4), ("read", 3e-5))
+        },
+        statuses={200: REQUESTS_PER_REPORT},
+    )
+    return Delta(
+        seq=_SEQ,
+        vus=1,
+        iteration=made_up(5e-4, number),
+        steps=[served],
+        lag=summarise(np.array([1e-4])),
+        cpu=0.5,
+        rss_mb=80.0,
+    )
+
+
+class Reporter:
+    """One worker's connection to the manager, and the report that it sends over it."""
+
+    def __init__(self, stream: Stream, decoder: FrameDecoder, frame: bytes, tally: Tally) -> None:
+        self._stream = stream
+        self._decoder = decoder
+        self._frame = bytearray(frame)
+        self._seq_at = frame.index(struct.pack("!I", _SEQ))
+        self._elapsed_at = frame.index(struct.pack("!d", _ELAPSED_S))
+        self._tally = tally
+        self._began = time.monotonic()
+        self._seq = 0
+        self._id = 0
+        self._waits = False  # for an answer
+        self._overdue = False
+        self._pause_until = 0.0
+
+    def due(self) -> None:
+        self._tally.due += 1
+        if self._waits:
+            self._overdue = True
+        elif time.monotonic() >= self._pause_until:
+            self._send()
+
+    def _send(self) -> None:
+        self._waits = True
+        self._id += 1
+        self._tally.sent += 1
+        struct.pack_into("!I", self._frame, _ID_AT, self._id)
+        struct.pack_into("!I", self._frame, self._seq_at, self._seq + 1)
+        struct.pack_into("!d", self._frame, self._elapsed_at, time.monotonic() - self._began)
+        self._stream.write(bytes(self._frame))
+
+    async def listen(self) -> None:
+        while data := await self._stream.read(1 << 16):
+            self._decoder.feed(data)
+            for flags, payload in self._decoder:
+                envelope = unpack(payload)
+                if envelope.verb == Verb.PING:
+                    self._stream.write(pack_plain(Verb.PONG, envelope.id))
+                    continue
+                self._waits = False
+                if envelope.verb == REPLY:
+                    self._answered(read_message(ANSWER, flags, envelope.body))
+                else:
+                    self._refused(envelope)
+                if self._overdue and time.monotonic() >= self._pause_until:
+                    self._send()
+                self._overdue = False
+
+    def _answered(self, answer: ProgressAnswer) -> None:
+        if not answer.known:
+            self._tally.unknown += 1
+            return
+        self._seq += 1
+        self._tally.taken += 1
+        if answer.delay_ms:
+            self._tally.slowed += 1
+            self._pause_until = time.monotonic() + REPORT_S + answer.delay_ms / 1000
+
+    def _refused(self, envelope: Envelope) -> None:
+        self._tally.refused += 1
+        said: Refusal = decode_plain(Refusal, envelope.body)
+        self._pause_until = time.monotonic() + min(said.retry_after_s or REPORT_S, PAUSE_S_MAX)
+
+
 class SimulatedWorker:
     def __init__(self, host: RealHost, number: int, manager: Address, tally: Tally) -> None:
         self.name = f"w{number:04}"
+        self.state: PartState = "preparing"
+        self.reporter: Reporter | None = None
+        self._number = number
         self._host = host
         self._tally = tally
         identity = Identity(
@@ -96,13 +221,7 @@ class SimulatedWorker:
         self._manager = Peer(self._endpoint, manager)
         self._part: Part | None = None
         self._fence: Fence | None = None
-        self.state: PartState = "preparing"
-        self._seq = 0
-        self._began = 0.0
-        latency = Histogram()
-        for step in range(REQUESTS_PER_REPORT):
-            latency.record(0.0004 + 0.00002 * (step % 9))
-        self._sparse = latency.sparse()
+        self._step = ""
 
     async def register(self) -> None:
         address = await self._server.start(Address("127.0.0.1", 0))
@@ -112,21 +231,29 @@ class SimulatedWorker:
         answer = await self._manager.request(ask, Registered, TIMEOUT_S)
         if not answer.accepted:
             raise RuntimeError(f"{self.name} is not taken: {answer.reason}")
-        self._tally.registered += 1
 
     def _dispatched(self, _call: object, ask: DispatchPart) -> DispatchAnswer:
         if self._part is None:
             self._part, self._fence = ask.part, ask.fence
-            self._host.tasks.spawn(f"prepare {self.name}", self._prepare(ask.facts.steps[0].name))
+            self._step = ask.facts.steps[0].name
+            self._host.tasks.spawn(f"prepare {self.name}", self._prepare())
         return DispatchAnswer(accepted=True)
 
-    async def _prepare(self, step: str) -> None:
-        self._step = step
-        await self._tell(PartPrepared(**self._labels(), seconds=0.1))
+    async def _prepare(self) -> None:
+        told = PartPrepared(part=self._part, fence=self._fence, worker=self.name, seconds=0.1)
+        while True:
+            try:
+                answer = await self._manager.request(TellEvent(event=told), EventAnswer, SETTLE_S)
+            except WireError:
+                await asyncio.sleep(0.5)
+                continue
+            if answer.settled:
+                return
 
     def _started(self, _call: object, ask: StartPart) -> PartAnswer:
         if self.state == "preparing":
-            self.state, self._began = "running", self._host.clock.now()
+            self.state = "running"
+            self._host.tasks.spawn(f"report {self.name}", self._report())
         return PartAnswer(known=True, state=self.state)
 
     def _held(self, _call: object, ask: AskParts) -> HeldParts:
@@ -135,62 +262,37 @@ class SimulatedWorker:
             held = (PartStatus(part=self._part, fence=self._fence, state=self.state),)
         return HeldParts(worker=self.name, incarnation=1, total_cores=1, free_cores=0, parts=held)
 
-    def _labels(self) -> dict[str, object]:
-        return {"part": self._part, "fence": self._fence, "worker": self.name}
-
-    async def _tell(self, event: PartPrepared | PartEnd) -> None:
-        while True:
-            try:
-                answer = await self._manager.request(TellEvent(event=event), EventAnswer, 60.0)
-            except WireError:
-                await asyncio.sleep(0.5)
-                continue
-            if answer.settled:
-                return
-
-    async def report(self, first_at: float) -> None:
-        """On a schedule of its own: a late answer makes the next report late, not fewer."""
-        clock, due = self._host.clock, first_at
-        while True:
-            now = clock.now()
-            if now < due:
-                await clock.sleep(due - now)
-            self._tally.late_s = max(self._tally.late_s, clock.now() - due)
-            due += REPORT_S
-            parts: tuple[Progress, ...] = ()
-            if self._part is not None and self._fence is not None:
-                parts = (self._progress(self._part, self._fence),)
-            free = 0 if parts else 1
-            report = ReportProgress(worker=self.name, incarnation=1, free_cores=free, parts=parts)
-            self._tally.sent += 1
-            try:
-                answer = await self._manager.request(report, ProgressAnswer, TIMEOUT_S)
-            except WireError as error:
-                self._tally.failed += 1
-                self._tally.why = str(error)
-                # What was not taken is told again, as a worker does.
-                self._seq -= sum(len(part.deltas) for part in parts)
-                continue
-            self._tally.answered += 1
-            self._tally.held_back += answer.delay_ms > 0
-
-    def _progress(self, part: Part, fence: Fence) -> Progress:
-        if self.state != "running":
-            return Progress(part=part, fence=fence, state=self.state, elapsed_s=0.0)
-        self._seq += 1
-        step = StepDelta(
-            name=self._step,
-            count=REQUESTS_PER_REPORT,
-            bytes_in=8_000,
-            bytes_out=3_000,
-            service=self._sparse,
-            statuses={200: REQUESTS_PER_REPORT},
+    async def _report(self) -> None:
+        """From now on over a connection that costs us nothing but its bytes."""
+        self._manager.close()
+        stream = await self._host.network.connect(
+            self._manager.address, self._endpoint.client_tls(self._manager.address)
         )
-        delta = Delta(seq=self._seq, vus=1, iteration=self._sparse, steps=[step], cpu=0.5)
-        elapsed_s = self._host.clock.now() - self._began
-        return Progress(
-            part=part, fence=fence, state="running", elapsed_s=elapsed_s, deltas=(delta,)
+        decoder = FrameDecoder()
+        await handshake.call(stream, decoder, self._endpoint.introduction)
+        self.reporter = Reporter(stream, decoder, self._frame(), self._tally)
+        await self.reporter.listen()
+
+    def _frame(self) -> bytes:
+        assert self._part is not None
+        assert self._fence is not None
+        progress = Progress(
+            part=self._part,
+            fence=self._fence,
+            state="running",
+            elapsed_s=_ELAPSED_S,
+            deltas=(a_delta(self._step, self._number),),
         )
+        report = ReportProgress(
+            worker=self.name,
+            incarnation=1,
+            free_cores=0,
+            parts=(progress,),
+            cpu_percent=50.0,
+            memory_percent=20.0,
+        )
+        kind = PARTS.of(report)
+        return pack_message(Verb.REQUEST, 0, int(TIMEOUT_S * 1000), kind, report)
 
 
 async def work(port: int, count: int, seconds: float) -> None:
@@ -201,14 +303,29 @@ async def work(port: int, count: int, seconds: float) -> None:
         for first in range(0, count, 50):
             await asyncio.gather(*(one.register() for one in workers[first : first + 50]))
         tally.say(0)
-        now = host.clock.now()
-        for number, worker in enumerate(workers):
-            first_at = now + REPORT_S * number / count
-            host.tasks.spawn(f"report {worker.name}", worker.report(first_at))
-        until = now + seconds
-        while host.clock.now() < until:
+        until = host.clock.now() + SETTLE_S
+        while any(one.reporter is None for one in workers) and host.clock.now() < until:
+            await host.clock.sleep(0.1)
+        host.tasks.spawn("reports", report_by_the_clock(host, workers, tally))
+        for _ in range(int(seconds)):
             await host.clock.sleep(1.0)
-            tally.say(sum(worker.state == "running" for worker in workers))
+            tally.say(sum(worker.reporter is not None for worker in workers))
+
+
+async def report_by_the_clock(host: RealHost, workers: list[SimulatedWorker], tally: Tally) -> None:
+    """Evenly over the tenth of a second, as a thousand machines would, whatever is answered."""
+    step_s = REPORT_S / len(workers)
+    due_at, number = host.clock.now(), 0
+    while True:
+        now = host.clock.now()
+        tally.late_s = max(tally.late_s, now - due_at)
+        while due_at <= now:
+            reporter = workers[number % len(workers)].reporter
+            if reporter is not None:
+                reporter.due()
+            number += 1
+            due_at += step_s
+        await host.clock.sleep(max(due_at - host.clock.now(), 0.001))
 
 
 if __name__ == "__main__":

@@ -162,6 +162,43 @@ def test_a_worker_cut_off_stops_its_load(tmp_path: Path) -> None:
         fleet.wait_until_idle()
 
 
+def test_a_worker_cut_off_with_the_leader_stops_its_load(tmp_path: Path, witness: Witness) -> None:
+    """The two hear each other, but the others have another leader: the load goes on there."""
+    names = {"m1": 1, "m2": 2, "m3": 3, "w1": 4, "w2": 5}
+    with (
+        Wall() as wall,
+        Fleet(
+            tmp_path,
+            managers=3,
+            workers=2,
+            worker_env={"HYPERSCALE_WORKER_FENCE_S": "3"},
+            advertise={name: wall.host(number) for name, number in names.items()},
+        ) as fleet,
+    ):
+        for name, number in names.items():
+            wall.stand_before(number, fleet[name].port)
+        fleet.start()
+        job_id = fleet.detached(steady(tmp_path, witness.url, duration="40s", vus=1))
+        (victim,) = fleet.wait_until_running(job_id, 50).workflows[0].workers
+        leader = fleet.leader()
+        inside = [leader, fleet[victim]]
+        outside = [node for node in fleet.nodes.values() if node not in inside]
+        wall.divide(inside, outside)
+        until(lambda: fleet[victim].logged("cut off"), "the load to stop")
+        assert [one["outcome"] for one in fleet[victim].logged("part ended")] == ["cut off"]
+        fleet.wait_for_job(
+            job_id, lambda view: view.workflows[0].workers not in ((), (victim,)), "has moved"
+        )
+        wall.heal()
+        view = fleet.wait_for_end(job_id)
+        results = fleet.results(job_id)
+        assert view.exit_code == ExitCode.LOAD_LOST, view
+        assert 0 < results["coverage"] < 1
+        assert 0 < requests_of(results) <= witness.requests
+        fleet.wait_for_workers(victim)
+        fleet.wait_until_idle()
+
+
 def test_a_worker_that_is_asleep_makes_no_load(tmp_path: Path, witness: Witness) -> None:
     """Its main process cannot end the load when it is stopped; the generators do."""
     with Fleet(tmp_path, workers=2, worker_env={"HYPERSCALE_WORKER_FENCE_S": "3"}) as fleet:

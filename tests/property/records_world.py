@@ -18,7 +18,7 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
-from hyperscale.ledger.records.replica import Promise, Replica, Write
+from hyperscale.ledger.records.replica import Left, Promise, Replica
 from hyperscale.ledger.records.states import Role
 from hyperscale.ledger.records.store import Found
 from hyperscale.ledger.wal import Record as WalRecord
@@ -35,7 +35,7 @@ class Broken(AssertionError):
 class Disk:
     saved: Found = field(default_factory=Found)
     """The last checkpoint."""
-    writes: list[Promise | Write] = field(default_factory=list)
+    writes: list[Left] = field(default_factory=list)
     """Durable, after the checkpoint."""
 
 
@@ -44,9 +44,11 @@ class Node:
     name: str
     replica: Replica
     disk: Disk = field(default_factory=Disk)
-    writing: list[tuple[int, Promise | Write]] = field(default_factory=list)
+    writing: list[tuple[int, Left]] = field(default_factory=list)
     replies: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     life: int = 0
+    disks: int = 0
+    """How many it has lost."""
     seen: int = 0
     """Committed entries the judge has looked at."""
     fetched: int = 0
@@ -61,13 +63,16 @@ class RecordsWorld:
         make: type[Replica] = Replica,
         hasty: bool = False,
         forgetful: bool = False,
+        wipes: bool = False,
     ) -> None:
-        """`hasty` nodes answer before the disk has written; `forgetful` ones lose promises."""
+        """`hasty` nodes answer before the disk has written; `forgetful` ones lose promises. With
+        `wipes` all begin with empty disks, and now and then one comes back with an empty one."""
         self.dice = random.Random(seed)
         self.settings = self.dice.choice(SETTINGS)
         self.make = make
         self.hasty = hasty
         self.forgetful = forgetful
+        self.wipes = wipes
         self.names = [f"m{number}" for number in range(voters)]
         self.bag: list[tuple[Callable[[], None], Callable[[], None]]] = []
         """What happens when a message arrives, and when its sender gives it up."""
@@ -76,10 +81,12 @@ class RecordsWorld:
         self.term = 0
         self.committed: dict[int, Entry] = {}
         self.proposed = 0
-        self.nodes = {name: Node(name, self._replica(name, Found())) for name in self.names}
+        found = _blank() if wipes else Found()
+        self.nodes = {name: Node(name, self._replica(name, found)) for name in self.names}
 
     def run(self, steps: int) -> None:
         acts = [self._elect, self._crash, self._drop, self._repeat, self._save, self._cut]
+        acts += [self._wipe] if self.wipes else []
         acts += [self._propose] * 2 + [self._write] * 6 + [self._deliver] * 12 + [self._send] * 8
         for _ in range(steps):
             self.dice.choice(acts)()
@@ -156,10 +163,25 @@ class RecordsWorld:
             found.entries = list(disk.saved.entries)
             writes = [w for w in disk.writes if not (self.forgetful and isinstance(w, Promise))]
             found.replay([WalRecord(0, _encode(write)) for write in writes])
-            life = node.life + 1
-            self.nodes[node.name] = Node(node.name, self._replica(node.name, found), disk)
-            self.nodes[node.name].life = life
-            self.nodes[node.name].seen = found.base_index
+            if self.wipes and not disk.writes and not found.base_index:
+                found.newcomer = True
+            self._reborn(node, found, disk)
+
+    def _reborn(self, node: Node, found: Found, disk: Disk) -> None:
+        again = Node(node.name, self._replica(node.name, found), disk)
+        again.life, again.disks = node.life + 1, node.disks
+        again.seen = found.base_index
+        self.nodes[node.name] = again
+
+    def _wipe(self) -> None:
+        """No second one before the first counts again: more than a minority would be lost."""
+        forgotten = any(node.replica.newcomer for node in self.nodes.values())
+        if not forgotten and self.dice.random() < 0.2:
+            node = self._some()
+            node.disks += 1
+            self._reborn(node, _blank(), Disk())
+            for other in self.nodes.values():
+                other.replica.unanswered(node.name)
 
     def _save(self) -> None:
         """A checkpoint, and some of the log dropped; only when the disk is idle, as in a queue."""
@@ -173,6 +195,7 @@ class RecordsWorld:
         assert term is not None
         found.base_index, found.base_term, found.term = index, term, node.replica.term
         found.commit_index, found.entries = node.replica.commit_index, list(log.after(index))
+        found.newcomer = node.replica.newcomer
         node.disk.saved, node.disk.writes = found, []
         log.drop(index)
 
@@ -221,6 +244,7 @@ class RecordsWorld:
 
     def _request(self, node: Node, to: str, request: Append | Fetch | Recover) -> None:
         sender, life = node.name, node.life
+        disks = self.nodes[to].disks
 
         def back(reply: Appended | Fetched | Recovered) -> None:
             if self.nodes[sender].life == life:
@@ -230,7 +254,9 @@ class RecordsWorld:
 
         def once(reply: Appended | Fetched | Recovered) -> None:
             nonlocal answered
-            if not answered:
+            if not answered and self.nodes[to].disks != disks:
+                lose()  # the connection went with the one that had it
+            elif not answered:
                 answered = True
                 back(reply)
 
@@ -241,7 +267,7 @@ class RecordsWorld:
                 self.nodes[sender].replica.lost(to, request)
 
         def there() -> None:
-            if (sender in self.apart) != (to in self.apart):
+            if (sender in self.apart) != (to in self.apart) or self.nodes[to].disks != disks:
                 lose()
                 return
             target = self.nodes[to]
@@ -309,6 +335,7 @@ class RecordsWorld:
             found = Found()
             found.base_index, found.base_term, found.commit_index = index, term, index
             found.term, found.entries = node.replica.term, list(node.replica.log.after(index))
+            found.newcomer = node.replica.newcomer
             node.disk.saved, node.disk.writes = found, []
             node.seen = max(node.seen, index)
         return index
@@ -335,11 +362,23 @@ class RecordsWorld:
 
     def _replica(self, name: str, found: Found) -> Replica:
         return self.make(
-            name, self.names, self.settings, found.log(), found.term, found.commit_index
+            name,
+            self.names,
+            self.settings,
+            found.log(),
+            found.term,
+            found.commit_index,
+            found.newcomer,
         )
 
 
-def _encode(write: Promise | Write) -> bytes:
+def _blank() -> Found:
+    found = Found()
+    found.newcomer = True
+    return found
+
+
+def _encode(write: Left) -> bytes:
     from hyperscale.ledger.records import store
 
     return store._encode(write)

@@ -100,7 +100,7 @@ class TestPlantedBugs:
         must_break("no dispatch before its record")
 
     def test_no_grace_for_silent_workers(self) -> None:
-        settings = JobSettings(reschedule_s=0.0, evict_population_min=99)
+        settings = JobSettings(reschedule_s=0.001, evict_population_min=99)
         must_break("no load runs twice", settings, first=130)
 
     def test_one_retry_too_many(self) -> None:

@@ -13,7 +13,7 @@ from hyperscale.metrics.timeline import Amounts, Timeline
 
 
 def sparse(bucket: int, count: int) -> Sparse:
-    return Sparse([bucket], [count], low=0.001, high=0.002, total=0.0015 * count, squares=1.0)
+    return Sparse.of([bucket], [count], low=0.001, high=0.002, total=0.0015 * count, squares=1.0)
 
 
 @st.composite

@@ -39,7 +39,7 @@ def close(found: float, exact: float) -> bool:
 def state(histogram: Histogram) -> tuple[object, ...]:
     sparse = histogram.sparse()
     assert sparse is not None
-    return sparse.buckets, sparse.counts, sparse.low, sparse.high, histogram.count
+    return sparse.buckets.tolist(), sparse.counts.tolist(), sparse.low, sparse.high, histogram.count
 
 
 @given(durations)

@@ -19,7 +19,7 @@ Told = tuple[int, float, Delta]  # core, load time, delta
 
 def sparse(bucket: int, count: int) -> Sparse:
     # Whole numbers, so that sums do not depend on their order.
-    return Sparse([bucket], [count], low=0.5, high=2.0, total=float(count), squares=float(count))
+    return Sparse.of([bucket], [count], low=0.5, high=2.0, total=float(count), squares=float(count))
 
 
 @st.composite

@@ -3,6 +3,8 @@ each bug that such logs have had is planted and found."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,17 @@ def test_what_is_committed_stays_and_is_the_same_everywhere(
     seed: int, voters: int, steps: int
 ) -> None:
     world = RecordsWorld(voters, seed)
+    world.run(steps)
+    world.heal(world.names[0])
+    committed = len(world.committed)
+    world.run(40)
+    assert len(world.committed) >= committed
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32), st.sampled_from([3, 5]), st.integers(10, 600))
+def test_a_disk_that_was_lost_takes_nothing_with_it(seed: int, voters: int, steps: int) -> None:
+    world = RecordsWorld(voters, seed, wipes=True)
     world.run(steps)
     world.heal(world.names[0])
     committed = len(world.committed)
@@ -114,6 +127,24 @@ def test_every_planted_bug_is_found(
 ) -> None:
     for seed in range(first, first + SEEDS):
         world = RecordsWorld(3, seed, make, hasty, forgetful)
+        try:
+            world.run(700)
+            world.heal(world.names[seed % 3])
+        except (Broken, InvariantBroken):
+            return
+    pytest.fail("nobody noticed")
+
+
+class KnowsNotThatItForgot(Replica):
+    """Answers as if its disk had never held anything."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given[:-1])
+
+
+def test_a_voter_that_does_not_know_that_it_forgot_is_found() -> None:
+    for seed in range(300, 300 + SEEDS):
+        world = RecordsWorld(3, seed, KnowsNotThatItForgot, wipes=True)
         try:
             world.run(700)
             world.heal(world.names[seed % 3])

@@ -14,7 +14,8 @@ import typer
 from hyperscale.cli import flags
 from hyperscale.errors import BadInput, ExitCode
 
-NODES_MAX = 64
+MANAGERS_MAX = 9
+WORKERS_MAX = 64
 
 
 def dev(
@@ -26,7 +27,10 @@ def dev(
         str, typer.Option("--cores", metavar="N", help="of each worker (the machine's, divided)")
     ] = "",
     port: Annotated[
-        str, typer.Option("--port", metavar="N", help="of the first node; others follow (7100)")
+        str,
+        typer.Option(
+            "--port", metavar="N", help="of the first node; others and pages follow (7100)"
+        ),
     ] = "7100",
     data: Annotated[
         str, typer.Option("--data", metavar="DIR", help="keep what the nodes remember there")
@@ -39,13 +43,14 @@ def dev(
     from hyperscale.cli.dev_cluster import Plan, carry_on
     from hyperscale.engine.cores import usable_cores
 
-    number_of_workers = _number("--workers", workers, 0, NODES_MAX)
+    number_of_workers = _number("--workers", workers, 0, WORKERS_MAX)
     each = max(1, usable_cores() // max(1, number_of_workers))
     plan = Plan(
-        managers=_number("--managers", managers, 1, 9),
+        managers=_number("--managers", managers, 1, MANAGERS_MAX),
         workers=number_of_workers,
         cores=_number("--cores", cores, 1, 1024) if cores else each,
-        port=_number("--port", port, 1, 65_535 - 2 * NODES_MAX),
+        # a node and its page have a port each
+        port=_number("--port", port, 1, 65_535 - 2 * (MANAGERS_MAX + WORKERS_MAX)),
         data=Path(data).absolute() if data else None,
     )
     carry_on(plan)

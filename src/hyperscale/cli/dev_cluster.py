@@ -57,7 +57,9 @@ class Plan:
         names = [f"m{number}" for number in range(1, self.managers + 1)]
         ports = range(self.port, self.port + self.managers + self.workers)
         seeds = [f"127.0.0.1:{port}" for port in ports[: self.managers]]
-        common = ["--cluster", CLUSTER, "--certs", str(folder / "certs")]
+        # All that must hold here is said, whatever a hyperscale.toml of this directory says.
+        common = ["--cluster", CLUSTER, "--env", "dev", "--dc", "local"]
+        common += ["--advertise", "127.0.0.1", "--certs", str(folder / "certs")]
         common += ["--secret-file", str(folder / "secret"), "--log-level", "info"]
         common += [f"--seed={seed}" for seed in seeds]
         common += [f"--set=membership.{name}={value}" for name, value in MEMBERSHIP.items()]
@@ -70,7 +72,8 @@ class Plan:
             own = voting if is_manager else ["--cores", str(self.cores)]
             place = ["--data", str(folder / name), "--log", str(folder / f"{name}.log")]
             role = "manager" if is_manager else "worker"
-            made.append(DevNode(name, role, port, [*common, *own, *place]))
+            page = f"127.0.0.1:{port + len(ports)}"
+            made.append(DevNode(name, role, port, page, [*common, *own, *place]))
         return made
 
 
@@ -137,7 +140,7 @@ async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
                 missing = plan.workers - len(answer.workers)
                 if answer.leader and missing <= 0:
                     cluster.managers.close()
-                    return _ready(plan, answer.leader, answer.total_cores)
+                    return _ready(plan, nodes, answer.leader, answer.total_cores)
                 lacks = f"{missing} of {plan.workers} workers have not registered"
             except HyperscaleError as error:
                 lacks = error.message
@@ -182,18 +185,21 @@ def sweep() -> None:
 
 
 def check_ports(nodes: list[DevNode]) -> None:
-    for node in nodes:
-        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            with socket.socket(socket.AF_INET, kind) as probe:
-                if kind is socket.SOCK_STREAM:
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", node.port))
-                except OSError as error:
-                    raise RunFailed(
-                        f"port {node.port} of this machine cannot be used: {error.strerror}",
-                        "another cluster may run already; --port N starts this one elsewhere",
-                    ) from error
+    wanted = [
+        (node.port, kind) for node in nodes for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    ]
+    wanted += [(int(node.page.rpartition(":")[2]), socket.SOCK_STREAM) for node in nodes]
+    for port, kind in wanted:
+        with socket.socket(socket.AF_INET, kind) as probe:
+            if kind is socket.SOCK_STREAM:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                raise RunFailed(
+                    f"port {port} of this machine cannot be used: {error.strerror}",
+                    "another cluster may run already; --port N starts this one elsewhere",
+                ) from error
 
 
 def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
@@ -234,12 +240,13 @@ def _counted(plan: Plan) -> str:
     return f"{managers} and {plan.workers} worker{'' if plan.workers == 1 else 's'}"
 
 
-def _ready(plan: Plan, leader: str, cores: int) -> str:
+def _ready(plan: Plan, nodes: list[DevNode], leader: str, cores: int) -> str:
     port = "" if plan.port == 7100 else f":{plan.port}"
     where = f"127.0.0.1{port}"
     return (
         f"ready: {_counted(plan)}, {cores} cores, leader {leader}\n"
         f"  hyperscale run test.py --cluster {where}\n"
         f"  hyperscale workers --manager {where}\n"
+        f"  http://{nodes[0].page}/metrics of {nodes[0].name}, and so on to {nodes[-1].page}\n"
         "Ctrl-C ends it all"
     )

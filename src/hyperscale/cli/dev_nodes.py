@@ -47,12 +47,14 @@ class Lifeline:
 
 
 class DevNode:
-    def __init__(self, name: str, role: str, port: int, words: Sequence[str]) -> None:
+    def __init__(self, name: str, role: str, port: int, page: str, words: Sequence[str]) -> None:
         self.name = name
         self.role = role
         self.port = port
+        self.page = page
         self.said: deque[str] = deque(maxlen=KEPT_LINES)
-        self._words = [role, "--id", name, "--bind", f"127.0.0.1:{port}", *words]
+        self.words = [role, "--id", name, "--bind", f"127.0.0.1:{port}", "--metrics", page]
+        self.words += words
         self._process: Any = None
         self._output: Connection | None = None
         self._told_to_end = False
@@ -62,7 +64,7 @@ class DevNode:
         self._output, theirs = _processes.Pipe(duplex=False)
         self._process = _processes.Process(
             target=_live,
-            args=(self._words, lifeline.theirs, lifeline.ours, theirs, environ),
+            args=(self.words, lifeline.theirs, lifeline.ours, theirs, environ),
             name=self.name,
         )
         self._process.start()

@@ -8,14 +8,17 @@ import typer
 
 from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.node import node
+from hyperscale.errors import ExitCode
 
 
 @borrowing(node, without=("role",))
 def manager(ctx: typer.Context, **given: Any) -> int:
     """Hold jobs and lead workers, together with the other managers."""
-    from hyperscale.cli.serving import keep_serving, node_settings
+    from hyperscale.cli.serving import keep_serving, read_or_show
     from hyperscale.nodes.manager.process import serve
-    from hyperscale.nodes.manager.settings import ManagerSettings
+    from hyperscale.nodes.manager.settings import SECTIONS, manager_settings
 
-    settings = node_settings(ctx.params, "manager")
-    return keep_serving(settings, serve(ManagerSettings(node=settings)))
+    settings = read_or_show(ctx.params, SECTIONS, manager_settings)
+    if settings is None:
+        return int(ExitCode.PASSED)
+    return keep_serving(settings.node, serve(settings))

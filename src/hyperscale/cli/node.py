@@ -6,7 +6,6 @@ asks it.
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from hyperscale.errors import ExitCode
 
 
 def node(
+    ctx: typer.Context,
     id: Annotated[str, typer.Option("--id", metavar="NAME", help="its name, kept for life")] = "",
     bind: Annotated[
         str, typer.Option("--bind", metavar="HOST:PORT", help="TCP and UDP (127.0.0.1:7000)")
@@ -55,15 +55,21 @@ def node(
         str, typer.Option("--voters", metavar="A,B,C", help="who elects the leader, this one too")
     ] = "",
     metrics: Annotated[
-        str, typer.Option("--metrics", metavar="HOST:PORT", help="Prometheus page, on loopback")
+        str,
+        typer.Option(
+            "--metrics", metavar="HOST:PORT", help="Prometheus, health; debug on loopback"
+        ),
     ] = "",
     data: Annotated[
         str, typer.Option("--data", metavar="DIR", help="what it remembers (hyperscale-data/NAME)")
     ] = "",
     set: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="P.NAME=VALUE", help="a number of membership or election"),
+        typer.Option("--set", metavar="SECTION.NAME=N", help="a number that has no flag"),
     ] = None,
+    show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="list them and who set them; start nothing")
+    ] = False,
     log: Annotated[
         str, typer.Option("--log", metavar="FILE", help="instead of stderr; turned over daily")
     ] = "",
@@ -74,40 +80,9 @@ def node(
     debug: flags.Debug = False,
 ) -> int:
     """Join a cluster as a bare member, and stay."""
-    from typing import cast
-
-    from hyperscale.config import find_file
+    from hyperscale.cli.serving import keep_serving, read_or_show
     from hyperscale.nodes.member.process import serve
-    from hyperscale.nodes.member.settings import read_settings, read_table
-    from hyperscale.runtime import logs
-    from hyperscale.runtime.real import run
+    from hyperscale.nodes.member.settings import SECTIONS, node_settings
 
-    given = {
-        "id": id,
-        "bind": bind,
-        "advertise": advertise,
-        "seed": seed,
-        "nameserver": nameserver,
-        "cluster": cluster,
-        "env": env,
-        "dc": dc,
-        "role": role,
-        "certs": certs,
-        "secret_file": secret_file,
-        "previous_secret_file": previous_secret_file,
-        "plaintext": plaintext,
-        "voters": voters,
-        "metrics": metrics,
-        "data": data,
-        "set": set,
-        "log": log,
-        "log_level": log_level,
-    }
-    file = find_file(config)
-    settings = read_settings(given, os.environ, read_table(file) if file is not None else {})
-    log_output = logs.configure(settings.log, level=cast("logs.Level", settings.log_level))
-    try:
-        run(serve(settings))
-    finally:
-        log_output.stop()
-    return int(ExitCode.PASSED)
+    settings = read_or_show(ctx.params, SECTIONS, node_settings)
+    return int(ExitCode.PASSED) if settings is None else keep_serving(settings, serve(settings))

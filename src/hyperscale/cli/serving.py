@@ -1,42 +1,67 @@
-"""What the commands that start a node have in common: the options of `node`, a log, an end."""
+"""What the commands that start a node have in common: settings, a log, an end."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hyperscale.errors import ExitCode
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hyperscale.nodes.member.settings import NodeSettings
+    from hyperscale.nodes.member.sources import Reading, Section
 
 LIFELINE = "HYPERSCALE_LIFELINE"
 
+Settings = TypeVar("Settings")
 
-def node_settings(given: Mapping[str, Any], role: str) -> NodeSettings:
-    from hyperscale.config import find_file
-    from hyperscale.nodes.member.settings import read_settings, read_table
+
+def read_or_show(
+    given: Mapping[str, Any],
+    sections: Sequence[Section],
+    check: Callable[[Reading], Settings],
+) -> Settings | None:
+    """The settings of a node. With `--show-settings` they are printed, and there is no more to do;
+    what is wrong with them is said in either case."""
+    from hyperscale.config import CONFIG_FILE, find_file
+    from hyperscale.nodes.member.sources import Reading, Sources
 
     file = find_file(given.get("config"))
-    table = read_table(file) if file is not None else {}
-    return read_settings({**given, "role": role}, os.environ, table)
+    document = {} if file is None else document_of(file)
+    sources = Sources(given, os.environ, document, CONFIG_FILE if file is None else str(file))
+    reading = Reading(sources, sections)
+    if not given.get("show_settings"):
+        return check(reading)
+    from hyperscale.cli import streams
+    from hyperscale.cli.tables import table
+
+    for line in table(("SETTING", "VALUE", "FROM"), reading.rows()):
+        streams.say(line)
+    check(reading)
+    return None
+
+
+def document_of(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    from hyperscale.errors import BadInput
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"the config file {str(file)!r} cannot be read: {error}") from None
 
 
 def tables_of(given: Mapping[str, Any], name: str) -> dict[str, object]:
-    """Another table of the same config file."""
-    import tomllib
-
+    """One table of the config file."""
     from hyperscale.config import find_file
     from hyperscale.errors import BadInput
 
     file = find_file(given.get("config"))
-    if file is None:
-        return {}
-    try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get(name, {})
-    except (OSError, ValueError) as error:
-        raise BadInput(f"the config file {str(file)!r} cannot be read: {error}") from None
+    table = {} if file is None else document_of(file).get(name, {})
     if not isinstance(table, dict):
         raise BadInput(f"{file}: {name!r} is a table: write [{name}]")
     return table

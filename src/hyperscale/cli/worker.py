@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any
 
 import typer
 
 from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.node import node
+from hyperscale.errors import ExitCode
 
 
 @borrowing(node, without=("role", "voters"))
@@ -23,11 +23,11 @@ def worker(
     **given: Any,
 ) -> int:
     """Generate load for a cluster on the cores of this machine."""
-    from hyperscale.cli.serving import keep_serving, node_settings, tables_of
+    from hyperscale.cli.serving import keep_serving, read_or_show
     from hyperscale.nodes.worker.process import serve
-    from hyperscale.nodes.worker.settings import TABLE, read_worker_settings
+    from hyperscale.nodes.worker.settings import sections, worker_settings
 
-    settings = node_settings(ctx.params, "worker")
-    table = tables_of(ctx.params, TABLE)
-    own = {"cores": cores, "memory_mb": memory_mb}
-    return keep_serving(settings, serve(read_worker_settings(settings, own, os.environ, table)))
+    settings = read_or_show(ctx.params, sections(), worker_settings)
+    if settings is None:
+        return int(ExitCode.PASSED)
+    return keep_serving(settings.node, serve(settings))

@@ -83,7 +83,11 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
 
 
 def judges_of(workflows: Iterable[WorkflowFacts]) -> list[Judge]:
-    return [Judge(threshold, facts.name) for facts in workflows for threshold in facts.thresholds]
+    return [
+        Judge(threshold, facts.name, number)
+        for facts in workflows
+        for number, threshold in enumerate(facts.thresholds)
+    ]
 
 
 def watch(judges: Iterable[Judge], aggregates: Mapping[str, WorkflowAggregate]) -> Judge | None:

@@ -128,7 +128,7 @@ class Assignment:
         self._population = Population(self._make_user, self._recorder)
         self._pace = make_pace(load, clock, self._population, self._recorder, self._rng)
         self._population.pace = self._pace
-        if self._stop_early:
+        if self._stop_early or self._order.idle:
             self._pace.stop()
         heart = asyncio.create_task(self._beat())
         if self._order.resume_at_s:
@@ -168,7 +168,7 @@ class Assignment:
             error = f"{name} raised {message}"
         return Done(
             context={} if self._soloist is None else self._written(self._soloist.context),
-            provided={} if error else await self._run_provides(),
+            provided={} if error or self._order.idle else await self._run_provides(),
             measured_s=measured_s,
             peak_vus=self._population.peak,
             error=error,

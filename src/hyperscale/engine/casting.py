@@ -14,7 +14,7 @@ import msgspec
 
 from hyperscale.engine.messages import Prepare, Values
 from hyperscale.workload.facts import WorkflowFacts
-from hyperscale.workload.load import Load, left_over, split
+from hyperscale.workload.load import ClosedVUs, Load, RampingVUs, left_over, split
 
 # Iterations a lost generator may have made since its last report: it fences itself before that.
 UNREPORTED_S = 10.0
@@ -43,13 +43,17 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
-    """One order per core; fewer when the load has no more shares for this part."""
+    """One order per core; fewer when the load has no more shares for this part. A part with none
+    keeps one core idle where there is something to tear down."""
     shares = split(facts.load, casting.total_cores)
     first, last = casting.first_core, min(casting.first_core + cores, len(shares))
     mine: Mapping[int, Load] = dict(enumerate(shares[first:last], first))
     if casting.attempt > 1:
         left = left_over(list(mine.values()), casting.iterations_done)
         mine = {core: load for core, load in zip(mine, left, strict=True) if load is not None}
+    idle = not mine and facts.tears_down
+    if idle:
+        mine = {len(shares) - 1: shares[-1]}
     rows_used = _rows_used(casting, shares[first:last])
     return [
         Prepare(
@@ -69,9 +73,39 @@ def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
             resume_at_s=casting.resume_at_s,
             rows_used=rows_used,
             memory_mb=casting.memory_mb,
+            idle=idle,
         )
         for number, (core, load) in enumerate(mine.items())
     ]
+
+
+def users_by_core(load: Load, cores: int, vus: int) -> list[int]:
+    """How many users each core has when a load is scaled to `vus` while it runs.
+
+    It depends on nothing but these, so that all parts of a workflow agree. As few users as can be
+    change their core: those that come go where few are, those that go leave where many are. Only
+    a load by time may leave a core without users; arrivals and iterations of a core are nobody
+    else's, so it keeps one.
+    """
+    planned = [share.peak_vus for share in split(load, cores)]
+    grows = vus > sum(planned)
+    bound = max if grows else min
+
+    def at(level: int) -> int:
+        return sum(bound(users, level) for users in planned)
+
+    low, high = 0, max(max(planned), vus)
+    while low < high:  # the highest level that takes no more users than there are
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if at(middle) <= vus else (low, middle - 1)
+    found = [bound(users, low) for users in planned]
+    left = vus - sum(found)
+    for core, users in enumerate(planned):
+        if left and found[core] == low and (grows or users > low):
+            found[core] += 1
+            left -= 1
+    least = 0 if isinstance(load, ClosedVUs | RampingVUs) else 1
+    return [max(users, least) for users in found]
 
 
 def _rows_used(casting: Casting, shares: list[Load]) -> int:

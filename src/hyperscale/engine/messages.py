@@ -57,6 +57,7 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     resume_at_s: float = 0.0  # load time to begin at, when the load goes on elsewhere
     rows_used: int = 0  # rows of the data that this core may have used before
     memory_mb: int = 0  # most memory the process may take; 0: no limit
+    idle: bool = False  # nothing of the load is left for this core: it is there to tear down
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):

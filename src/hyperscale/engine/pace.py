@@ -27,6 +27,7 @@ class Pace(Generic[L]):
     """What all models share: rest between iterations, pause, stop, growing and shrinking."""
 
     always_asks = False
+    least_vus = 0  # that scaling leaves on a core
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Pace(Generic[L]):
         self._rests = self._think[1] > 0 or load.pacing_s > 0
         self._resumed = asyncio.Event()
         self._resumed.set()
+        self._peopled = asyncio.Event()  # some VUs are wanted, whether they are there or not
         self._set_gate()
         self.__post_init__()
 
@@ -63,11 +65,18 @@ class Pace(Generic[L]):
 
     async def until_gone_or(self, seconds: float) -> None:
         """Wait for that much load time; less if every VU left (iterations or data used up)."""
-        gone = asyncio.ensure_future(self.population.gone())
+        gone = asyncio.ensure_future(self._deserted())
         limit = asyncio.ensure_future(self.clock.reach(seconds))
         await asyncio.wait((gone, limit), return_when=asyncio.FIRST_COMPLETED)
         for waiting in (gone, limit):
             waiting.cancel()
+
+    async def _deserted(self) -> None:
+        """Without VUs because none is wanted for now, the load goes on."""
+        await self.population.gone()
+        while not self._peopled.is_set():
+            await self._peopled.wait()
+            await self.population.gone()
 
     async def turn(self, user: VirtualUser) -> float | None:
         """Lateness against the intended start, or None: there are no more turns for this VU."""
@@ -105,9 +114,13 @@ class Pace(Generic[L]):
 
     def scale(self, delta: int) -> None:
         """Add or take away VUs while the load runs."""
-        self.resize(max(1, self.population.size - self.leaving + delta))
+        self.resize(max(self.least_vus, self.population.size - self.leaving + delta))
 
     def resize(self, vus: int) -> None:
+        if vus:
+            self._peopled.set()
+        else:
+            self._peopled.clear()
         change = vus - (self.population.size - self.leaving)
         staying = min(self.leaving, max(change, 0))  # those asked to leave may stay after all
         self.leaving -= staying

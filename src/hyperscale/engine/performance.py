@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import (
     Command,
     Done,
@@ -37,7 +37,7 @@ from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
 from hyperscale.workload.facts import WorkflowFacts
-from hyperscale.workload.load import longest_s, split_vus
+from hyperscale.workload.load import longest_s
 
 PREPARE_LIMIT_S = 60.0
 GLANCE_S = 0.5
@@ -49,7 +49,8 @@ Outcome = Literal["completed", "failed", "cancelled", "cut off"]
 
 
 class Performance:
-    """What it measured is in `aggregate`, under core numbers from `numbered_from` on."""
+    """What it measured is in `aggregate`, under core numbers from `numbered_from` on. `on_done` is
+    called when the load of a core is over, before that of the others may be."""
 
     def __init__(
         self,
@@ -61,10 +62,13 @@ class Performance:
         numbered_from: int | None = None,
         on_progress: Callable[[float, int, Delta], None] | None = None,
         on_trace: Callable[[str], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None:
         self.facts = facts
         self.aggregate = aggregate
         self._orders = orders(facts, casting, len(cores))
+        self._total_cores = casting.total_cores
+        self._vus = facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self.cores = list(cores[: len(self._orders)])
         self.context: Values = {}  # written by the steps of a workflow that is not a test
         self.provided: Values = {}
@@ -77,9 +81,12 @@ class Performance:
         self.warnings: list[str] = []
         self._on_progress = on_progress
         self._on_trace = on_trace
+        self._on_done = on_done
         first = casting.first_core if numbered_from is None else numbered_from
         self._numbers = {core: first + index for index, core in enumerate(self.cores)}
         self._answers: dict[Core, asyncio.Future[Report | None]] = {}
+        self._unused = len(cores) - len(self.cores)
+        self._done: set[Core] = set()
         self._wrote: Values = {}
         self._prepared = False
         self._stopping = False
@@ -147,6 +154,11 @@ class Performance:
             await self.release()
 
     @property
+    def cores_done(self) -> int:
+        """How many of the given cores have no more load to make, or never had any."""
+        return self._unused + len(self._done)
+
+    @property
     def outcome(self) -> Outcome:
         if self._cut_off:
             return "cut off"
@@ -174,9 +186,14 @@ class Performance:
         """Change the workflow's VUs by that many in all; this part takes its cores' share."""
         if self.aggregate.facts.state not in ("running", "paused") or not delta:
             return False
-        sign = 1 if delta > 0 else -1
+        load, total = self.facts.load, self._total_cores
+        before = users_by_core(load, total, self._vus)
+        self._vus = max(1, self._vus + delta)
+        wanted = users_by_core(load, total, self._vus)
         for core, order in zip(self.cores, self._orders, strict=True):
-            core.send(Scale(sign * split_vus(abs(delta), order.cores)[order.core]))
+            change = wanted[order.core] - before[order.core]
+            if change and core not in self._done:
+                core.send(Scale(change))
         return True
 
     def leash(self, seconds: float) -> None:
@@ -242,6 +259,10 @@ class Performance:
             if self._on_trace is not None:
                 self._on_trace(report.text)
         else:
+            if isinstance(report, Done):
+                self._done.add(core)
+                if self._on_done is not None:
+                    self._on_done()
             self._answers[core].set_result(report)
 
     def _lose(self, core: Core) -> None:

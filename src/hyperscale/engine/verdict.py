@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -130,7 +131,7 @@ def _difference(now: Histogram, before: Histogram) -> Histogram:
         return Histogram(now.scale)
     edges = now.scale.edges
     return Histogram.of(
-        Sparse(
+        Sparse.of(
             buckets=list(left),
             counts=list(left.values()),
             low=max(new.low, float(edges[min(left)])),
@@ -142,29 +143,48 @@ def _difference(now: Histogram, before: Histogram) -> Histogram:
     )
 
 
-class Judge:
-    """One threshold of one workflow over the life of a run."""
+class Standing(NamedTuple):
+    """How a `for` threshold stands: since what load time it does not hold, if so, and the value
+    with which it was crossed, if it ever was."""
 
-    def __init__(self, threshold: Threshold, workflow: str) -> None:
+    bad_since_s: float | None = None
+    crossing: float | None = None
+
+
+class Judge:
+    """One threshold of one workflow over the life of a run: the `number`th of that workflow."""
+
+    def __init__(self, threshold: Threshold, workflow: str, number: int = 0) -> None:
         self.threshold = threshold
         self.workflow = workflow
-        self._before = Observation()
-        self._bad_for_s = 0.0
-        self._crossing: float | None = None  # the value that crossed a `for` threshold
+        self.number = number
+        self.standing = Standing()
         self.aborted_at_s: float | None = None
+        self._before: Observation | None = Observation()
+
+    def resume(self, standing: Standing) -> None:
+        """Go on where another judge was: what it has seen is not judged again."""
+        self.standing = standing
+        self._before = None
+
+    def is_news(self, known: Standing) -> bool:
+        """It is worth remembering against what is known of it. A bad moment is not yet: it must
+        have lasted for a quarter of the time it may."""
+        since_s = self.standing.bad_since_s
+        if self.standing == known or self._before is None:
+            return False
+        if since_s is None or self.standing.crossing != known.crossing:
+            return True
+        return self._before.seconds - since_s >= self.threshold.for_s / 4
 
     def watch(self, workflow: WorkflowResult) -> bool:
         """Look at the run while it goes on; True when it must be aborted now."""
         now = observe(self.threshold, workflow)
         if self.threshold.for_s:
-            interval = now.since(self._before)
+            if self._before is not None:
+                self._look(self._before, now)
             self._before = now
-            actual = interval.measure(self.threshold)
-            bad = actual is not None and not self.threshold.holds(actual)
-            self._bad_for_s = self._bad_for_s + interval.seconds if bad else 0.0
-            if self._bad_for_s >= self.threshold.for_s:
-                self._crossing = actual
-            crossed = self._crossing is not None
+            crossed = self.standing.crossing is not None
         else:
             actual = now.measure(self.threshold)
             crossed = actual is not None and not self.threshold.holds(actual)
@@ -172,12 +192,24 @@ class Judge:
             self.aborted_at_s = workflow.elapsed_s
         return self.aborted_at_s is not None
 
+    def _look(self, before: Observation, now: Observation) -> None:
+        actual = now.since(before).measure(self.threshold)
+        since_s, crossing = self.standing
+        if actual is None or self.threshold.holds(actual):
+            since_s = None
+        elif since_s is None:
+            since_s = before.seconds
+        if since_s is not None and now.seconds - since_s >= self.threshold.for_s:
+            crossing = actual
+        self.standing = Standing(since_s, crossing)
+
     def judge(self, workflow: WorkflowResult) -> ThresholdResult:
         observation = observe(self.threshold, workflow)
         actual = observation.measure(self.threshold)
         if self.threshold.for_s:
-            passed = self._crossing is None and actual is not None
-            actual = actual if self._crossing is None else self._crossing
+            crossing = self.standing.crossing
+            passed = crossing is None and actual is not None
+            actual = actual if crossing is None else crossing
         else:
             passed = actual is not None and self.threshold.holds(actual)
         return ThresholdResult(

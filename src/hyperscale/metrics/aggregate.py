@@ -80,14 +80,15 @@ class WorkflowAggregate:
         self._timeline.advance(now_s)
         self._note_recent()
 
-    def apply(self, core: int, delta: Delta, at_s: float | None = None) -> bool:
-        """Add a core's delta, which ends at `at_s` of load time; False if it was known already."""
+    def apply(self, core: int, delta: Delta, at_s: float | None = None, *, merged: int = 1) -> bool:
+        """Add a core's delta, which ends at `at_s` of load time and was merged of that many; False
+        if it was known already."""
         use = self._cores.setdefault(core, CoreTally())
         if delta.seq <= use.seq:
             return False
         end_s = self.elapsed_s if at_s is None else at_s
         amounts = Amounts(
-            iterations=sum(delta.iteration.counts) if delta.iteration else 0,
+            iterations=delta.iteration.count if delta.iteration else 0,
             dropped=delta.dropped,
         )
         for step in delta.steps:
@@ -112,11 +113,23 @@ class WorkflowAggregate:
             end_s,
             amounts,
             [(s.service, s.response) for s in delta.steps if s.service is not None],
+            merged,
         )
-        use.apply(delta, end_s)
+        use.apply(delta, end_s, merged)
         self._note_vus()
         self._note_recent()
         return True
+
+    def check(self, delta: Delta) -> None:
+        """Raises DamagedState for a delta of another workflow, before it is kept for later."""
+        for known, told in (
+            (self._steps, delta.steps),
+            (self._checks, delta.checks),
+            (self._metrics, delta.metrics),
+        ):
+            for one in told:
+                if one.name not in known:
+                    raise DamagedState(f"{self.name} has no {one.name!r} to tell numbers of")
 
     def gone(self, core: int) -> None:
         """A core ended or was lost: its numbers stay, its virtual users do not."""

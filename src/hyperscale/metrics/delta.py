@@ -11,14 +11,14 @@ import msgspec
 from hyperscale.metrics.histogram import Sparse
 
 
-class ErrorDelta(msgspec.Struct, array_like=True):
+class ErrorDelta(msgspec.Struct, array_like=True, gc=False):
     outcome: str
     detail: str
     count: int
     samples: list[str]
 
 
-class StepDelta(msgspec.Struct, array_like=True):
+class StepDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
     count: int = 0
     failed: int = 0
@@ -33,20 +33,20 @@ class StepDelta(msgspec.Struct, array_like=True):
     errors: list[ErrorDelta] = []
 
 
-class CheckDelta(msgspec.Struct, array_like=True):
+class CheckDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
     passed: int
     failed: int
     samples: list[str]
 
 
-class MetricDelta(msgspec.Struct, array_like=True):
+class MetricDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
     values: Sparse
     last: float
 
 
-class Delta(msgspec.Struct, array_like=True, tag="delta"):
+class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     seq: int
     vus: int = 0
     dropped: int = 0

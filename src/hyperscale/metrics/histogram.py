@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -21,13 +20,12 @@ from hyperscale.metrics.results import Distribution
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Unsigned = npt.NDArray[np.unsignedinteger[npt.NBitBase]]
 
 SUB_BUCKETS = 64
 _SHIFT = 52 - 6  # a double has 52 mantissa bits; the upper six number the 64 sub-buckets
 _BIAS = 1023  # exponent bias of a double
-# Sparse histograms are put into the buckets this many at a time: most of the price is per visit.
-WAITING_MAX = 16
+# Sparse histograms are added up this many at a time: most of the price is per visit.
+PARTS_MAX = 16
 _PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
 
 
@@ -74,19 +72,73 @@ LATENCY = Scale(-20, 12, unit=1000.0)
 VALUES = Scale(-20, 44, unit=1.0, signed=True)
 
 
-class Sparse(msgspec.Struct, array_like=True, frozen=True):
-    """A histogram with at least one value, as it travels: only the buckets in use."""
+class Sparse(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A histogram with at least one value, as it travels: only the buckets in use.
 
-    buckets: list[int]
-    counts: list[int]
+    Numbers of buckets take 16 bits, counts as many bytes as their sum needs, little-endian:
+    thousands of these a second are read and added up without touching a number in Python."""
+
+    packed_buckets: bytes
+    packed_counts: bytes
+    count: int
     low: float
     high: float
     total: float
     squares: float
 
+    def __post_init__(self) -> None:
+        size = len(self.packed_buckets)
+        if not size or size % 2 or len(self.packed_counts) / size not in _COUNT_TYPES:
+            raise ValueError("a histogram whose counts do not fit its buckets")
+
+    @classmethod
+    def of(
+        cls,
+        buckets: npt.ArrayLike,
+        counts: npt.ArrayLike,
+        low: float,
+        high: float,
+        total: float,
+        squares: float,
+    ) -> Sparse:
+        amounts = np.asarray(counts)
+        return _pack(np.asarray(buckets), amounts, int(amounts.sum()), low, high, total, squares)
+
     @property
-    def count(self) -> int:
-        return sum(self.counts)
+    def buckets(self) -> Ints:
+        return np.frombuffer(self.packed_buckets, _BUCKET_TYPE).astype(np.int64)
+
+    @property
+    def counts(self) -> Ints:
+        kind = _COUNT_TYPES[len(self.packed_counts) / len(self.packed_buckets)]
+        return np.frombuffer(self.packed_counts, kind).astype(np.int64)
+
+
+_BUCKET_TYPE = np.dtype("<u2")
+# By how many bytes the counts take for each byte of the buckets.
+_COUNT_TYPES = {width / 2: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
+
+
+def _pack(
+    buckets: Ints,
+    counts: Ints,
+    count: int,
+    low: float,
+    high: float,
+    total: float,
+    squares: float,
+) -> Sparse:
+    """No bucket holds more than all of them together, so `count` tells what a count needs."""
+    kind = next(kind for kind in _COUNT_TYPES.values() if count < 1 << 8 * kind.itemsize)
+    return Sparse(
+        buckets.astype(_BUCKET_TYPE).tobytes(),
+        counts.astype(kind).tobytes(),
+        count,
+        low,
+        high,
+        total,
+        squares,
+    )
 
 
 def summarise(values: Floats, scale: Scale = LATENCY) -> Sparse | None:
@@ -103,14 +155,8 @@ def summarise(values: Floats, scale: Scale = LATENCY) -> Sparse | None:
         return summarise(np.maximum(values, 0.0), scale)
     dense = np.bincount(scale.buckets(values))
     used = np.flatnonzero(dense)
-    return Sparse(
-        buckets=used.tolist(),
-        counts=dense[used].tolist(),
-        low=low,
-        high=float(values.max()),
-        total=total,
-        squares=float(np.dot(values, values)),
-    )
+    squares = float(np.dot(values, values))
+    return _pack(used, dense[used], values.size, low, float(values.max()), total, squares)
 
 
 def add_up(sparses: Iterable[Sparse | None]) -> Sparse | None:
@@ -118,34 +164,40 @@ def add_up(sparses: Iterable[Sparse | None]) -> Sparse | None:
     given = [sparse for sparse in sparses if sparse is not None]
     if len(given) < 2:
         return given[0] if given else None
-    numbers = np.fromiter(chain.from_iterable(s.buckets for s in given), np.int64)
-    weights = np.fromiter(chain.from_iterable(s.counts for s in given), np.float64)
-    dense = np.bincount(numbers, weights)  # doubles are exact up to 2**53
+    dense = _dense(given)
     used = np.flatnonzero(dense)
-    return Sparse(
-        buckets=used.tolist(),
-        counts=dense[used].astype(np.int64).tolist(),
-        low=min(s.low for s in given),
-        high=max(s.high for s in given),
-        total=math.fsum(s.total for s in given),
-        squares=math.fsum(s.squares for s in given),
+    return _pack(
+        used,
+        dense[used],
+        sum([s.count for s in given]),
+        min([s.low for s in given]),
+        max([s.high for s in given]),
+        math.fsum([s.total for s in given]),
+        math.fsum([s.squares for s in given]),
     )
+
+
+def _dense(sparses: Sequence[Sparse]) -> Ints:
+    """The counts of all of them by bucket."""
+    share, *others = {len(s.packed_counts) / len(s.packed_buckets) for s in sparses}
+    if others:
+        by_share: dict[float, list[Sparse]] = {}
+        for s in sparses:
+            by_share.setdefault(len(s.packed_counts) / len(s.packed_buckets), []).append(s)
+        *sums, largest = sorted((_dense(same) for same in by_share.values()), key=len)
+        for one in sums:
+            largest[: len(one)] += one
+        return largest
+    buckets = np.frombuffer(b"".join([s.packed_buckets for s in sparses]), _BUCKET_TYPE)
+    counts = np.frombuffer(b"".join([s.packed_counts for s in sparses]), _COUNT_TYPES[share])
+    # Adds up doubles, which are exact up to 2**53.
+    return np.bincount(buckets, counts).astype(np.int64)
 
 
 class Histogram:
-    """Adds up values and other histograms; buckets are allocated with the first value."""
+    """Adds up values and other histograms; only the buckets in use take room."""
 
-    __slots__ = (
-        "_dense",
-        "_packed",
-        "_waiting",
-        "count",
-        "high",
-        "low",
-        "scale",
-        "squares",
-        "total",
-    )
+    __slots__ = ("_parts", "count", "high", "low", "scale", "squares", "total")
 
     def __init__(self, scale: Scale = LATENCY) -> None:
         self.scale = scale
@@ -165,9 +217,9 @@ class Histogram:
             mean = distribution.mean_ms / scale.unit
             stdev = distribution.stdev_ms / scale.unit
             histogram.add(
-                Sparse(
-                    buckets=distribution.buckets,
-                    counts=distribution.counts,
+                Sparse.of(
+                    distribution.buckets,
+                    distribution.counts,
                     low=distribution.min_ms / scale.unit,
                     high=distribution.max_ms / scale.unit,
                     total=mean * distribution.count,
@@ -182,9 +234,7 @@ class Histogram:
         self.squares = 0.0
         self.low = math.inf
         self.high = -math.inf
-        self._dense: Ints | None = None
-        self._packed: tuple[Unsigned, Unsigned] | None = None
-        self._waiting: list[Sparse] = []  # added, but not yet in the buckets
+        self._parts: list[Sparse] = []  # not yet added up
 
     def record(self, value: float) -> None:
         self.record_many(np.array([value], dtype=np.float64))
@@ -195,17 +245,19 @@ class Histogram:
             self.add(sparse)
 
     def add(self, sparse: Sparse) -> None:
-        self._waiting.append(sparse)
-        self._add_moments(sum(sparse.counts), sparse.total, sparse.squares, sparse.low, sparse.high)
-        if len(self._waiting) == WAITING_MAX:
-            self._unpack()
+        self._parts.append(sparse)
+        self.count += sparse.count
+        self.total += sparse.total
+        self.squares += sparse.squares
+        self.low = min(self.low, sparse.low)
+        self.high = max(self.high, sparse.high)
+        if len(self._parts) == PARTS_MAX:
+            self.compact()
 
     def merge(self, other: Histogram) -> None:
-        if not other.count:
-            return
-        used, counts = other._used()
-        self._unpack()[used] += counts
-        self._add_moments(other.count, other.total, other.squares, other.low, other.high)
+        sparse = other.sparse()
+        if sparse is not None:
+            self.add(sparse)
 
     def copy(self) -> Histogram:
         twin = Histogram(self.scale)
@@ -213,27 +265,16 @@ class Histogram:
         return twin
 
     def compact(self) -> None:
-        """Keep only the buckets in use, in the smallest integers; the next change undoes it."""
-        if self._dense is not None or self._waiting:
-            used, counts = self._used()
-            self._packed = (
-                used.astype(np.uint16),
-                counts.astype(np.min_scalar_type(int(counts.max()))),
-            )
-            self._dense = None
+        """Add up what was added, and keep the sum only."""
+        if len(self._parts) > 1:
+            whole = add_up(self._parts)
+            assert whole is not None
+            moments = {"total": self.total, "squares": self.squares}
+            self._parts = [msgspec.structs.replace(whole, **moments)]
 
     def sparse(self) -> Sparse | None:
-        if not self.count:
-            return None
-        used, counts = self._used()
-        return Sparse(
-            buckets=used.tolist(),
-            counts=counts.tolist(),
-            low=self.low,
-            high=self.high,
-            total=self.total,
-            squares=self.squares,
-        )
+        self.compact()
+        return self._parts[0] if self._parts else None
 
     @property
     def mean(self) -> float:
@@ -291,33 +332,7 @@ class Histogram:
         ]
 
     def _used(self) -> tuple[Ints, Ints]:
-        """Numbers and counts of the buckets in use."""
-        if self._packed is not None and not self._waiting:
-            packed, counts = self._packed
-            return packed.astype(np.int64), counts.astype(np.int64)
-        dense = self._unpack()
-        used = np.flatnonzero(dense)
-        return used, dense[used]
-
-    def _unpack(self) -> Ints:
-        if self._dense is None:
-            self._dense = np.zeros(self.scale.size, dtype=np.int64)
-            if self._packed is not None:
-                used, counts = self._packed
-                self._dense[used] = counts
-                self._packed = None
-        if self._waiting:
-            numbers = np.fromiter(chain.from_iterable(s.buckets for s in self._waiting), np.int64)
-            more = np.fromiter(chain.from_iterable(s.counts for s in self._waiting), np.int64)
-            np.add.at(self._dense, numbers, more)
-            self._waiting.clear()
-        return self._dense
-
-    def _add_moments(
-        self, count: int, total: float, squares: float, low: float, high: float
-    ) -> None:
-        self.count += count
-        self.total += total
-        self.squares += squares
-        self.low = min(self.low, low)
-        self.high = max(self.high, high)
+        """Numbers and counts of the buckets in use; one that does not exist is the nearest."""
+        self.compact()
+        (whole,) = self._parts
+        return np.minimum(whole.buckets, self.scale.size - 1), whole.counts

@@ -19,25 +19,27 @@ T = TypeVar("T", StepDelta, CheckDelta, MetricDelta)
 def merge_deltas(deltas: Iterable[Delta], seq: int, vus: int | None = None) -> Delta:
     """`vus` are the users alive now; without it there is one delta per core and theirs add up."""
     given = list(deltas)
-    steps = _by_name(step for delta in given for step in delta.steps)
-    checks = _by_name(check for delta in given for check in delta.checks)
-    metrics = _by_name(metric for delta in given for metric in delta.metrics)
+    steps = _by_name([step for delta in given for step in delta.steps])
+    checks = _by_name([check for delta in given for check in delta.checks])
+    metrics = _by_name([metric for delta in given for metric in delta.metrics])
     return Delta(
         seq=seq,
-        vus=sum(delta.vus for delta in given) if vus is None else vus,
-        dropped=sum(delta.dropped for delta in given),
-        interrupted=sum(delta.interrupted for delta in given),
-        iteration=add_up(delta.iteration for delta in given),
+        vus=sum([delta.vus for delta in given]) if vus is None else vus,
+        dropped=sum([delta.dropped for delta in given]),
+        interrupted=sum([delta.interrupted for delta in given]),
+        iteration=add_up([delta.iteration for delta in given]),
         steps=[_merge_steps(several) for several in steps],
         checks=[_merge_checks(several) for several in checks],
         metrics=[_merge_metrics(several) for several in metrics],
-        lag=add_up(delta.lag for delta in given),
-        cpu=max((delta.cpu for delta in given), default=0.0),
-        rss_mb=max((delta.rss_mb for delta in given), default=0.0),
+        lag=add_up([delta.lag for delta in given]),
+        cpu=max([delta.cpu for delta in given], default=0.0),
+        rss_mb=max([delta.rss_mb for delta in given], default=0.0),
     )
 
 
-def _by_name(parts: Iterable[T]) -> list[list[T]]:
+def _by_name(parts: list[T]) -> list[list[T]]:
+    if len({part.name for part in parts}) < 2:
+        return [parts] if parts else []
     groups: dict[str, list[T]] = {}
     for part in parts:
         groups.setdefault(part.name, []).append(part)
@@ -54,19 +56,20 @@ def _merge_steps(several: Sequence[StepDelta]) -> StepDelta:
     for step in several:
         for status, count in step.statuses.items():
             statuses[status] = statuses.get(status, 0) + count
-        failures.merge(step.errors)
+        if step.errors:
+            failures.merge(step.errors)
     return StepDelta(
         name=several[0].name,
-        count=sum(step.count for step in several),
-        failed=sum(step.failed for step in several),
-        bytes_in=sum(step.bytes_in for step in several),
-        bytes_out=sum(step.bytes_out for step in several),
-        service=add_up(step.service for step in several),
-        response=add_up(step.response or step.service for step in several) if late else None,
+        count=sum([step.count for step in several]),
+        failed=sum([step.failed for step in several]),
+        bytes_in=sum([step.bytes_in for step in several]),
+        bytes_out=sum([step.bytes_out for step in several]),
+        service=add_up([step.service for step in several]),
+        response=add_up([step.response or step.service for step in several]) if late else None,
         phases={
             phase: total
             for phase in phases
-            if (total := add_up(step.phases.get(phase) for step in several)) is not None
+            if (total := add_up([step.phases.get(phase) for step in several])) is not None
         },
         statuses=statuses,
         errors=failures.snapshot(),

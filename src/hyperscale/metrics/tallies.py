@@ -148,14 +148,14 @@ class CoreTally:
         self.rss_mb = 0.0
         self.lag = Histogram()
 
-    def apply(self, delta: Delta, until_s: float) -> None:
+    def apply(self, delta: Delta, until_s: float, merged: int) -> None:
         self.seq = delta.seq
         self.until_s = until_s
         self.vus = delta.vus
-        self.deltas += 1
-        self.cpu_sum += delta.cpu
+        self.deltas += merged
+        self.cpu_sum += delta.cpu * merged
         self.cpu_max = max(self.cpu_max, delta.cpu)
-        self.busy += delta.cpu >= BUSY
+        self.busy += merged if delta.cpu >= BUSY else 0
         self.rss_mb = max(self.rss_mb, delta.rss_mb)
         if delta.lag is not None:
             self.lag.add(delta.lag)

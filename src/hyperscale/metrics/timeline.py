@@ -105,7 +105,6 @@ class LatencyPair:
 
 class Timeline:
     def __init__(self, width_s: float = 1.0, points_max: int = POINTS_MAX) -> None:
-        assert width_s >= DELTA_S_MAX, "a delta must not span more than two intervals"
         self.width_s = width_s
         self.now_s = 0.0
         self._points_max = points_max
@@ -148,24 +147,29 @@ class Timeline:
         end_s: float,
         amounts: Amounts,
         latencies: list[tuple[Sparse, Sparse | None]],
+        deltas: int = 1,
     ) -> None:
-        """Add what happened between two moments; the histograms go where the middle lies."""
+        """Add what that many deltas tell of the time between two moments; the histograms go where
+        the middle lies."""
         self.advance(end_s)
         end_s = max(0.0, end_s)
-        start_s = min(end_s, max(0.0, start_s, end_s - DELTA_S_MAX))
+        start_s = min(end_s, max(0.0, start_s, end_s - deltas * DELTA_S_MAX))
         middle = self._slot((start_s + end_s) / 2)
         for service, response in latencies:
             middle.latency.add(service, response)
         middle.point = None
-        first, last = self._slot(start_s), self._slot(end_s)
-        if first is last or amounts.requests < REQUESTS_DIVIDED_MIN:
+        if self._slot(start_s) is self._slot(end_s) or amounts.requests < REQUESTS_DIVIDED_MIN:
             middle.amounts.add(amounts)
             return
-        border_s = int(end_s / self.width_s) * self.width_s
-        before, after = amounts.divide((border_s - start_s) / (end_s - start_s))
-        first.amounts.add(before)
-        last.amounts.add(after)
-        first.point = last.point = None
+        for number in range(int(start_s / self.width_s), int(end_s / self.width_s)):
+            border_s = (number + 1) * self.width_s
+            before, amounts = amounts.divide((border_s - start_s) / (end_s - start_s))
+            start_s = border_s
+            self._slots[number].amounts.add(before)
+            self._slots[number].point = None
+        last = self._slot(end_s)
+        last.amounts.add(amounts)
+        last.point = None
 
     def export(self) -> TimelineState:
         return TimelineState(self.width_s, self.now_s, [slot.export() for slot in self._slots])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperscale.runtime.host import Address, Stream
 from hyperscale.runtime.tasks import RealTask, RealTasks, Report
+from hyperscale.sim.events import Nap
 from hyperscale.sim.files import SimDisk
 from hyperscale.sim.machine import Machine
 from hyperscale.sim.network import SimDatagrams
@@ -32,17 +33,21 @@ CONNECT_RETRY_S = 1.0  # a kernel sends the first packet again after this long, 
 class SimClock:
     def __init__(self, world: World, machine: Machine, process: Process) -> None:
         self._world = world
+        self._loop = world.loop
         self._machine = machine
         self._process = process
 
     def now(self) -> float:
-        return self._process.local_time(self._world.now)
+        return self._process.local_time(self._loop.now)
 
     def wall(self) -> float:
         return self._world.wall() + self._machine.wall_offset_s
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        if seconds > 0:
+            await Nap(self._loop, seconds)
+        else:
+            await asyncio.sleep(0)
 
 
 class SimTasks(RealTasks):

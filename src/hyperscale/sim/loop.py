@@ -18,6 +18,7 @@ from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
+from hyperscale.sim.events import Event
 from hyperscale.sim.process import CURRENT, Process
 
 T = TypeVar("T")
@@ -31,56 +32,6 @@ CHECK_EVERY_EVENTS = 1_000_000  # limits, and garbage: collected here, not when 
 
 class SimulationStuck(Exception):
     """The simulated world cannot go on: nothing will ever happen again, or time stands still."""
-
-
-class Event(asyncio.TimerHandle):
-    """A callback in the queue. The base class only makes it an asyncio handle; it is never used,
-    because its constructor and comparisons cost more than running a short callback."""
-
-    __slots__ = ("arguments", "call", "context", "dropped", "due_local", "loop", "process")
-
-    def __init__(
-        self,
-        loop: SimLoop,
-        call: Callable[..., object],
-        arguments: tuple[Any, ...],
-        context: Context,
-        process: Process | None,
-        due_local: float = -math.inf,
-    ) -> None:
-        self.loop = loop
-        self.call: Callable[..., object] | None = call
-        self.arguments = arguments
-        self.context = context
-        self.process = process
-        self.due_local = due_local
-        self.dropped = False
-
-    def cancel(self) -> None:
-        if not self.dropped:
-            self.dropped = True
-            self.call = None
-            self.arguments = ()
-            if self.due_local != -math.inf:
-                self.loop.note_stale_timer()
-
-    def cancelled(self) -> bool:
-        return self.dropped
-
-    def when(self) -> float:
-        return self.due_local
-
-    def get_context(self) -> Context:
-        return self.context
-
-    def __repr__(self) -> str:
-        return f"<Event {self.call!r} dropped={self.dropped}>"
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 class SimTask(asyncio.Task[T]):
@@ -252,6 +203,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def post(self, process: Process, callback: Callable[..., object], *args: Any) -> None:
         """Call back inside a process as soon as it runs; never when it is dead."""
         self._queue.append(Event(self, callback, args, process.context, process))
+
+    def enter(self, process: Process, callback: Callable[..., object], *args: Any) -> None:
+        """The same for the last act of a timer of `at`: nothing else is ready then, so that it
+        may as well be done now."""
+        if process.running and not self._queue:
+            process.context.run(callback, *args)
+        else:
+            self.post(process, callback, *args)
 
     def make_ready(self, events: Iterable[Event]) -> None:
         self._queue.extend(events)

@@ -233,7 +233,7 @@ class Fabric:
         if self.datagram_cost_s:
             port.arrive(data, source)
         else:
-            self.loop.post(port.process, port.on_datagram, data, source)
+            self.loop.enter(port.process, port.on_datagram, data, source)
 
     # -- ports --------------------------------------------------------------------------------
 

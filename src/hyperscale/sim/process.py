@@ -12,7 +12,8 @@ from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hyperscale.sim.loop import Event, SimLoop
+    from hyperscale.sim.events import Event
+    from hyperscale.sim.loop import SimLoop
 
 CURRENT: ContextVar[Process] = ContextVar("hyperscale_sim_process")
 

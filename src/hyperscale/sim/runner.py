@@ -214,7 +214,11 @@ def sweep(
     """Run many seeds; reports come as they finish."""
     order = _Order(scenario, nodes, canary, real_seconds_max)
     if jobs == 1 or len(seeds) == 1:
-        yield from map(order, seeds)
+        gc.freeze()  # the code is no garbage; looking through it took longer than a small seed
+        try:
+            yield from map(order, seeds)
+        finally:
+            gc.unfreeze()
         return
     with get_context("spawn").Pool(min(jobs, len(seeds)), initializer=gc.freeze) as pool:
         yield from pool.imap_unordered(

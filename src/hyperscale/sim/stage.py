@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import Final, Literal, get_args
 
 from hyperscale.cluster.fencing import Fence
@@ -26,7 +27,7 @@ from hyperscale.runtime.host import Host
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, Load, RampingRate, split_vus
 
-TICK_S: Final = 0.1
+TICK_S: Final = 0.25
 ITERATIONS_PER_VU_S: Final = 5.0
 LATENCY_S: Final = 0.02
 FAILED_SHARE: Final = 0.01
@@ -113,6 +114,16 @@ class SimPerformer:
     @property
     def elapsed_s(self) -> float:
         return self._at_s
+
+    @property
+    def left_s(self) -> float:
+        """Of the load that is planned."""
+        return self._limit_s - self._at_s
+
+    @property
+    def cores_done(self) -> int:
+        working = sum(not share.done for share in self._shares)
+        return self._order.cores - working
 
     @property
     def loading(self) -> bool:
@@ -299,7 +310,7 @@ class _Share:
             return None
         self._seq += 1
         failed = int(count * FAILED_SHARE + luck)
-        latencies = _latencies(count, LATENCY_S * (0.5 + luck))
+        latencies = _latencies(count, LATENCY_S * (0.5 + round(luck, 1)))
         return Delta(
             seq=self._seq,
             vus=0 if self.done else self.load.peak_vus + self.extra_vus,
@@ -312,12 +323,13 @@ class _Share:
         )
 
 
+@cache
 def _latencies(count: int, seconds: float) -> Sparse:
     import numpy as np
 
     (bucket,) = LATENCY.buckets(np.array([seconds])).tolist()
     total = seconds * count
-    return Sparse([bucket], [count], seconds, seconds, total, seconds * total)
+    return Sparse.of([bucket], [count], seconds, seconds, total, seconds * total)
 
 
 def _prepares(order: DispatchPart) -> list[Prepare]:

@@ -194,9 +194,9 @@ class Connection:
         if end.closed and chunk is not None:
             self._reset(end.other, "the other side has closed it")
             return
-        self._fabric.loop.post(end.process, end.receive, chunk)
         if chunk is None and end.closed and end.other.closed:
             self._forget()
+        self._fabric.loop.enter(end.process, end.receive, chunk)
 
     def conditions_changed(self) -> None:
         """A cut came or went: waiting bytes move on, or a clock starts."""

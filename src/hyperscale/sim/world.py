@@ -28,6 +28,7 @@ WALL_AT_START = 1_750_000_000.0
 CLOCK_ORIGIN_S_MAX = 10_000.0
 # A supervisor starts a process again that gave up by itself.
 SUPERVISOR_DELAY_S_MAX = 5.0
+STOPPING_SEEN_EVERY_S = 1.0
 
 
 class World:
@@ -122,16 +123,24 @@ class World:
             self.coverage["torn-file"] += torn
         self.observe("crashed", node=name, disk=disk)
 
-    async def stop(self, name: str) -> None:
-        """A graceful end, for good: the host stops its tasks and closes its ports."""
-        host = self.host(name)
+    async def stop(self, name: str, for_good: bool = True) -> bool:
+        """A graceful end: the host stops its tasks and closes its ports. False when something
+        else ended it first."""
+        host, machine = self.host(name), self.machines[name]
         self.observe("stopping", node=name)
-        await host.stop()
+        stopping = asyncio.ensure_future(host.stop())
+        while not stopping.done():
+            await asyncio.wait((stopping,), timeout=STOPPING_SEEN_EVERY_S)
+            if machine.host is not host:
+                stopping.cancel()  # its tasks will never end
+                return False
+        await stopping
         if host.tasks.names():
             self.fail("framework", f"{name} stopped and left {host.tasks.names()}")
-        self.machines[name].retired = True
-        self._end(self.machines[name], silent=False)
+        machine.retired = machine.retired or for_good
+        self._end(machine, silent=False)
         self.observe("stopped", node=name)
+        return True
 
     def restart(self, name: str) -> None:
         """A new generation on what the disk still holds. Nothing happens to a host that is up."""

@@ -22,6 +22,7 @@ from hyperscale.nodes.member.exchanges import EXCHANGES, Answered, Said, proof_o
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
 from hyperscale.nodes.member.shared_port import Channel
+from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
 from hyperscale.wire.endpoint import Endpoint
@@ -41,7 +42,8 @@ def settings(folder: Path, name: str, **more: object) -> NodeSettings:
     secret = folder / "secret"
     secret.write_text("correct horse battery staple")
     flags = {"id": name, "bind": "127.0.0.1:0", "plaintext": True, "secret_file": str(secret)}
-    return read_settings({**flags, "data": str(folder / name), "set": list(FAST), **more}, {}, {})
+    given = {**flags, "data": str(folder / name), "set": list(FAST), **more}
+    return read_settings(Sources(given))
 
 
 @contextlib.asynccontextmanager
@@ -201,6 +203,32 @@ def test_the_page_for_prometheus(tmp_path: Path) -> None:
             assert 'hyperscale_admission_shed_total{priority="low"} 0\n' in text
             assert (await get(*node.metrics_address, "/")).startswith("HTTP/1.1 404 ")
             assert (await get(*node.metrics_address, "x" * 9_000)).startswith("HTTP/1.1 405 ")
+
+    asyncio.run(story())
+
+
+def test_health_has_a_page_and_a_status(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(settings(tmp_path, "a", metrics="127.0.0.1:0")) as node:
+            assert node.metrics_address is not None
+            assert await page(node, "/health/live") == {"ok": True, "reason": ""}
+            node.failure = OSError("the disk is gone")
+            node.over.set()
+            text = await get(*node.metrics_address, "/health/live")
+            assert text.startswith("HTTP/1.1 503 ")
+            assert "the disk is gone" in text
+
+    asyncio.run(story())
+
+
+def test_whoever_is_not_on_this_machine_sees_numbers_and_health_only(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(settings(tmp_path, "a", metrics="0.0.0.0:0")) as node:
+            assert node.metrics_address is not None
+            place = ("127.0.0.1", node.metrics_address.port)
+            for path in ("/metrics", "/health/live", "/health/ready"):
+                assert (await get(*place, path)).startswith("HTTP/1.1 200 ")
+            assert (await get(*place, "/debug/vivaldi/peers")).startswith("HTTP/1.1 404 ")
 
     asyncio.run(story())
 

@@ -8,61 +8,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
 from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
-from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.delta import Delta
 from hyperscale.testing import HTTPResponse
-from hyperscale.workload.facts import WorkflowFacts, facts_of
-from hyperscale.workload.plan import Overrides, plan_workflow
-
-T = TypeVar("T")
-
-
-class Troupe:
-    """Some generator processes and what is needed to put parts of a workflow on them."""
-
-    def __init__(self, workflow: type[Workflow], base_url: str, cores: int, **load: Any) -> None:
-        overrides = Overrides(base_url=base_url, **load)
-        self.facts: WorkflowFacts = facts_of(plan_workflow(workflow, overrides))
-        self.cores = [Core(number) for number in range(cores)]
-        self._source = encode_source(ClassSource(workflow).pickled())
-        self._overrides = encode_overrides(overrides)
-
-    def part(self, first: int, cores: int, total: int, **more: Any) -> Performance:
-        hook = more.pop("on_progress", None)
-        casting = Casting(
-            source=self._source,
-            overrides=self._overrides,
-            first_core=first,
-            total_cores=total,
-            **more,
-        )
-        mine = self.cores[first : first + cores]
-        aggregate = aggregate_of(self.facts)
-        return Performance(self.facts, aggregate, mine, casting, on_progress=hook)
-
-    def play(self, scenario: Callable[[], Awaitable[T]], limit_s: float = 30.0) -> T:
-        async def played() -> T:
-            for core in self.cores:
-                await core.open()
-            try:
-                async with asyncio.timeout(limit_s):
-                    return await scenario()
-            finally:
-                await asyncio.gather(*(core.close() for core in self.cores))
-
-        return asyncio.run(played())
+from tests.integration.engine.troupe import Troupe, until
 
 
 class Numbered(Workflow):
@@ -137,11 +96,6 @@ class Long(Workflow):
     @step()
     async def home(self) -> HTTPResponse:
         return await self.client.http.get("/")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - the load lives in other processes
-        await asyncio.sleep(0.01)
 
 
 def test_a_part_may_be_paused_the_moment_it_starts(target: str) -> None:

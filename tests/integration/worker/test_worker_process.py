@@ -14,6 +14,7 @@ import psutil
 from hyperscale import Workflow, action, step
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
+from hyperscale.errors import ExitCode
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
@@ -332,6 +333,24 @@ def test_a_frozen_worker_leaves_no_load_running(tmp_path: Path, target: str, sta
             worker.signal(signal.SIGCONT)
             assert (await manager.ended(order)).outcome == "cut off"
             await manager.all_free("w1", CORES)
+
+    asyncio.run(story())
+
+
+def test_a_worker_that_cannot_keep_watch_ends_with_its_load(
+    tmp_path: Path, target: str, stats: Stats
+) -> None:
+    async def story() -> None:
+        async with cluster(tmp_path) as (manager, worker):
+            await start(manager, make(manager, Long, target, cores=2))
+            await load_flows(manager, stats)
+            generators = worker.generators()
+            worker.signal(signal.SIGUSR1)
+            await manager.until(lambda: not worker.alive, "the worker to end")
+            assert worker.exit_code() == ExitCode.FAILED
+            assert not any(alive(process) for process in generators)
+            assert [word.worker for word in manager.left] == ["w1"]
+        assert "w1 stopped, because of an error in its own code: KeyError('a bug')" in worker.text
 
     asyncio.run(story())
 

@@ -1,7 +1,11 @@
-"""A real worker as a process of its own, started from a JSON object on its command line."""
+"""A real worker as a process of its own, started from a JSON object on its command line.
+
+SIGUSR1 plants a bug in what it does by the clock.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -15,6 +19,7 @@ import psutil
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.worker.process import serve
 from hyperscale.nodes.worker.settings import WorkerSettings
+from hyperscale.nodes.worker.worker import Worker
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import run
@@ -71,6 +76,16 @@ class WorkerProcess:
         self._process.stderr.close()
 
 
+def break_on_signal(worker: Worker) -> None:
+    def broken(_now: float) -> None:
+        raise KeyError("a bug")
+
+    def break_it() -> None:
+        worker.parts.tick = broken  # type: ignore[method-assign]
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, break_it)
+
+
 def main(text: str) -> None:
     told = json.loads(text)
     node = NodeSettings(
@@ -82,7 +97,7 @@ def main(text: str) -> None:
     )
     output = logs.configure("stderr", level="info")
     try:
-        run(serve(WorkerSettings(node=node, **told["settings"])))
+        run(serve(WorkerSettings(node=node, **told["settings"]), break_on_signal))
     finally:
         output.stop()
 

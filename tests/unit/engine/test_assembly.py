@@ -54,7 +54,7 @@ def facts() -> WorkflowFacts:
 
 def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
     aggregate = aggregate_of(facts)
-    service = Sparse([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
+    service = Sparse.of([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
     steps = [StepDelta(name="home", count=count, failed=failed, service=service)]
     aggregate.apply(0, Delta(seq=1, vus=4, steps=steps, cpu=0.1), 5.0)
     return aggregate

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import Prepare
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import (
@@ -14,7 +17,10 @@ from hyperscale.workload.load import (
     ClosedVUs,
     Load,
     PerVUIterations,
+    RampingVUs,
     SharedIterations,
+    Stage,
+    split,
 )
 
 
@@ -91,3 +97,44 @@ def test_rows_that_may_have_been_used_are_passed_over() -> None:
     assert second >= 200 + 10 * 10 + 2
     # The second attempt began after the rows passed over; it made 100 a core, and was lost too.
     assert third >= second + 100 + 2
+
+
+def test_a_part_with_nothing_left_keeps_a_core_to_tear_down() -> None:
+    load = SharedIterations(4, 20)
+    casting = Casting(
+        source=b"", overrides=b"", total_cores=4, first_core=0, attempt=2, iterations_done=10
+    )
+    (order,) = orders(msgspec.structs.replace(facts(load), tears_down=True), casting, 2)
+    assert order.idle
+    assert orders(facts(load), casting, 2) == []
+
+
+SCALED = [
+    (ClosedVUs(4, 10.0), 4, [1, 1, 1, 1]),
+    (ClosedVUs(4, 10.0), 2, [1, 1, 0, 0]),
+    (ClosedVUs(4, 10.0), 9, [3, 2, 2, 2]),
+    (ClosedVUs(5, 10.0), 6, [2, 1, 1, 2]),
+    (ClosedVUs(5, 10.0), 4, [1, 1, 1, 1]),
+    (SharedIterations(8, 100), 1, [1, 1, 1, 1]),
+    (ArrivalRate(10.0, 10.0, max_vus=4), 2, [1, 1, 1, 1]),
+    (RampingVUs(stages=(Stage(5.0, 8),)), 3, [1, 1, 1, 0]),
+]
+
+
+@pytest.mark.parametrize(("load", "vus", "expected"), SCALED)
+def test_users_are_spread_evenly_when_their_number_changes(
+    load: Load, vus: int, expected: list[int]
+) -> None:
+    assert users_by_core(load, 4, vus) == expected
+
+
+@given(st.integers(1, 500), st.integers(1, 64), st.integers(1, 2_000))
+def test_as_few_users_as_can_be_change_their_core(planned: int, cores: int, vus: int) -> None:
+    load = ClosedVUs(planned, 10.0)
+    before = [share.peak_vus for share in split(load, cores)]
+    after = users_by_core(load, cores, vus)
+    assert sum(after) == vus
+    changes = [now - was for now, was in zip(after, before, strict=True)]
+    assert all(change >= 0 for change in changes) or all(change <= 0 for change in changes)
+    moved = [now for now, change in zip(after, changes, strict=True) if change]
+    assert max(moved, default=0) - min(moved, default=0) <= 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.verdict import Judge, Standing
 from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import (
     CheckResult,
@@ -116,3 +116,55 @@ def test_for_looks_at_the_time_since_the_last_look_only() -> None:
         latencies.append(50.0)
         watcher.watch(shop(list(latencies), elapsed_s=float(second)))
     assert watcher.judge(shop(latencies)).passed is False
+
+
+def slow_from(second: int, until: int, watcher: Judge, begin: int = 1) -> list[float]:
+    """Look at every second, with the latencies of all seconds before."""
+    latencies = [50.0 if second < n <= until else 1.0 for n in range(1, begin)]
+    for now in range(begin, until + 1):
+        latencies.append(50.0 if now > second else 1.0)
+        watcher.watch(shop(list(latencies), elapsed_s=float(now)))
+    return latencies
+
+
+def for_five() -> Judge:
+    return Judge(bind(parse_threshold("login: p(50)<10 for 5s"), NAMES), "Shop")
+
+
+def test_a_clock_goes_on_under_another_judge() -> None:
+    first, second = for_five(), for_five()
+    slow_from(10, 13, first)
+    assert first.standing == Standing(10.0, None)
+    second.resume(first.standing)
+    slow_from(10, 14, second, begin=14)
+    assert second.standing.crossing is None
+    slow_from(10, 16, second, begin=15)
+    assert second.standing.crossing is not None
+
+
+def test_what_was_judged_before_is_not_judged_again() -> None:
+    """All of the run until now, seen at once, is no bad moment."""
+    judge = for_five()
+    judge.resume(Standing())
+    slow = shop([50.0] * 60, elapsed_s=60.0)
+    assert judge.watch(slow) is False
+    assert judge.standing == Standing()
+    judge.watch(shop([50.0] * 60 + [1.0], elapsed_s=61.0))
+    assert judge.judge(shop([1.0], elapsed_s=61.0)).passed is True
+
+
+def test_a_crossing_is_kept() -> None:
+    judge = for_five()
+    judge.resume(Standing(None, 50.0))
+    verdict = judge.judge(shop([1.0], elapsed_s=70.0))
+    assert (verdict.passed, verdict.actual) == (False, 50.0)
+
+
+def test_a_bad_moment_is_no_news_and_a_lasting_one_is() -> None:
+    judge = for_five()
+    slow_from(10, 11, judge)
+    assert not judge.is_news(Standing())
+    slow_from(10, 12, judge, begin=12)
+    assert judge.is_news(Standing())
+    assert not judge.is_news(judge.standing)
+    assert Judge(judge.threshold, "Shop").is_news(judge.standing), "it is over: that is news"

@@ -230,8 +230,8 @@ def test_states_of_another_workflow_or_version_are_refused():
         with pytest.raises(DamagedState, match="another workflow"):
             stranger.absorb(state)
     newer = bytearray(state)
-    newer[1] = 2
-    with pytest.raises(DamagedState, match="version 2, this program reads 1"):
+    newer[1] = 3
+    with pytest.raises(DamagedState, match="version 3, this program reads 2"):
         aggregate.absorb(bytes(newer))
     with pytest.raises(DamagedState, match="bytes"):
         aggregate.absorb(bytes(STATE_BYTES_MAX + 1))

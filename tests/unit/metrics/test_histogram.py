@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
-from hyperscale.metrics.histogram import LATENCY, SUB_BUCKETS, VALUES, Histogram, summarise
+from hyperscale.metrics.histogram import (
+    LATENCY,
+    SUB_BUCKETS,
+    VALUES,
+    Histogram,
+    Sparse,
+    add_up,
+    summarise,
+)
 
 
 def recorded(*values: float) -> Histogram:
@@ -83,3 +92,31 @@ def test_one_value_at_a_time_is_the_same_as_many():
     for value in (0.1, 0.2, 0.3):
         one.record(value)
     assert one.distribution() == recorded(0.1, 0.2, 0.3).distribution()
+
+
+def test_counts_of_any_size_add_up() -> None:
+    sizes = (1, 255, 256, 70_000, 2**32, 2**40)
+    parts = [
+        Sparse.of([800, 900 + n], [size, 1], 0.1, 0.2, 1.0, 1.0) for n, size in enumerate(sizes)
+    ]
+    whole = add_up(parts)
+    assert whole is not None
+    counted = dict(zip(whole.buckets.tolist(), whole.counts.tolist(), strict=True))
+    assert counted == {800: sum(sizes), **{900 + n: 1 for n in range(len(sizes))}}
+    assert whole.count == sum(sizes) + len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "counts"), [(b"", b""), (b"\0", b"\0"), (b"\0\0", b""), (b"\0\0\0\0", b"\1\1\1")]
+)
+def test_a_histogram_that_does_not_fit_together_is_not_read(buckets: bytes, counts: bytes) -> None:
+    told = msgspec.msgpack.encode([buckets, counts, 1, 0.1, 0.1, 0.1, 0.1])
+    with pytest.raises(msgspec.ValidationError, match="do not fit"):
+        msgspec.msgpack.decode(told, type=Sparse)
+
+
+def test_a_bucket_that_does_not_exist_counts_as_the_nearest() -> None:
+    strange = Histogram.of(Sparse.of([60_000], [5], 0.1, 0.2, 1.0, 1.0))
+    strange.merge(recorded(0.1))
+    assert strange.count == 6
+    assert strange.percentile(90) <= 0.2

@@ -87,3 +87,17 @@ def test_a_delta_that_claims_to_end_before_the_last_loses_nothing():
     timeline.add(0.0, 5.0, Amounts(requests=100), [])
     timeline.add(5.0, 2.99, Amounts(requests=100), [])
     assert sum(point.requests for point in timeline.points()) == 200
+
+
+def test_deltas_told_as_one_are_shared_between_all_the_intervals_they_cover():
+    timeline = Timeline()
+    timeline.add(0.0, 0.5, Amounts(requests=500), [], deltas=5)
+    timeline.add(0.5, 3.5, Amounts(requests=3_000), [(sparse(0.01), None)], deltas=30)
+    assert [point.requests for point in timeline.points()] == [1_000, 1_000, 1_000, 500]
+
+
+def test_silence_before_deltas_told_as_one_is_no_part_of_them():
+    timeline = Timeline()
+    timeline.add(0.0, 60.2, Amounts(requests=1_000), [], deltas=4)
+    assert sum(point.requests for point in timeline.points()[:59]) == 0
+    assert sum(point.requests for point in timeline.points()) == 1_000

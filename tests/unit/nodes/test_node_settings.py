@@ -8,7 +8,8 @@ import pytest
 
 from hyperscale.cluster.discovery import DnsName
 from hyperscale.errors import BadInput
-from hyperscale.nodes.member.settings import NodeSettings, read_settings, read_table
+from hyperscale.nodes.member.settings import NodeSettings, read_settings
+from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime.host import Address
 
 PLAIN = {"id": "a", "plaintext": True}
@@ -17,7 +18,7 @@ PLAIN = {"id": "a", "plaintext": True}
 def read(
     table: dict[str, object] | None = None, env: dict[str, str] | None = None, **flags: object
 ) -> NodeSettings:
-    return read_settings({**PLAIN, **flags}, env or {}, table or {})
+    return read_settings(Sources({**PLAIN, **flags}, env or {}, {"node": table or {}}))
 
 
 def test_a_flag_beats_the_environment_and_that_the_file() -> None:
@@ -60,13 +61,6 @@ def test_seeds_are_addresses_names_or_services() -> None:
     assert made.names == (DnsName("seed.example", 9), DnsName("_x._tcp.example", service=True))
 
 
-def test_the_file_is_read_from_its_table(tmp_path: Path) -> None:
-    file = tmp_path / "hyperscale.toml"
-    file.write_text('[run]\nvus = 3\n[node]\nid = "x"\n[node.election]\nlease_s = 2.0\n')
-
-    assert read_table(file) == {"id": "x", "election": {"lease_s": 2.0}}
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -81,13 +75,15 @@ def test_the_file_is_read_from_its_table(tmp_path: Path) -> None:
         ({"certs": "nowhere", "plaintext": False}, "ca.pem does not exist"),
         ({"role": "client"}, "--role takes one of"),
         ({"voters": "b,c"}, "a is not among the voters b, c"),
-        ({"metrics": "0.0.0.0:9100"}, "not on loopback"),
+        ({"log_level": "loud"}, "--log-level takes one of debug, info"),
         ({"secret_file": "nowhere"}, "--secret-file nowhere cannot be used"),
-        ({"set": ["membership.leave_s"]}, "--set takes membership.NAME=VALUE"),
+        ({"set": ["membership.leave_s"]}, "--set takes SECTION.NAME=VALUE"),
+        ({"set": ["memberships.leave_s=1"]}, "--set knows no section 'memberships'"),
+        ({"set": ["node.bind=x"]}, "--set knows no section 'node'"),
         ({"set": ["membership.leaves_s=1"]}, "membership has no setting 'leaves_s'"),
         ({"set": ["membership.leave_s=soon"]}, "membership.leave_s takes a number, not 'soon'"),
         ({"set": ["membership.leave_s=-1"]}, "nothing below zero"),
-        ({"set": ["membership.probe_timeout_s=2"]}, "membership settings contradict each other"),
+        ({"set": ["membership.probe_timeout_s=2"]}, "(--set membership.probe_timeout_s is 2.0)"),
         ({"set": ["election.lease_s=9"]}, "election_delay_min_s must be at least lease_s"),
     ],
 )

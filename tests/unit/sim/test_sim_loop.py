@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hyperscale.sim.events import Nap
 from hyperscale.sim.loop import SimLoop, SimulationStuck
 from hyperscale.sim.process import Process
 
@@ -39,6 +40,72 @@ def test_timers_of_one_instant_run_in_the_order_they_were_set() -> None:
         return order
 
     assert run(main()) == list(range(20))
+
+
+def test_a_nap_wakes_by_the_clock_of_its_process_and_in_turn() -> None:
+    loop = SimLoop()
+    process = Process(loop, "fast", origin=500.0, rate=2.0)
+
+    async def main() -> list[tuple[str, float]]:
+        woken: list[tuple[str, float]] = []
+
+        async def sleep(name: str, seconds: float) -> None:
+            await Nap(loop, seconds)
+            woken.append((name, loop.now))
+
+        async with asyncio.TaskGroup() as group:
+            for name, seconds in (("second", 4.0), ("first", 2.0), ("third", 4.0)):
+                process.context.copy().run(group.create_task, sleep(name, seconds))
+        return woken
+
+    assert run(main(), loop) == [("first", 1.0), ("second", 2.0), ("third", 2.0)]
+
+
+def test_a_nap_can_be_cancelled_and_timed_out() -> None:
+    loop = SimLoop()
+    process = Process(loop, "p")
+
+    async def main() -> float:
+        async def sleep() -> None:
+            await Nap(loop, 100.0)
+
+        task = process.context.run(asyncio.ensure_future, sleep())
+        await asyncio.sleep(1.0)
+        assert task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2.0):
+                await Nap(loop, 100.0)
+        early = process.context.run(asyncio.ensure_future, sleep())
+        early.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await early
+        return loop.now
+
+    assert run(main(), loop) == 3.0
+
+
+def test_what_enters_a_process_waits_while_it_stands_still_or_others_are_first() -> None:
+    loop = SimLoop()
+    process = Process(loop, "p")
+    seen: list[tuple[str, float]] = []
+
+    async def main() -> None:
+        def note(name: str) -> None:
+            seen.append((name, loop.now))
+
+        loop.at(1.0, loop.enter, process, note, "running")
+        loop.at(2.0, process.pause, 5.0)
+        loop.at(3.0, loop.enter, process, note, "paused")
+        loop.at(5.0, process.resume)
+        await asyncio.sleep(6.0)
+        loop.call_soon(note, "ready before")
+        loop.enter(process, note, "enters")
+        await asyncio.sleep(0)
+
+    run(main(), loop)
+    assert seen == [("running", 1.0), ("paused", 5.0), ("ready before", 6.0), ("enters", 6.0)]
 
 
 def test_locks_queues_events_timeouts_and_groups_work() -> None:

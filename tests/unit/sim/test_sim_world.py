@@ -151,6 +151,36 @@ def test_tasks_are_named_listed_and_stopped() -> None:
     finish(world, story())
 
 
+def test_who_stops_for_now_comes_back_and_who_was_killed_meanwhile_is_not_stopped_twice() -> None:
+    world = world_of("a", "b")
+
+    async def story() -> None:
+        assert await world.stop("a", for_good=False)
+        world.restart_after("a", 2.0)
+        await asyncio.sleep(3.0)
+        assert world.machines["a"].generation == 2
+
+        release = asyncio.Event()
+
+        async def stubborn() -> None:
+            try:
+                await asyncio.sleep(100.0)
+            finally:
+                await release.wait()
+
+        world.host("b").tasks.spawn("stubborn", stubborn())
+        await asyncio.sleep(0.1)
+        stopping = asyncio.ensure_future(world.stop("b", for_good=False))
+        await asyncio.sleep(0.1)
+        world.crash("b")
+        world.restart("b")
+        release.set()
+        assert not await stopping
+        assert world.machines["b"].up
+
+    finish(world, story())
+
+
 def test_a_task_spawned_from_outside_belongs_to_its_host() -> None:
     world = world_of("a")
     done: list[str] = []

@@ -34,6 +34,7 @@ from hyperscale.cluster.jobs.records import (
     Extended,
     JobRecord,
     JobStatus,
+    Judged,
     Part,
     Placement,
     Submitted,
@@ -49,6 +50,8 @@ class Jobs:
         self.settings = settings
         self._desk = Desk(settings, dice)
         self._now = 0.0
+        self.took_effect = False
+        """Whether the last record that was applied changed anything: one may come twice."""
 
     @property
     def leading(self) -> bool:
@@ -79,7 +82,7 @@ class Jobs:
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
-        review.applied(self._desk, now, record)
+        self.took_effect = review.applied(self._desk, now, record)
         return self._settle(now)
 
     def append_failed(self, now: float, record: JobRecord, maybe_written: bool) -> Effects:
@@ -117,6 +120,23 @@ class Jobs:
     ) -> Effects:
         if self._desk.leading:
             ending.concluded(self._desk, now, job_id, status, reason, results)
+        return self._settle(now)
+
+    def judged(
+        self,
+        now: float,
+        job_id: str,
+        workflow: str,
+        number: int,
+        bad_since_s: float | None,
+        crossing: float | None,
+    ) -> Effects:
+        """How a threshold stands, for leaders to come."""
+        job = self._desk.book.jobs.get(job_id)
+        if self._desk.leading and job is not None and not job.is_over:
+            age = self._desk.age_s(now, job_id)
+            record = Judged(job_id, age, workflow, number, bad_since_s, crossing)
+            self._desk.append(now, record)
         return self._settle(now)
 
     # -- workers ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Extended,
     GivenUp,
     JobRecord,
+    Judged,
     Part,
     PartEnded,
     PartLost,
@@ -57,6 +58,8 @@ def matter(record: JobRecord) -> Matter:
             return "steer", record.job_id, record.action, str(record.amount)
         case Extended():
             return "extend", record.job_id, record.worker
+        case Judged():
+            return "judge", record.job_id, record.workflow, str(record.number)
     workflow = getattr(record, "workflow", None)
     return ("job", record.job_id) if workflow is None else ("workflow", record.job_id, workflow)
 
@@ -73,7 +76,6 @@ class Watch:
 
     arrival: int
     clock: JobClock
-    finished_at: float | None = None
     ahead_s: dict[str, float] = field(default_factory=dict)
     """By how much a workflow's load time is ahead of what ages tell: managers were down."""
 
@@ -210,6 +212,15 @@ class Desk:
         pauses = paused_s(job, age) - workflow.started_paused_s
         ahead = self.watches[job.job_id].ahead_s.get(workflow.needs.name, 0.0)
         return max(0.0, age - workflow.started_age_s - pauses + ahead)
+
+    def believable_s(self, now: float, part: Part, elapsed_s: float) -> float:
+        """The load time a worker tells, or ours when that cannot be: every load ends in time."""
+        job = self.book.jobs.get(part.job_id)
+        workflow = job.workflows.get(part.workflow) if job else None
+        if job is None or workflow is None:
+            return 0.0
+        latest_s = workflow.needs.limit_s + self.settings.limit_grace_s
+        return elapsed_s if 0.0 <= elapsed_s <= latest_s else self.load_s(now, job, workflow)
 
     def touch(self, job_id: str) -> None:
         self.dirty[job_id] = None

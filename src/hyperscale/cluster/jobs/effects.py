@@ -76,13 +76,6 @@ class Conclude:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
-    """The job's retention is over: drop everything kept for it."""
-
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Tell:
     """Something worth a log line, with the job's correlation id."""
 
@@ -92,6 +85,4 @@ class Tell:
     level: str = "info"
 
 
-Effect = (
-    Append | Dispatch | Start | Command | Teardown | Acknowledge | Snatch | Conclude | Forget | Tell
-)
+Effect = Append | Dispatch | Start | Command | Teardown | Acknowledge | Snatch | Conclude | Tell

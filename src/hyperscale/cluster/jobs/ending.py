@@ -13,6 +13,7 @@ from hyperscale.cluster.jobs.records import (
     JobStatus,
     Part,
     PartEnded,
+    PartLost,
     Placement,
     Started,
     TornDown,
@@ -135,7 +136,7 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
     return False
 
 
-def acknowledge(desk: Desk, record: PartEnded) -> None:
+def acknowledge(desk: Desk, record: PartEnded | PartLost) -> None:
     """The end is recorded, or came too late: but one part stays for teardown."""
     job = desk.book.jobs.get(record.job_id)
     workflow = job.workflows.get(record.part.workflow) if job else None

@@ -18,6 +18,7 @@ from hyperscale.cluster.jobs.records import (
     Finished,
     GivenUp,
     JobRecord,
+    Judged,
     PartEnded,
     PartLost,
     Returned,
@@ -69,6 +70,7 @@ _HANDLERS: Final[dict[type, Callable[[Book, JobState, Any], bool]]] = {
     TornDown: fold_ending.torn_down,
     Steered: fold_steering.steered,
     Extended: fold_steering.extended,
+    Judged: fold_steering.judged,
     TimedOut: fold_steering.timed_out,
     Finished: fold_ending.finished,
 }

@@ -103,6 +103,7 @@ def _lose(
             under_load=counts,
         )
     )
+    part.iterations_done += part.losses[-1].iterations
     workflow.excluded.add(placement.worker)
     vacate(book, part)
     if workflow.is_winding_down:

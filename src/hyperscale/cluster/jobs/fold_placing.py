@@ -71,6 +71,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         )
         part.first_core, part.cores = placement.first_core, placement.cores
         part.attempts = placement.fence.attempt
+        part.iterations_done = placement.iterations_done
         part.live = placement
         if part.losses:
             part.losses[-1].resumed_at_s = placement.resume_at_s

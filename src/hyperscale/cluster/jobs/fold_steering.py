@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.jobs.fold_ending import close
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.records import Extended, Steered, TimedOut
+from hyperscale.cluster.jobs.records import Extended, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import MARKS_MAX, Book, Ending, JobState, Mark
 
 # In the words of a run on one machine.
@@ -62,6 +62,13 @@ def _wind_down(job: JobState, reason: str, age_s: float, *, spare_running: bool)
 
 def extended(book: Book, job: JobState, record: Extended) -> bool:
     job.extended[record.worker] = job.extended.get(record.worker, 0.0) + max(0.0, record.seconds)
+    return True
+
+
+def judged(book: Book, job: JobState, record: Judged) -> bool:
+    if record.workflow not in job.workflows:
+        return False
+    job.judged[record.workflow, record.number] = (record.bad_since_s, record.crossing)
     return True
 
 

@@ -9,8 +9,7 @@ them, so nobody is evicted, for a while.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 from typing import Final
@@ -29,7 +28,6 @@ class Routing(Enum):
     INVESTIGATE = "investigate"
     DRAIN = "drain"
     EVICT = "evict"
-    UNKNOWN = "unknown"
 
 
 def route(live: bool, ready: bool, progress: Progress) -> Routing:
@@ -164,7 +162,6 @@ class Eviction:
 class _Node:
     signals: Signals
     failing_since: float | None = None
-    decisions: deque[str] = field(default_factory=lambda: deque(maxlen=16))
 
 
 class HealthTracker:
@@ -188,25 +185,11 @@ class HealthTracker:
     def clear(self) -> None:
         self._nodes.clear()
 
-    def routing(self, node: str) -> Routing:
-        known = self._nodes.get(node)
-        return Routing.UNKNOWN if known is None else known.signals.routing
-
-    def healthy(self) -> list[str]:
-        return sorted(n for n, k in self._nodes.items() if k.signals.live and k.signals.ready)
-
-    def decisions(self, node: str) -> list[str]:
-        known = self._nodes.get(node)
-        return [] if known is None else list(known.decisions)
-
     def should_evict(self, now: float, node: str) -> Eviction:
         known = self._nodes.get(node)
         if known is None:
             return Eviction(False, "unknown node")
-        verdict = self._judge(now, known)
-        if not known.decisions or known.decisions[-1] != verdict.reason:
-            known.decisions.append(verdict.reason)
-        return verdict
+        return self._judge(now, known)
 
     def _judge(self, now: float, known: _Node) -> Eviction:
         if known.failing_since is None or not known.signals.may_evict:
@@ -219,27 +202,3 @@ class HealthTracker:
             if now < held_until:
                 return Eviction(False, "systemic failure", tuple(sorted(failing)), held_until)
         return Eviction(True, "criteria met")
-
-
-class DatacenterHealth(Enum):
-    HEALTHY = "healthy"
-    BUSY = "busy"
-    DEGRADED = "degraded"
-    UNHEALTHY = "unhealthy"
-
-
-def datacenter_health(managers: Sequence[Signals], free_cores: int) -> DatacenterHealth:
-    """From its managers (A-29). A stuck one affects only its own routing."""
-    if not any(manager.live for manager in managers):
-        return DatacenterHealth.UNHEALTHY
-    ready = sum(manager.live and manager.ready for manager in managers)
-    if ready * 2 < len(managers):
-        return DatacenterHealth.DEGRADED
-    return DatacenterHealth.HEALTHY if free_cores > 0 else DatacenterHealth.BUSY
-
-
-def may_lead(signals: Signals) -> bool:
-    """A-28: an overloaded or stalled node is no candidate."""
-    return (
-        signals.live and signals.ready and signals.progress in (Progress.IDLE, Progress.PROGRESSING)
-    )

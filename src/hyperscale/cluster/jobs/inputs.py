@@ -29,6 +29,7 @@ class Steering:
     accepted: bool
     workflows: int = 0
     error: str = ""
+    again: bool = False  # not now, but worth asking again
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class PartReport:
     elapsed_s: float = 0.0  # load time of the workflow: skipped time counts, pauses do not
     counter: int = 0  # anything that grows with the work done
     context: bytes | None = None  # once prepared: what setup() wrote, or b""
+    cores_done: int = 0  # cores of it that have no more load to make, in all
 
 
 @dataclass(frozen=True, slots=True)

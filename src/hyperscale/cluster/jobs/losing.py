@@ -33,9 +33,12 @@ from hyperscale.cluster.jobs.steering import remind
 
 def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartReport]) -> Unwanted:
     """Learn from each; returns those nobody waits for."""
+    reports = list(reports)
     unwanted = []
     moved = 0
     held = desk.book.by_worker.get(worker.name, {})
+    # What was sent to it before it refuted its death may have reached it since.
+    worker.carry(held.values(), {(report.part, report.fence) for report in reports})
     for report in reports:
         placement = held.get(report.part)
         if placement is None or placement.fence != report.fence:
@@ -45,6 +48,8 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
                 unwanted.append((report.part, report.fence))
             continue
         worker.misses.pop(report.part, None)
+        if desk.pool.cores_done(worker, placement, report.cores_done):
+            desk.hungry = True
         watch = desk.watches[report.part.job_id]
         watch.sent.setdefault(token(placement), now)
         if report.context is not None:
@@ -55,6 +60,9 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     worker.pace.moved(now, moved)
     if len(worker.counters) > 8 + 2 * len(held):
         worker.counters = {p: n for p, n in worker.counters.items() if p in held}
+    if len(worker.done) > 8 + 2 * len(held):
+        present = {token(placement) for placement in held.values()}
+        worker.done = {about: n for about, n in worker.done.items() if about in present}
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
@@ -71,7 +79,8 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
         watch.clock.progress_at = now
     job = desk.book.jobs[report.part.job_id]
     workflow = job.workflows[report.part.workflow]
-    behind = report.elapsed_s - desk.load_s(now, job, workflow)
+    elapsed_s = desk.believable_s(now, report.part, report.elapsed_s)
+    behind = elapsed_s - desk.load_s(now, job, workflow)
     if workflow.started and behind > 0.5:
         name = report.part.workflow
         watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
@@ -128,6 +137,8 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
     desk.health.update(now, worker.name, signals)
     again: list[float] = []
     for placement in desk.placements_on(worker.name):
+        if not worker.registered:
+            continue  # a new leader: only the worker knows what it took into a later incarnation
         if placement.incarnation < worker.incarnation and not worker.owns(placement):
             at = worker.former_heard_at + limits.reschedule_s
             if now >= at:
@@ -177,7 +188,7 @@ def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
     else:
         why = f"worker {worker.name} has used up its extensions"
     for placement in desk.placements_on(worker.name):
-        if worker.owns(placement):
+        if worker.owns(placement) or not worker.registered:
             if signals.live:
                 desk.emit(Command(placement, "cancel", reason=why))
             lose(desk, now, placement, why)

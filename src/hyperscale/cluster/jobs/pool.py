@@ -1,8 +1,9 @@
 """The workers the leader knows, what is free on them, and which to choose.
 
 Cores are counted by records: a core is in use from the moment its dispatch is decided until the
-part's end is held. What a worker tells only ever lowers that: it may be busy with something no
-record knows of. Work goes to few workers rather than many, to those in good health first, and to
+part's end is held, or its worker says that it has nothing more to do there (A-15). What a worker
+tells of what is free otherwise only lowers that: it may be busy with something no record knows of.
+Work goes to few workers rather than many, to those in good health first, and to
 the one with more free cores of two drawn at random.
 """
 
@@ -40,6 +41,8 @@ class Worker:
     pace: Pace = field(default_factory=Pace)
     counters: dict[Part, int] = field(default_factory=dict)
     misses: dict[Part, int] = field(default_factory=dict)
+    done: dict[tuple[Part, Fence], int] = field(default_factory=dict)
+    """Cores of its parts that have no more load to make: the highest number it told of each."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -78,7 +81,9 @@ class Pool:
         """A worker that should be there: it has parts, but has not spoken to this leader yet."""
         worker = self.workers.get(name)
         if worker is None:
-            worker = Worker(name, incarnation, Extensions(self._settings), heard_at=now)
+            worker = Worker(
+                name, incarnation, Extensions(self._settings), heard_at=now, former_heard_at=now
+            )
             self.workers[name] = worker
         worker.incarnation = max(worker.incarnation, incarnation)
         return worker
@@ -142,7 +147,20 @@ class Pool:
         held = self._book.by_worker.get(worker.name)
         if not held:
             return 0
-        return sum(p.cores for p in held.values() if worker.owns(p))
+        done = worker.done
+        return sum(
+            p.cores - done.get((p.part, p.fence), 0) for p in held.values() if worker.owns(p)
+        )
+
+    def cores_done(self, worker: Worker, placement: Placement, cores: int) -> bool:
+        """How many cores of a part it is done with; told again or out of order it changes nothing.
+        True when it has more room than was thought."""
+        about = (placement.part, placement.fence)
+        cores = min(cores, placement.cores)
+        if cores <= worker.done.get(about, 0):
+            return False
+        worker.done[about] = cores
+        return True
 
     def reserve(self, placements: Iterable[Placement]) -> None:
         for placement in placements:

@@ -163,6 +163,15 @@ class Extended(Record, frozen=True, array_like=True, tag="extended"):
     seconds: float
 
 
+class Judged(Record, frozen=True, array_like=True, tag="judged"):
+    """How a threshold stands that must not hold for a while: the `number`th of its workflow."""
+
+    workflow: str
+    number: int
+    bad_since_s: float | None  # of the workflow's load time
+    crossing: float | None  # the value with which it was crossed
+
+
 class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
     reason: str
 
@@ -177,7 +186,7 @@ class Finished(Record, frozen=True, array_like=True, tag="finished"):
 
 JobRecord = (
     Submitted | Dispatched | Returned | Started | PartEnded | PartLost | GivenUp | Failed
-    | TornDown | Steered | Extended | TimedOut | Finished
+    | TornDown | Steered | Extended | Judged | TimedOut | Finished
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from hyperscale.cluster.jobs import ending, losing, placing, steering
+from hyperscale.cluster.jobs.deadlines import Concern
 from hyperscale.cluster.jobs.desk import Desk, Watch
-from hyperscale.cluster.jobs.effects import Command, Forget
+from hyperscale.cluster.jobs.effects import Command
 from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
@@ -22,6 +25,7 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
@@ -48,37 +52,35 @@ def take_over(desk: Desk, now: float, term: int) -> None:
 
 def stand_back(desk: Desk) -> None:
     desk.stop_leading()
-    for job_id, watch in desk.watches.items():
-        _keep(desk, desk.book.jobs[job_id], watch)
 
 
 # -- records -------------------------------------------------------------------------------------
 
 
-def applied(desk: Desk, now: float, record: JobRecord) -> None:
+def applied(desk: Desk, now: float, record: JobRecord) -> bool:
+    """True when the record took effect."""
     desk.arrived(record)
     job = desk.book.jobs.get(record.job_id)
     before = _snapshot(job, record)
     took_effect = apply(desk.book, record)
     job = desk.book.jobs.get(record.job_id)
     if job is None:
-        return
+        return False
     watch = desk.watch(now, record.job_id)
     if took_effect:
         watch.clock.learn(now, record.age_s)
         watch.clock.progress_at = now
         if isinstance(record, Finished):
-            watch.finished_at = now
             watch.reset()
             desk.queue.leave(now, record.job_id)
             desk.displaced.discard(record.job_id)
             desk.deadlines.set(("job", record.job_id), None)
-            _keep(desk, job, watch)
         _note_moves(desk, job, before)
     if desk.leading:
         _follow_up(desk, now, job, record, took_effect, before)
         desk.touch(record.job_id)
         desk.hungry = True
+    return took_effect
 
 
 class _Before:
@@ -126,7 +128,7 @@ def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
 def _follow_up(
     desk: Desk, now: float, job: JobState, record: JobRecord, took_effect: bool, before: _Before
 ) -> None:
-    if isinstance(record, PartEnded):
+    if isinstance(record, PartEnded | PartLost):
         ending.acknowledge(desk, record)
     if not took_effect:
         if not isinstance(record, Submitted):
@@ -172,9 +174,8 @@ def forget(desk: Desk, now: float, job_id: str) -> None:
     desk.queue.leave(now, job_id)
     desk.displaced.discard(job_id)
     desk.dirty.pop(job_id, None)
-    for concern in ("job", "wait", "keep"):
+    for concern in ("job", "wait"):
         desk.deadlines.set((concern, job_id), None)
-    desk.emit(Forget(job_id))
 
 
 # -- time ----------------------------------------------------------------------------------------
@@ -185,34 +186,45 @@ def due(desk: Desk, now: float) -> None:
     for concern in concerns:
         if concern[0] == "worker":
             _refresh(desk, now, concern[1])
-    for concern in concerns:
-        match concern:
-            case ("worker", name):
-                worker = desk.pool.workers.get(name)
-                if worker is not None:
-                    losing.review_worker(desk, now, worker)
-            case ("job", job_id):
-                desk.touch(job_id)
-            case ("wait", job_id):
-                job = desk.book.jobs.get(job_id)
-                if job is not None:
-                    placing.waited_too_long(desk, now, job)
-            case ("keep", job_id):
-                forget(desk, now, job_id)
-            case ("again", kind, job_id, *rest):
-                desk.again(concern[1:])
-                desk.touch(job_id)
-                if kind == "part":
-                    _look_after(desk, now, Part(job_id, rest[0], int(rest[1])))
-            case _:
-                desk.hungry = True
+    left = deque(concerns)
+    try:
+        while left:
+            _look_at(desk, now, left.popleft())
+    finally:  # one that cannot be dealt with must not take the others with it
+        for concern in left:
+            desk.deadlines.set(concern, now)
+
+
+def _look_at(desk: Desk, now: float, concern: Concern) -> None:
+    match concern:
+        case ("worker", name):
+            worker = desk.pool.workers.get(name)
+            if worker is not None:
+                losing.review_worker(desk, now, worker)
+        case ("job", job_id):
+            desk.touch(job_id)
+        case ("wait", job_id):
+            job = desk.book.jobs.get(job_id)
+            if job is not None:
+                placing.waited_too_long(desk, now, job)
+        case ("again", kind, job_id, *rest):
+            desk.again(concern[1:])
+            desk.touch(job_id)
+            if kind == "part":
+                _look_after(desk, now, Part(job_id, rest[0], int(rest[1])))
+        case _:
+            desk.hungry = True
 
 
 def _look_after(desk: Desk, now: float, part: Part) -> None:
     """The end or loss of a part could not be written: if its worker is gone, it is lost again."""
-    for name in sorted(desk.pool.workers):
-        if part in desk.book.by_worker.get(name, {}):
-            losing.review_worker(desk, now, desk.pool.workers[name])
+    for name in sorted(desk.book.by_worker):
+        placement = desk.book.by_worker[name].get(part)
+        worker = desk.pool.workers.get(name)
+        if placement is not None and worker is None:
+            lose(desk, now, placement, f"worker {name} left")
+        elif placement is not None and worker is not None:
+            losing.review_worker(desk, now, worker)
 
 
 def _refresh(desk: Desk, now: float, name: str) -> None:
@@ -220,12 +232,6 @@ def _refresh(desk: Desk, now: float, name: str) -> None:
     worker = desk.pool.workers.get(name)
     if worker is not None:
         desk.health.update(now, name, desk.pool.signals(now, worker))
-
-
-def _keep(desk: Desk, job: JobState, watch: Watch) -> None:
-    if job.finished is not None and watch.finished_at is not None:
-        kept_s = keep_s(desk.settings, job.finished.status)
-        desk.deadlines.set(("keep", job.job_id), watch.finished_at + kept_s)
 
 
 # -- one job -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,17 +98,17 @@ class JobSettings:
     extension_grace_s: float = 10.0
 
     def __post_init__(self) -> None:
-        counts = (
-            self.retries_max + 1,
-            self.queue_jobs_max,
-            self.jobs_max,
-            self.extensions_max,
-            self.orphan_misses,
-            self.evict_population_min,
-        )
-        if min(counts) < 1:
-            raise ValueError("counts must be positive")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not value > 0 and one.name != "retries_max":
+                raise ValueError(f"{one.name} must be above zero, not {value:g}")
+        if self.retries_max < 0:
+            raise ValueError(f"retries_max must not be below zero, not {self.retries_max}")
+        if self.evict_share > 1:
+            raise ValueError(f"evict_share is a share, at most 1, not {self.evict_share:g}")
         if self.stalled_s >= self.stuck_s:
             raise ValueError("stalled_s must be below stuck_s")
         if self.refusal_pause_min_s > self.refusal_pause_max_s:
             raise ValueError("refusal_pause_min_s must not be above refusal_pause_max_s")
+        if self.retry_after_min_s > self.retry_after_max_s:
+            raise ValueError("retry_after_min_s must not be above retry_after_max_s")

@@ -51,6 +51,7 @@ class PartState:
     ended: PartEnded | None = None
     losses: list[Loss] = field(default_factory=list)
     given_up: str = ""
+    iterations_done: int = 0  # in earlier attempts; a piece of a part begins with its share
 
     @property
     def is_final(self) -> bool:
@@ -60,10 +61,6 @@ class PartState:
     def is_homeless(self) -> bool:
         """To be placed again."""
         return self.live is None and not self.is_final
-
-    @property
-    def iterations_done(self) -> int:
-        return sum(loss.iterations for loss in self.losses)
 
 
 @dataclass(slots=True)
@@ -148,6 +145,8 @@ class JobState:
     paused_s: float = 0.0  # in total, without the present pause
     scale: int = 0  # VUs of each running test; 0: as planned
     extended: dict[str, float] = field(default_factory=dict)  # by worker
+    judged: dict[tuple[str, int], tuple[float | None, float | None]] = field(default_factory=dict)
+    """How thresholds stand, by workflow and number: bad since when, crossed with what."""
     unconfirmed: list[str] = field(default_factory=list)  # workers that did not confirm their end
     marks: list[Mark] = field(default_factory=list)
     finished: Finished | None = None

@@ -36,7 +36,8 @@ def steer(
         concerned = [w for w in concerned if w.needs.is_test]
     if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
         return Steering(True, len(concerned))
-    desk.append(now, _record(desk, now, job, action, amount, by, reason))
+    if not desk.append(now, _record(desk, now, job, action, amount, by, reason)):
+        return Steering(False, error="the same command is being written", again=True)
     return Steering(True, len(concerned))
 
 

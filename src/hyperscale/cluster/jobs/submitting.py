@@ -57,7 +57,7 @@ def _problem(record: Submitted) -> str:
         return "a job needs an id"
     if not record.workflows:
         return "a job needs at least one workflow"
-    if record.timeout_s <= 0:
+    if not record.timeout_s > 0:
         return "the job's timeout must be positive"
     for needs in record.workflows:
         if needs.priority not in RANK:

@@ -50,14 +50,19 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
     async def warm_up(self, seconds: float) -> None:
         load = self.load
         rate = load.rate if isinstance(load, ArrivalRate) else load.start
-        self.population.grow(load.vus)
+        await self._make_ready()
         level = ArrivalRate(rate=rate, duration_s=seconds, max_vus=load.max_vus, phase=load.phase)
         await self._follow(level.arrivals(), seconds)
 
     async def drive(self) -> None:
         if not self.population.size:
-            self.population.grow(self.load.vus)
+            await self._make_ready()
         await self._follow(self.load.arrivals(self.clock.began_s), self.load.planned_seconds)
+
+    async def _make_ready(self) -> None:
+        """The first arrival is due at once: it must meet users that wait, not ones on their way."""
+        self.population.grow(self.load.vus)
+        await asyncio.sleep(0)
 
     async def _follow(self, arrivals: Iterator[float], seconds: float) -> None:
         alarm = Alarm()

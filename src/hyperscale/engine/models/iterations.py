@@ -9,6 +9,7 @@ from hyperscale.workload.load import PerVUIterations, SharedIterations
 
 class SharedIterationsPace(Pace[SharedIterations]):
     always_asks = True
+    least_vus = 1  # nobody else has this core's iterations
     _left: int | None = None  # None: not counting yet, this is the warm-up
 
     async def turn(self, user: VirtualUser) -> float | None:
@@ -30,6 +31,7 @@ class SharedIterationsPace(Pace[SharedIterations]):
 
 class PerVUIterationsPace(Pace[PerVUIterations]):
     always_asks = True
+    least_vus = 1
 
     def __post_init__(self) -> None:
         self._left: dict[VirtualUser, int] | None = None

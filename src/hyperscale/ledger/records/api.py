@@ -104,6 +104,8 @@ class Status:
     """Voters that answered lately, while leading; this one included."""
     behind: tuple[tuple[str, int], ...]
     """While leading: how many records each other voter lacks."""
+    newcomer: bool = False
+    """It began with an empty disk and does not count until a leader has brought it up to date."""
 
 
 class Records(Protocol):

@@ -139,8 +139,10 @@ class Courier:
         try:
             index = await self._send_state(peer, term)
         except PeerUnreachable:
-            self._rest(peer)
+            pass
         finally:
+            if not index:
+                self._rest(peer)
             self._replica.installed(peer, term, index)
         self._turned()
 

@@ -73,6 +73,7 @@ class Keeper:
             found.log(),
             found.term,
             found.commit_index,
+            found.newcomer,
         )
         self.shelf = await self._unpacked(found.jobs)
         self.applied_index = self._checkpointed_index = found.base_index
@@ -213,6 +214,7 @@ class Keeper:
             replica.term,
             replica.commit_index,
             replica.log.after(self.applied_index),
+            replica.newcomer,
         )
 
     async def pack(self) -> Parcel:

@@ -26,17 +26,21 @@ class Recovered(msgspec.Struct, frozen=True, tag="recover", array_like=True):
     last_index: Count = 0
     last_term: Count = 0
     commit_index: Count = 0
+    newcomer: bool = False
 
 
 class Append(msgspec.Struct, frozen=True, tag="append?", array_like=True):
     """Entries that follow the one given, and how far everything is committed. Without entries it
-    asks whether the voter's log reaches up to there."""
+    asks whether the voter's log reaches up to there. `round` is the leader's count of voters found
+    to have begun anew; `vouches`: a newcomer that has what is committed counts from now on."""
 
     term: Count
     previous_index: Count
     previous_term: Count
     commit_index: Count
     entries: tuple[Entry, ...] = ()
+    round: Count = 0
+    vouches: bool = False
 
 
 class Appended(msgspec.Struct, frozen=True, tag="append", array_like=True):
@@ -46,6 +50,7 @@ class Appended(msgspec.Struct, frozen=True, tag="append", array_like=True):
     term: Count
     done: bool
     index: Count = 0
+    newcomer: bool = False
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch?", array_like=True):

@@ -6,7 +6,7 @@ confirmed, so the next ones are sent without waiting. Installing: it is being se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from hyperscale.ledger.records.messages import Append, Appended
@@ -28,6 +28,20 @@ class Progress:
     in_flight: int = 0
     told_commit: int = -1
     """The last commit index sent."""
+    newcomer: bool = False
+    """It began with an empty disk and nobody has vouched for it yet."""
+    founder: bool = False
+    """It counts all the same: it is one of those that began the cluster together."""
+    since_round: int = 0
+    """Answers to requests of an earlier round are those of a life that is over."""
+    witnesses: set[str] = field(default_factory=set)
+    """Voters that obeyed this leader since it knew of the newcomer."""
+    vouched: bool = False
+    """It was told that it may count; whether it heard shows its answer."""
+
+    @property
+    def counts(self) -> bool:
+        return self.founder or not self.newcomer
 
     def may_send(self, pipeline_max: int) -> bool:
         if self.pace is Pace.INSTALLING:
@@ -37,11 +51,31 @@ class Progress:
     def sent(self, request: Append) -> None:
         self.in_flight += 1
         self.told_commit = request.commit_index
+        self.vouched = request.vouches
         if self.pace is Pace.STREAMING:
             self.next_index += len(request.entries)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Nothing was heard of it in this term."""
+        return self.match_index == 0 and self.since_round == 0
+
+    def is_news(self, reply: Appended) -> bool:
+        """The voter lost what it had confirmed."""
+        return reply.newcomer and (
+            not self.newcomer or (not reply.done and reply.index < self.match_index)
+        )
+
+    def began_anew(self, round: int, reply: Appended, *, founder: bool) -> None:
+        self.match_index, self.next_index = 0, reply.index + 1
+        self.told_commit = -1
+        self.vouched = False
+        self.pace = Pace.PROBING
+        self.newcomer, self.founder, self.since_round = True, founder, round
+        self.witnesses.clear()
+
     def confirmed(self, reply: Appended) -> None:
-        self.in_flight -= 1
+        self.newcomer = reply.newcomer
         self.match_index = max(self.match_index, reply.index)
         self.next_index = max(self.next_index, self.match_index + 1)
         if self.pace is Pace.PROBING:
@@ -49,7 +83,6 @@ class Progress:
 
     def parted(self, request: Append, reply: Appended) -> None:
         """The voter's log is not the leader's at the place the request began."""
-        self.in_flight -= 1
         if request.previous_index <= self.match_index:
             return  # overtaken by a confirmation
         self._back_to(min(request.previous_index, reply.index + 1))
@@ -57,7 +90,7 @@ class Progress:
     def lost(self, request: Append) -> None:
         """No answer: whether it arrived is unknown, so it is sent again."""
         self.in_flight -= 1
-        self.told_commit = -1
+        self.told_commit, self.vouched = -1, False
         self._back_to(min(self.next_index, request.previous_index + 1))
 
     def installed(self, index: int) -> None:

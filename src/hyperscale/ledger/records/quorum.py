@@ -173,6 +173,7 @@ class QuorumRecords:
             under_way=len(keeper.under_way),
             reachable=self._reachable() if leading else (),
             behind=tuple(sorted(replica.behind().items())),
+            newcomer=replica.newcomer,
         )
 
     # -- following ----------------------------------------------------------------------------
@@ -289,9 +290,11 @@ class QuorumRecords:
 
     def _unavailable(self) -> QuorumUnavailable:
         reachable, replica = self._reachable(), self._keeper.replica
+        new = [name for name in replica.newcomers() if name in reachable]
         return QuorumUnavailable(
             f"{len(reachable)} of {len(replica.peers) + 1} voters can be reached"
-            f" ({', '.join(reachable)}) and {replica.quorum} are needed",
+            f" ({', '.join(reachable)}) and {replica.quorum} are needed"
+            + (f"; {', '.join(new)} began with an empty disk and cannot count yet" if new else ""),
             "start the others, or see to the network between them",
         )
 

@@ -8,7 +8,6 @@ been done. The theory is in `states`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -24,6 +23,7 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
+from hyperscale.ledger.records.office import Office
 from hyperscale.ledger.records.progress import Pace, Progress
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.states import Role, Trigger, next_role
@@ -43,15 +43,13 @@ class Write(msgspec.Struct, frozen=True, tag=2, array_like=True):
     """As far as was known then: the entries up to here need no further proof."""
 
 
-@dataclass(slots=True)
-class _Office:
-    """What a replica that is recovering or leading knows, for one term."""
+class Standing(msgspec.Struct, frozen=True, tag=3, array_like=True):
+    """Whether this voter began with an empty disk and has not been vouched for since."""
 
-    term: int
-    answers: dict[str, Recovered] = field(default_factory=dict)
-    progress: dict[str, Progress] = field(default_factory=dict)
-    barrier: int = 0
-    """The index of the first entry of the term; 0 while recovering."""
+    newcomer: bool
+
+
+Left = Promise | Write | Standing
 
 
 class Replica:
@@ -63,6 +61,7 @@ class Replica:
         log: EntryLog | None = None,
         term: int = 0,
         commit_index: int = 0,
+        newcomer: bool = False,
     ) -> None:
         self.name = name
         self.peers = tuple(sorted(set(voters) - {name}))
@@ -75,16 +74,20 @@ class Replica:
         self.write = 0
         """The number of the last write left."""
         self._settings = settings
-        self._writes: list[Promise | Write] = []
+        self._writes: list[Left] = []
         self._stable_term = self.term
         self._term_write = 0
         self._follows: str | None = None
-        self._office: _Office | None = None
+        self._office: Office | None = None
+        self.newcomer = newcomer
+        """It may have forgotten what it promised and confirmed: it does not count."""
+        if newcomer:
+            self._leave_write(Standing(True))
         invariant(self.commit_index <= self.log.last_index, "what is committed is in the log")
 
     # -- the disk -----------------------------------------------------------------------------
 
-    def take_writes(self) -> list[Promise | Write]:
+    def take_writes(self) -> list[Left]:
         """What was left since the last call; the last of them has the number `write`."""
         taken, self._writes = self._writes, []
         return taken
@@ -107,22 +110,27 @@ class Replica:
         if not self._obeys(peer, request.term):
             return Recovered(self.term, False)
         log = self.log
-        return Recovered(self.term, True, log.last_index, log.last_term, self.commit_index)
+        return Recovered(
+            self.term, True, log.last_index, log.last_term, self.commit_index, self.newcomer
+        )
 
     def append(self, peer: str, request: Append) -> Appended:
         if not self._obeys(peer, request.term):
             return Appended(self.term, False)
         log, at = self.log, request.previous_index
         if at > log.last_index:
-            return Appended(self.term, False, log.last_index)
+            return Appended(self.term, False, log.last_index, self.newcomer)
         if at > log.base_index and log.term_at(at) != request.previous_term:
             invariant(at > self.commit_index, "a committed entry is the same everywhere")
-            return Appended(self.term, False, max(log.first_of_term(at) - 1, self.commit_index))
+            before = max(log.first_of_term(at) - 1, self.commit_index)
+            return Appended(self.term, False, before, self.newcomer)
         self._merge(request.entries)
         # Up to the base everything is committed, so the leader has it whatever it sent.
         index = max(at + len(request.entries), log.base_index)
         self.commit_index = max(self.commit_index, min(request.commit_index, index))
-        return Appended(self.term, True, index)
+        if request.vouches and log.term_at(min(request.commit_index, index)) == self.term:
+            self._belong()  # all that was committed before this leader's first entry is here
+        return Appended(self.term, True, index, self.newcomer)
 
     def fetch(self, peer: str, request: Fetch) -> Fetched:
         if not self.serves(peer, request.term):
@@ -159,7 +167,7 @@ class Replica:
             return False
         self._promise(term)
         self._follows = None
-        self._office = _Office(term)
+        self._office = Office(term, self.name, len(self.peers) + 1, self.quorum)
         self.role = next_role(self.role, Trigger.ELECTED)
         return True
 
@@ -190,7 +198,7 @@ class Replica:
         office = self._office
         if office is None or self._stable_term < office.term:
             return None
-        if len(office.answers) + 1 < self.quorum:
+        if not office.has_majority(self.newcomer):
             return None
         best, best_end = self.name, (self.log.last_term, self.log.last_index)
         for peer, answer in sorted(office.answers.items()):
@@ -209,13 +217,8 @@ class Replica:
         office = self._office
         assert office is not None
         self.role = next_role(self.role, Trigger.ADOPTED)
-        last_index = self.log.last_index
-        for peer in self.peers:
-            answer = office.answers.get(peer)
-            seen = last_index if answer is None else min(answer.last_index, last_index)
-            office.progress[peer] = Progress(seen + 1)
-        office.answers.clear()
-        barrier = self._add(Entry(last_index + 1, office.term))
+        office.begin(self.peers, self.log.last_index, self.newcomer)
+        barrier = self._add(Entry(self.log.last_index + 1, office.term))
         office.barrier = barrier.index
         return barrier
 
@@ -235,19 +238,30 @@ class Replica:
 
     def next_for(self, peer: str, ping: bool = False) -> Append | None:
         """What to send a voter now; None: nothing, or it `lacks` what the log has dropped."""
-        progress = self._progress(peer)
-        if progress is None or not progress.may_send(self._settings.pipeline_max):
+        office, progress = self._office, self._progress(peer)
+        if office is None or progress is None:
+            return None
+        if not progress.may_send(self._settings.pipeline_max):
             return None
         if progress.next_index <= self.log.base_index:
             return None
         invariant(progress.next_index <= self.log.last_index + 1, "nobody is ahead of the leader")
         entries = self._slice(progress.next_index)
-        if not entries and not ping and progress.told_commit >= self.commit_index:
+        told = progress.told_commit >= self.commit_index
+        if not entries and told and not ping and not office.is_wanted(peer, self.newcomer):
             return None
         at = progress.next_index - 1
         previous_term = self.log.term_at(at)
         assert previous_term is not None
-        request = Append(self.term, at, previous_term, self.commit_index, entries)
+        request = Append(
+            self.term,
+            at,
+            previous_term,
+            self.commit_index,
+            entries,
+            office.round,
+            office.vouches(progress, self.newcomer),
+        )
         progress.sent(request)
         return request
 
@@ -272,14 +286,10 @@ class Replica:
 
     def confirmed(self, peer: str, request: Append, reply: Appended) -> None:
         self.learn(reply.term)
-        progress = self._progress(peer)
-        if progress is None or request.term != self.term:
-            return
-        if reply.done:
-            progress.confirmed(reply)
+        office = self._office
+        if office is not None and office.barrier and request.term == self.term:
+            office.note(peer, request, reply)
             self._count()
-        else:
-            progress.parted(request, reply)
 
     def lost(self, peer: str, request: Append) -> None:
         progress = self._progress(peer)
@@ -298,7 +308,17 @@ class Replica:
         last = self.log.last_index
         return {peer: last - one.match_index for peer, one in self._office.progress.items()}
 
+    def newcomers(self) -> list[str]:
+        """Voters that are there and do not remember, as far as this leader knows."""
+        return [] if self._office is None else self._office.newcomers(self.newcomer)
+
     # -- inside -------------------------------------------------------------------------------
+
+    def _belong(self) -> None:
+        """What was committed before is here, and no promise was forgotten that matters."""
+        if self.newcomer:
+            self.newcomer = False
+            self._leave_write(Standing(False))
 
     def _obeys(self, peer: str, term: int) -> bool:
         """A leader of this term speaks; a second one in the same term would be a rival."""
@@ -339,7 +359,7 @@ class Replica:
         self.log.add(entry, self.write)
         return entry
 
-    def _leave_write(self, write: Promise | Write) -> None:
+    def _leave_write(self, write: Left) -> None:
         self.write += 1
         self._writes.append(write)
 
@@ -355,8 +375,7 @@ class Replica:
         office = self._office
         if office is None or not office.barrier:
             return
-        matches = [one.match_index for one in office.progress.values()]
-        matches.append(self.log.stable_index)
-        index = sorted(matches, reverse=True)[self.quorum - 1]
+        index = office.held_by_majority(self.log.stable_index, self.newcomer)
         if index > self.commit_index and self.log.term_at(index) == self.term:
             self.commit_index = index
+            self._belong()

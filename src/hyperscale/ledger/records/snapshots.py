@@ -32,6 +32,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     commit_index: int = 0
     tail: tuple[Entry, ...] = ()
     """Entries after `index`."""
+    newcomer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Captured:
     term: int = 0
     commit_index: int = 0
     tail: tuple[Entry, ...] = ()
+    newcomer: bool = False
 
     async def encode(self) -> bytes:
         pieces: list[bytes] = []
@@ -59,6 +61,7 @@ class Captured:
             self.term,
             self.commit_index,
             self.tail,
+            self.newcomer,
         )
         return msgspec.msgpack.encode(snapshot)
 

@@ -31,6 +31,16 @@ do; that is checked, not assumed.
 *State.* What is committed is applied to the state, in order. A checkpoint of the state stands for
 the entries up to it. Who lacks entries that nobody keeps any more gets the state instead.
 
+*Newcomers.* All this holds for voters that remember. One whose disk is empty may have promised and
+confirmed anything before: with it, a majority could be made of voters that never had an entry that
+was committed. So an empty disk is noted on itself, and whoever has one does not count: neither its
+promise nor its copy. The first majority of a new cluster has nothing else, and counts; so does
+everybody when no voter is missing. Otherwise a newcomer is sent the log like any voter that is
+behind, by a leader that knows: what the voter confirmed in its life before is struck out. It counts
+again when it has all that is committed and a majority of others has since obeyed that leader, for
+then no newer term has begun which it may have promised. The price: a voter that was never up to
+date does not replace one that was, so a cluster of three needs both that founded it until then.
+
 Nothing here depends on clocks; leases belong to the election.
 """
 

@@ -17,7 +17,7 @@ from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Checkpoints, restore
 from hyperscale.ledger.journal import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.records.entries import Entry, EntryLog
-from hyperscale.ledger.records.replica import Promise, Write
+from hyperscale.ledger.records.replica import Left, Promise, Standing, Write
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
 from hyperscale.ledger.wal import LogFailed, WriteAheadLog
@@ -25,7 +25,7 @@ from hyperscale.ledger.wal.record import Record as WalRecord
 from hyperscale.runtime.host import Host
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Promise | Write).decode
+_decode = msgspec.msgpack.Decoder(Left).decode
 
 
 class Found:
@@ -38,6 +38,7 @@ class Found:
         self.base_term = 0
         self.entries: list[Entry] = []
         self.jobs: list[bytes] = []
+        self.newcomer = False
 
     def load(self, state: bytes) -> None:
         snapshot: Snapshot = decode(state)
@@ -46,6 +47,7 @@ class Found:
         self.base_index, self.base_term = snapshot.index, snapshot.index_term
         self.entries = list(snapshot.tail)
         self.jobs = snapshot.jobs
+        self.newcomer = snapshot.newcomer
 
     def replay(self, records: Sequence[WalRecord]) -> None:
         for record in records:
@@ -61,6 +63,8 @@ class Found:
                 case Write(entry=entry, commit_index=commit_index):
                     self._put(record.lsn, entry)
                     self.commit_index = max(self.commit_index, commit_index)
+                case Standing(newcomer=newcomer):
+                    self.newcomer = newcomer
 
     def log(self) -> EntryLog:
         return EntryLog(self.base_index, self.base_term, self.entries)
@@ -121,10 +125,12 @@ class Store:
             self._settings.wal,
         )
         self._log = restored.log
+        if restored.checkpoint is None and not restored.replayed:
+            found.newcomer = True
         self._host.tasks.spawn(f"records {self._directory}", self._run())
         return found
 
-    def put(self, writes: Sequence[Promise | Write], write: int) -> None:
+    def put(self, writes: Sequence[Left], write: int) -> None:
         """Write these, the last of which has this number; `on_written` tells when it is done."""
         if writes and self.failure is None:
             self._queue.append(_Writes([_encode(one) for one in writes], write))

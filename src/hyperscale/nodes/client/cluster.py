@@ -79,8 +79,8 @@ class Cluster:
     async def follow(self, job_id: str, *, live: bool = True) -> AsyncGenerator[JobUpdate, None]:
         """Updates until the job's end. After a break they begin anew with all there is."""
         clock = self._host.clock
-        heard, heard_any = clock.now(), False
-        pause_s = PAUSE_S
+        give_up_at: float | None = None
+        heard_any, pause_s = False, PAUSE_S
         while True:
             try:
                 watch = WatchJob(job_id=job_id, live=live)
@@ -92,7 +92,7 @@ class Cluster:
             async with updates:
                 try:
                     async for update in updates:
-                        heard, heard_any, pause_s = clock.now(), True, PAUSE_S
+                        give_up_at, heard_any, pause_s = None, True, PAUSE_S
                         yield update
                         if update.final:
                             return
@@ -103,7 +103,9 @@ class Cluster:
                     lost, pause_s = refusal.reason, max(pause_s, refusal.retry_after_s)
                 except (Disconnected, DeadlineExceeded, RemoteFailed) as error:
                     lost = str(error)
-            if clock.now() - heard > PATIENCE_S:
+            if give_up_at is None:  # counted from the break: a job may have no news for hours
+                give_up_at = clock.now() + PATIENCE_S
+            elif clock.now() > give_up_at:
                 raise _lost(job_id, lost)
             self.managers.next()
             await clock.sleep(self._host.random.uniform(pause_s / 2, pause_s))

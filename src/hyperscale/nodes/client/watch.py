@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from hyperscale.errors import HyperscaleError
+from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.errors import JobCancelled, JobFailed
 from hyperscale.nodes.client.pacing import Pacing
@@ -129,6 +129,18 @@ class JobWatch:
                     self._telling.set()
         except HyperscaleError as error:
             self._failure = error
+        except Exception as error:  # noqa: BLE001 - whoever waits would wait for ever
+            self._failure = RunFailed(
+                f"the cluster told something of job {self._job_id} that cannot be understood here:"
+                f" {error!r}",
+                "the job goes on; is the cluster of another version than this client?",
+            )
+        finally:
+            if not self.over:
+                self._failure = RunFailed(
+                    f"the client was stopped while job {self._job_id} was watched",
+                    "the job goes on",
+                )
             self._changed.set()
             self._telling.set()
 

@@ -71,7 +71,7 @@ class Commands:
             )
 
         self.couriers.send(
-            ("dispatch", str(placement.part)),
+            ("dispatch", *_names(placement.part)),
             placement.worker,
             message,
             DispatchAnswer,
@@ -121,6 +121,7 @@ class Commands:
         manager = self._manager
         if not manager.leadership.leads():
             return
+        known = manager.jobs.pool.workers.get(held.worker)
         unwanted, effects = manager.jobs.worker_registered(
             manager.now(),
             held.worker,
@@ -128,6 +129,7 @@ class Commands:
             held.total_cores,
             held.free_cores,
             [orders.report_of(status) for status in held.parts],
+            draining=known is not None and known.draining,
         )
         manager.carry_out(effects)
         for part, fence in unwanted:
@@ -142,12 +144,17 @@ class Commands:
             reason="nobody waits for it",
         )
         self.couriers.send(
-            ("unwanted", str(part)), worker, message, PartAnswer, lambda _answer: None, attempts=3
+            ("unwanted", *_names(part)),
+            worker,
+            message,
+            PartAnswer,
+            lambda _answer: None,
+            attempts=3,
         )
 
     def _tell(self, what: str, placement: Placement, message: msgspec.Struct) -> None:
         """Until it is heard. A worker that is gone is recalled with its part."""
-        key = (what, str(placement.part))
+        key = (what, *_names(placement.part))
         self.couriers.send(
             key,
             placement.worker,
@@ -156,3 +163,7 @@ class Commands:
             lambda _answer: None,
             attempts=COMMAND_ATTEMPTS,
         )
+
+
+def _names(part: Part) -> tuple[str, ...]:
+    return part.job_id, part.workflow, str(part.number)

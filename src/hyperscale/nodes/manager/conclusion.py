@@ -10,7 +10,7 @@ from hyperscale.engine.assembly import Course, aggregate_of, assemble
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.results import Cut, Environment, Results
+from hyperscale.metrics.results import Cut, Environment, Results, encode
 from hyperscale.nodes.manager.orders import decode_end
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import PartEnd
@@ -80,9 +80,23 @@ def conclude(
     return assemble(course, aggregates, judges, final=True)
 
 
+def kept(results: Results, room_bytes: int) -> bytes:
+    """As much of it as a record holds: the course over time goes first. Raises RunFailed."""
+    whole = encode(results, indent=0)
+    if len(whole) <= room_bytes:
+        return whole
+    for workflow in results.workflows:
+        workflow.series = []
+    results.warnings.append("how the load went over time was too much to be kept")
+    less = encode(results, indent=0)
+    if len(less) > room_bytes:
+        raise RunFailed(f"they take {len(less):,} bytes")
+    return less
+
+
 def _cut(job: JobState, judges: Sequence[Judge]) -> Cut | None:
-    if any(judge.aborted_at_s is not None for judge in judges):
-        return "threshold"
+    if job.by == "threshold" or any(judge.aborted_at_s is not None for judge in judges):
+        return "threshold"  # the judge may have been the leader before
     return _CUT.get(job.ending)
 
 

@@ -52,6 +52,10 @@ JOBS_LISTED_MAX = 1_000
 class Desk:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
+        # Submissions, by what became of them.
+        self.accepted = 0
+        self.repeated = 0
+        self.refused = 0
 
     def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
         on_leader = self._manager.leadership.on_leader
@@ -71,10 +75,12 @@ class Desk:
         manager = self._manager
         try:
             record = submitted(ask)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
+            self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=f"it cannot be read: {error}")
         verdict, effects = manager.jobs.submit(manager.now(), record)
         if isinstance(verdict, Rejected):
+            self.refused += 1
             return JobAck(
                 job_id=ask.job_id,
                 accepted=False,
@@ -88,6 +94,8 @@ class Desk:
             await held
         except HyperscaleError as error:
             raise Refused(call.kind.name, error.message, 1.0) from None
+        self.repeated += verdict.duplicate
+        self.accepted += not verdict.duplicate
         return JobAck(
             job_id=verdict.job_id,
             accepted=True,
@@ -107,6 +115,8 @@ class Desk:
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason
         )
+        if steering.again:
+            raise Refused(call.kind.name, steering.error, ASK_AGAIN_S, Reason.OVERLOADED)
         written = [one.record for one in effects if isinstance(one, Append)]
         outcomes = [manager.recording.outcome(one) for one in written if isinstance(one, Steered)]
         manager.carry_out(effects)
@@ -263,6 +273,7 @@ def submitted(ask: SubmitJob) -> Submitted:
     body = msgspec.msgpack.decode(ask.body, type=Body)
     if not 0 < len(body.workflows) <= orders.WORKFLOWS_MAX:
         raise ValueError(f"a job has 1 to {orders.WORKFLOWS_MAX} workflows")
+    orders.check_judges(body)
     needs: tuple[Needs, ...] = tuple(orders.needs_of(facts) for facts in body.workflows)
     return Submitted(
         job_id=ask.job_id,

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hyperscale.cluster.identity import Node as Identity
-from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
 from hyperscale.nodes.manager.leading import ASK_AGAIN_S
+from hyperscale.nodes.manager.routine import Routine
 from hyperscale.nodes.protocol.jobs import WorkerView
 from hyperscale.nodes.protocol.parts import (
     AskExtension,
@@ -33,26 +35,33 @@ from hyperscale.nodes.protocol.parts import (
     RegisterWorker,
     ReportProgress,
     TellEvent,
+    WorkerPulse,
 )
 from hyperscale.runtime.host import Address
 from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.effects import Effect
     from hyperscale.cluster.jobs.pool import Worker
     from hyperscale.nodes.manager.manager import Manager
 
 # Reports beyond what we take in: how long each worker should pause, by level (A-44).
 DELAYS_MS = (0, 50, 200, 450)
+_pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
 class Foreman:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._known: dict[str, ReportProgress | RegisterWorker] = {}
-        self._deltas = 0
+        self._routine = Routine()
+        self._deltas_before = 0
         self._deltas_since = 0.0
         self.level = 0
+        self.reports = 0
+        self.reports_unknown = 0
+        self.deltas = 0
 
     def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
         return {
@@ -67,6 +76,7 @@ class Foreman:
         """We do not lead any more."""
         self._manager.commands.couriers.recall_all()
         self._known.clear()
+        self._routine.clear()
 
     # -- what workers say --------------------------------------------------------------------
 
@@ -82,10 +92,15 @@ class Foreman:
             "leader_address": manager.leadership.leader_address(),
             "managers": tuple(self._managers()),
             "term": manager.leadership.newest_term,
+            "voters": tuple(sorted(manager.settings.node.voters)),
         }
         if not manager.leadership.leads():
             return Registered(accepted=False, reason="this manager does not lead", **where)  # type: ignore[arg-type]
         node = ask.node
+        known = manager.jobs.pool.workers.get(node.node_id)
+        if known is not None and node.incarnation < known.incarnation:
+            reason = "a later life of this worker is known"
+            return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         manager.commands.couriers.at(node.node_id, Address(*node.tcp))
         self._known[node.node_id] = ask
         self._adopt(ask.parts)
@@ -119,6 +134,7 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
+                event = self._readable(event)
                 settled, effects = jobs.ended(
                     now,
                     Ended(
@@ -148,26 +164,39 @@ class Foreman:
         self._own(call, report.worker)
         leadership = manager.leadership
         if not leadership.leads():
+            self.reports_unknown += 1
             return ProgressAnswer(
                 known=False,
                 term=leadership.newest_term,
                 leader_address=leadership.leader_address(),
             )
-        heard = manager.jobs.worker_heard(
-            manager.now(),
-            report.worker,
-            report.incarnation,
-            report.free_cores,
-            [self._progressed(progress) for progress in report.parts],
-            report.draining,
-        )
-        if heard is None:
-            return ProgressAnswer(known=False, term=leadership.term)
-        unwanted, effects = heard
-        self._known[report.worker] = msgspec.structs.replace(report, parts=())
+        now = manager.now()
+        unwanted: Unwanted = ()
+        effects: list[Effect] = []
+        if not self._routine.holds(now, report):
+            heard = manager.jobs.worker_heard(
+                now,
+                report.worker,
+                report.incarnation,
+                report.free_cores,
+                [self._progressed(progress) for progress in report.parts],
+                report.draining,
+                self._is_degraded(report.worker),
+            )
+            if heard is None:
+                self.reports_unknown += 1
+                self._routine.forget(report.worker)
+                return ProgressAnswer(known=False, term=leadership.term)
+            unwanted, effects = heard
+            self._known[report.worker] = msgspec.structs.replace(report, parts=())
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
-        manager.carry_out(effects)
-        level = self._pressure(sum(len(p.deltas) for p in report.parts))
+        if unwanted:  # and it may be told so again at once
+            self._routine.forget(report.worker)
+        if effects:
+            manager.carry_out(effects)
+        self.reports += 1
+        self.deltas += sum([len(p.deltas) for p in report.parts])
+        level = self._pressure(now)
         return ProgressAnswer(
             term=leadership.term,
             level=level,
@@ -241,7 +270,7 @@ class Foreman:
                     total_cores=worker.total,
                     free_cores=0
                     if worker.dead_at is not None
-                    else worker.total - sum(one.cores for one in held.values()),
+                    else max(0, worker.total - manager.jobs.pool.booked(worker)),
                     parts=tuple(str(part) for part in parts),
                     requests=sum(requests for requests, _ in numbers),
                     rate=sum(rate for _, rate in numbers),
@@ -264,6 +293,7 @@ class Foreman:
 
     def _forget(self, worker: str) -> None:
         self._known.pop(worker, None)
+        self._routine.forget(worker)
         self._manager.commands.couriers.drop(worker)
 
     def _adopt(self, statuses: tuple[PartStatus, ...]) -> None:
@@ -281,22 +311,58 @@ class Foreman:
             fresh = status.state == "preparing"
             manager.live.follow(facts, placement, fresh=fresh, parts=parts)
 
+    def _readable(self, end: PartEnd) -> PartEnd:
+        """Numbers nobody can read must not get into the records: every leader would meet them."""
+        job = self._manager.jobs.job(end.part.job_id)
+        if job is None or end.part.workflow not in job.workflows:
+            return end
+        names = (*[end.part.job_id] * 3, *[end.part.workflow] * 2, end.worker, end.error)
+        try:
+            orders.check_end(
+                self._manager.body_of(job), end, self._manager.recording.room_bytes(*names)
+            )
+        except RunFailed as error:
+            self._manager.log.warning("end not readable", part=str(end.part), reason=error.message)
+            return PartEnd(
+                part=end.part,
+                fence=end.fence,
+                worker=end.worker,
+                outcome="failed",
+                error=error.message,
+            )
+        return end
+
     def _progressed(self, progress: Progress) -> PartReport:
         counter = sum(delta.seq for delta in progress.deltas)
         requests = self._manager.live.counted(progress.part)
         return PartReport(
-            progress.part, progress.fence, progress.state, progress.elapsed_s, requests + counter
+            progress.part,
+            progress.fence,
+            progress.state,
+            progress.elapsed_s,
+            requests + counter,
+            cores_done=progress.cores_done,
         )
 
-    def _pressure(self, deltas: int) -> int:
-        """How much more comes in than we can take: 0 none .. 3 hold back (A-46)."""
-        now, most = self._manager.now(), self._manager.settings.progress_per_s_max
-        self._deltas += deltas
+    def _is_degraded(self, worker: str) -> bool:
+        """By its own judgement, told with its probes (B-31)."""
+        vitals = self._manager.node.vitals.get(worker)
+        if vitals is None or not vitals.pulse:
+            return False
+        try:
+            return _pulses.decode(vitals.pulse).state == "degraded"
+        except msgspec.MsgspecError:
+            return False
+
+    def _pressure(self, now: float) -> int:
+        """How much more comes in than we can take: 0 none .. 3 hold back (A-46). A node that is
+        busy with whatever it may be asks for less before it has to refuse."""
+        most = self._manager.settings.progress_per_s_max
         if now - self._deltas_since >= 1.0:
-            share = self._deltas / (now - self._deltas_since) / most
-            self.level = sum(share >= limit for limit in (0.70, 0.85, 0.95))
-            self._deltas, self._deltas_since = 0, now
-        return self.level
+            per_s = (self.deltas - self._deltas_before) / (now - self._deltas_since)
+            self.level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
+            self._deltas_before, self._deltas_since = self.deltas, now
+        return max(self.level, int(self._manager.node.door.load))
 
 
 def _state(worker: Worker) -> str:

@@ -1,9 +1,9 @@
 """What running parts have reported: numbers for the eye and for the worst case.
 
-Per part an aggregate that is closed when its worker dies, so that real load is never forgotten;
-per workflow 100 ms windows over all its parts for whoever watches. The truth at the end does not
-come from here but from the parts' own final results. A new leader begins empty and asks the
-workers for snapshots.
+A report is noted when it comes and added up later, many at once: per workflow in windows of 100 ms
+for whoever watches, per part every few reports, so that real load is not forgotten when its worker
+dies. The truth at the end does not come from here but from the parts' own final results. A new
+leader begins empty and asks the workers for snapshots.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.timeline import POINTS_MAX
 from hyperscale.nodes.protocol.jobs import Snapshot, Window
@@ -27,10 +28,22 @@ WINDOWS_MAX = 50
 # An interval with its histogram weighs some 3 KB: with these a workflow stays below 40 MB.
 POINTS_OF_ALL = 10 * POINTS_MAX
 POINTS_MIN = 10
+# Deltas of one part that wait to be added up. Adding up costs by the visit, waiting some 3 KB each:
+# with these a thousand parts hold 48 MB at the mean. Parts of one workflow begin together, so each
+# is visited at another of its reports: a thousand visits at once would hold up everything else.
+WAITING_MAX = 32
+# A part's rate is measured over this much of its load time.
+RATE_S = 1.0
+# Deltas of one workflow that wait for the window, should it be late: a second of a full manager.
+PENDING_MAX = 16_384
+# No load runs for half a year; what is told beyond is not believed.
+LOAD_S_MAX = 2.0**24
+_ALL = 0  # all parts together count as one core
 
 
 @dataclass(slots=True)
 class LivePart:
+    number: int
     fence: Fence
     first_core: int
     points_max: int
@@ -39,6 +52,47 @@ class LivePart:
     complete: bool = True  # false: it began before we led, and its snapshot has not come
     state: str = "preparing"
     vus: int = 0
+    elapsed_s: float = 0.0
+    requests: int = 0
+    failed: int = 0
+    waiting: list[Delta] = field(default_factory=list)
+    rate: float = 0.0
+    rated: tuple[float, int] = (0.0, 0)  # load time and requests when it was last measured
+
+    def lasted(self, elapsed_s: float) -> None:
+        self.elapsed_s = max(self.elapsed_s, elapsed_s)
+        since_s, before = self.rated
+        if self.elapsed_s >= since_s + RATE_S:
+            self.rate = max(0, self.requests - before) / (self.elapsed_s - since_s)
+            self.rated = (self.elapsed_s, self.requests)
+
+    def heard(self, delta: Delta) -> None:
+        self.seq = delta.seq
+        self.vus = delta.vus
+        for step in delta.steps:
+            self.requests += step.count
+            self.failed += step.failed
+        self.waiting.append(delta)
+        if (self.number + self.seq) % WAITING_MAX == 0 or len(self.waiting) >= WAITING_MAX:
+            self.summed()
+
+    def restored(self, facts: WorkflowFacts, state: bytes, seq: int) -> None:
+        """A snapshot takes the place of all that was heard."""
+        whole = aggregate_of(facts, self.points_max)
+        whole.restore(self.first_core, state, seq)
+        self.aggregate, self.seq, self.complete = whole, seq, True
+        self.requests, self.failed = whole.requests, whole.failed
+        self.waiting.clear()
+
+    def summed(self) -> WorkflowAggregate:
+        """All that was heard, added up."""
+        if self.waiting:
+            merged = merge_deltas(self.waiting, self.seq, self.vus)
+            count = len(self.waiting)
+            self.aggregate.apply(self.first_core, merged, self.elapsed_s, merged=count)
+            self.waiting.clear()
+        self.aggregate.advance(self.elapsed_s)
+        return self.aggregate
 
 
 @dataclass(slots=True)
@@ -52,18 +106,46 @@ class LiveWorkflow:
     requests: int = 0
     failed: int = 0
     windows: deque[Window] = field(default_factory=lambda: deque(maxlen=WINDOWS_MAX))
+    whole: WorkflowAggregate | None = None  # all windows; None when numbers were replaced
 
     @property
     def complete(self) -> bool:
         return all(part.complete for part in self.parts.values())
 
+    def heard(self, delta: Delta) -> None:
+        self.pending.append(delta)
+        if len(self.pending) >= PENDING_MAX:
+            self.pending = [merge_deltas(self.pending, 0)]
+
+    def turn(self) -> None:
+        """Close the window: what comes late is in the next one, and totals never go back."""
+        if not self.pending:
+            return
+        self.index += 1
+        vus = sum(part.vus for part in self.parts.values())
+        pending, self.pending = self.pending, []  # what cannot be merged is not tried again
+        merged = merge_deltas(pending, self.index, vus)
+        if self.whole is not None:
+            self.whole.apply(_ALL, merged, self.elapsed_s)
+        self.windows.append(
+            Window(
+                workflow=self.facts.name,
+                index=self.index,
+                elapsed_s=self.elapsed_s,
+                delta=merged,
+                workers=len(self.parts),
+            )
+        )
+
     def merged(self) -> WorkflowAggregate:
-        """Everything known of the workflow, as one."""
-        whole = aggregate_of(self.facts)
-        for state in (*self.kept, *(part.aggregate.export() for part in self.parts.values())):
-            whole.absorb(state)
-        whole.advance(self.elapsed_s)
-        return whole
+        """Everything known of the workflow, as one; to look at, not to keep."""
+        self.turn()
+        if self.whole is None:
+            self.whole = aggregate_of(self.facts)
+            for state in (*self.kept, *(part.summed().export() for part in self.parts.values())):
+                self.whole.restore(_ALL, state, self.index)
+        self.whole.advance(self.elapsed_s)
+        return self.whole
 
 
 class Live:
@@ -72,6 +154,7 @@ class Live:
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, str], LiveWorkflow] = {}
         self.late = 0  # reports of attempts that are over
+        self.damaged = 0  # final numbers that cannot be read
 
     def __len__(self) -> int:
         return len(self._workflows)
@@ -85,26 +168,43 @@ class Live:
         """A part was placed. `fresh`: nothing of it has been reported to anybody yet. The more
         parts a workflow has, the coarser each one's course."""
         part, fence = placement.part, placement.fence
-        live = self._workflows.setdefault((part.job_id, part.workflow), LiveWorkflow(facts))
+        live = self._followed(facts, part)
         known = live.parts.get(part.number)
         if known is None or known.fence < fence:
             points = max(POINTS_MIN, min(POINTS_MAX, POINTS_OF_ALL // max(parts, 1)))
             live.parts[part.number] = LivePart(
-                fence, placement.first_core, points, aggregate_of(facts, points), complete=fresh
+                part.number,
+                fence,
+                placement.first_core,
+                points,
+                aggregate_of(facts, points),
+                complete=fresh,
             )
 
     def keep(self, facts: WorkflowFacts, part: Part, state: bytes) -> None:
         """A part's final numbers are in: they take the place of what it had reported."""
-        live = self._workflows.setdefault((part.job_id, part.workflow), LiveWorkflow(facts))
+        live = self._followed(facts, part)
         reported = live.parts.pop(part.number, None)
         if not state:
             return
-        live.kept.append(state)
         whole = aggregate_of(facts)
-        whole.absorb(state)
-        live.requests += whole.requests - (reported.aggregate.requests if reported else 0)
-        live.failed += whole.failed - (reported.aggregate.failed if reported else 0)
+        try:
+            whole.absorb(state)
+        except DamagedState:
+            self.damaged += 1
+            return
+        live.whole = None
+        live.kept.append(state)
+        live.requests += whole.requests - (reported.requests if reported else 0)
+        live.failed += whole.failed - (reported.failed if reported else 0)
         live.elapsed_s = max(live.elapsed_s, whole.elapsed_s)
+
+    def _followed(self, facts: WorkflowFacts, part: Part) -> LiveWorkflow:
+        key = (part.job_id, part.workflow)
+        live = self._workflows.get(key)
+        if live is None:
+            live = self._workflows[key] = LiveWorkflow(facts, whole=aggregate_of(facts))
+        return live
 
     def forget(self, job_id: str) -> None:
         for key in [key for key in self._workflows if key[0] == job_id]:
@@ -122,23 +222,22 @@ class Live:
             self.late += 1
             return True
         known.state = progress.state
-        live.elapsed_s = max(live.elapsed_s, progress.elapsed_s)
-        before = (known.aggregate.requests, known.aggregate.failed)
-        if progress.snapshot:
-            known.aggregate = aggregate_of(live.facts, known.points_max)
-            known.aggregate.restore(known.first_core, progress.snapshot, progress.snapshot_seq)
-            known.seq, known.complete = progress.snapshot_seq, True
+        if 0.0 <= progress.elapsed_s <= LOAD_S_MAX:
+            known.lasted(progress.elapsed_s)
+            live.elapsed_s = max(live.elapsed_s, progress.elapsed_s)
+        requests, failed = known.requests, known.failed
+        if progress.snapshot and (not known.complete or progress.snapshot_seq > known.seq):
+            known.restored(live.facts, progress.snapshot, progress.snapshot_seq)
+            live.whole = None
         for delta in progress.deltas:
             if delta.seq > known.seq + 1:  # we missed some while another manager led
                 known.complete = False
             if known.complete and delta.seq > known.seq:
-                known.seq = delta.seq
-                known.vus = delta.vus
-                known.aggregate.apply(known.first_core, delta, progress.elapsed_s)
-                live.pending.append(delta)
-        known.aggregate.advance(progress.elapsed_s)
-        live.requests += known.aggregate.requests - before[0]
-        live.failed += known.aggregate.failed - before[1]
+                known.aggregate.check(delta)
+                known.heard(delta)
+                live.heard(delta)
+        live.requests += known.requests - requests
+        live.failed += known.failed - failed
         return known.complete
 
     def close(self, part: Part, fence: Fence) -> tuple[float, int, bytes]:
@@ -147,7 +246,7 @@ class Live:
         known = live.parts.get(part.number) if live is not None else None
         if live is None or known is None or known.fence != fence:
             return (live.elapsed_s if live is not None else 0.0), 0, b""
-        whole = known.aggregate
+        whole = known.summed()
         whole.gone(known.first_core)
         return whole.elapsed_s, whole.iterations, whole.export()
 
@@ -165,36 +264,27 @@ class Live:
     def requests(self, part: Part) -> tuple[int, float]:
         """Requests of a part so far, and its rate over the last second."""
         known = self._part(part)
-        return (0, 0.0) if known is None else (known.requests, known.recent_rate(1.0))
+        return (0, 0.0) if known is None else (known.requests, known.rate)
 
     def counted(self, part: Part) -> int:
         """Requests of a part so far; asked for with every report, so it must cost nothing."""
         known = self._part(part)
         return 0 if known is None else known.requests
 
-    def _part(self, part: Part) -> WorkflowAggregate | None:
+    def _part(self, part: Part) -> LivePart | None:
         live = self._workflows.get((part.job_id, part.workflow))
-        known = live.parts.get(part.number) if live is not None else None
-        return None if known is None else known.aggregate
+        return live.parts.get(part.number) if live is not None else None
 
     def turn(self) -> None:
-        """Close the window: what came late is in the next one, and totals never go back."""
-        for (_, name), live in self._workflows.items():
-            if not live.pending:
-                continue
-            live.index += 1
-            vus = sum(part.vus for part in live.parts.values())
-            merged = merge_deltas(live.pending, live.index, vus)
-            live.pending.clear()
-            live.windows.append(
-                Window(
-                    workflow=name,
-                    index=live.index,
-                    elapsed_s=live.elapsed_s,
-                    delta=merged,
-                    workers=len(live.parts),
-                )
-            )
+        """Of every workflow, whatever is the matter with another."""
+        errors: list[Exception] = []
+        for live in self._workflows.values():
+            try:
+                live.turn()
+            except Exception as error:  # noqa: BLE001 - it is raised below
+                errors.append(error)
+        if errors:
+            raise ExceptionGroup("windows", errors)
 
     def since(
         self, job_id: str, name: str, index: int | None, *, whole: bool = True

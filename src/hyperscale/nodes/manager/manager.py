@@ -22,7 +22,6 @@ from hyperscale.cluster.jobs.effects import (
     Conclude,
     Dispatch,
     Effect,
-    Forget,
     Snatch,
     Start,
     Teardown,
@@ -37,21 +36,22 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
-from hyperscale.engine.assembly import judges_of
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
-from hyperscale.metrics.results import Environment, encode
+from hyperscale.metrics.results import Environment, Results
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.desk import Desk
 from hyperscale.nodes.manager.foreman import Foreman
+from hyperscale.nodes.manager.judging import Judging
 from hyperscale.nodes.manager.leading import Leadership
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
 from hyperscale.nodes.protocol.parts import PARTS, PartEnd
@@ -86,16 +86,17 @@ class Manager:
         self.records = self.recording.records
         self.commands = Commands(self)
         self.foreman = Foreman(self)
+        self.desk = Desk(self)
         self.node.answer({RecordsRequest: self.recording.asked})
         self.node.answer(self.foreman.handlers())
-        self.node.answer(Desk(self).handlers())
+        self.node.answer(self.desk.handlers())
         self.over = self.node.over
         self.started = False
         self._failure: Exception | None = None
-        self._accepting: dict[str, list[asyncio.Future[None]]] = {}
-        self._settling: dict[tuple[Part, Fence], list[asyncio.Future[bool]]] = {}
+        self._accepting: Waiting[str, None] = Waiting()
+        self._settling: Waiting[tuple[Part, Fence], bool] = Waiting()
         self._bodies: dict[str, Body] = {}
-        self._judges: dict[str, list[Judge]] = {}
+        self.judging = Judging(self)
         self.stirred = asyncio.Event()
 
     @property
@@ -161,27 +162,36 @@ class Manager:
         while election.may_lead() and election.term == term:
             try:
                 await self.records.lead(term)
+                if election.may_lead() and election.term == term:
+                    self._take_over(term)
+                return
             except RecordsError as error:
                 self.log.warning("cannot lead yet", term=term, reason=error.message)
                 await self.host.clock.sleep(LEAD_RETRY_S)
-                continue
             except (LogFailed, LogClosed):
                 return  # this manager is at its end, and says so elsewhere
-            if not election.may_lead() or election.term != term:
+            except Exception as error:
+                # Elected and silent, it would keep the others from leading.
+                self.leadership.term = 0
+                self.log.critical("cannot take over", term=term, exc_info=error)
+                self._failure = error
+                self.over.set()
                 return
-            self.leadership.term = term
-            self.log.info("leading", term=term, jobs=len(self.jobs.jobs()))
-            self.live.clear()
-            self._recall_finished()
-            self.carry_out(self.jobs.lead(self.now(), term))
-            self._tell_deaths()
-            return
+
+    def _take_over(self, term: int) -> None:
+        self.leadership.term = term
+        self.log.info("leading", term=term, jobs=len(self.jobs.jobs()))
+        self.live.clear()
+        self._recall_finished()
+        self.carry_out(self.jobs.lead(self.now(), term))
+        self._tell_deaths()
 
     def _recall_finished(self) -> None:
         """What parts of running jobs have measured before this leadership."""
         for job in self.jobs.jobs():
             if job.is_over:
                 continue
+            self.judging.take_over(job)
             for facts in self.body_of(job).workflows:
                 workflow = job.workflows[facts.name]
                 for end in conclusion.ends_of(workflow):
@@ -206,12 +216,9 @@ class Manager:
         self.jobs.follow(self.now())
         self.foreman.retire()
         self.live.clear()
-        self._judges.clear()
-        for waiting in list(self._settling.values()):
-            for future in waiting:
-                if not future.done():
-                    future.set_result(False)
-        self._settling.clear()
+        self.judging.clear()
+        self._settling.tell_all(False)
+        self._accepting.tell_all(RunFailed("leadership ended before it was held"))
 
     def _leader_changed(self, term: int, leader: str | None) -> None:
         if leader != self.id:
@@ -224,7 +231,7 @@ class Manager:
         effects = self.jobs.applied(self.now(), decoded)
         if isinstance(decoded, Submitted):
             self.accept(decoded.job_id, None)
-        if self.leadership.term:
+        if self.leadership.term and self.jobs.took_effect:
             self._measured(decoded)
         self.carry_out(effects)
 
@@ -240,12 +247,10 @@ class Manager:
                 self.live.keep(facts, record.part, end.state)
 
     def _forgotten(self, job_id: str) -> None:
+        """All managers forget at the same place in the log, whatever their clocks say."""
         self.carry_out(self.jobs.forget(self.now(), job_id))
-        self._drop(job_id)
-
-    def _drop(self, job_id: str) -> None:
         self._bodies.pop(job_id, None)
-        self._judges.pop(job_id, None)
+        self.judging.drop(job_id)
         self.live.forget(job_id)
 
     # -- what the core wants -----------------------------------------------------------------
@@ -267,15 +272,11 @@ class Manager:
                 case Teardown():
                     self.commands.tear_down(effect)
                 case Acknowledge(_, part, fence):
-                    for future in self._settling.pop((part, fence), ()):
-                        if not future.done():
-                            future.set_result(True)
+                    self._settling.tell((part, fence), True)
                 case Snatch():
                     self._snatch(effect)
                 case Conclude(job_id, status, reason):
                     self._conclude(job_id, status, reason)
-                case Forget(job_id):
-                    self._drop(job_id)
                 case Tell():
                     self._tell(effect)
 
@@ -292,25 +293,35 @@ class Manager:
             lost=(effect.reason,),
         )
         result = orders.encode_end(end) if state else b""
+        part = placement.part
+        if len(result) > self.recording.room_bytes(part.job_id, str(part), effect.reason):
+            result = b""
         self.carry_out(self.jobs.part_lost(self.now(), placement, at_s, iterations, result))
 
     def _conclude(self, job_id: str, status: job_records.JobStatus, reason: str) -> None:
         job = self.jobs.job(job_id)
         if job is None:
             return
+        try:
+            room_bytes = self.recording.room_bytes(job_id, reason)
+            results = conclusion.kept(self._results(job, status), room_bytes)
+        except Exception as error:  # whatever the log holds, every job must end
+            self.log.exception("no results", job=job_id, error=repr(error))
+            status, results = "failed", b""
+            reason = f"its results could not be put together: {error}"
+        self.carry_out(self.jobs.concluded(self.now(), job_id, status, reason, results))
+
+    def _results(self, job: JobState, status: job_records.JobStatus) -> Results:
         body = self.body_of(job)
-        results = conclusion.conclude(
+        return conclusion.conclude(
             body,
             job,
             status,
-            elapsed_s=self.jobs.age_s(self.now(), job_id),
-            coverage=self.jobs.coverage(job_id),
-            lost=self.jobs.lost_sentences(job_id),
+            elapsed_s=self.jobs.age_s(self.now(), job.job_id),
+            coverage=self.jobs.coverage(job.job_id),
+            lost=self.jobs.lost_sentences(job.job_id),
             judges=self.judges(job),
             environment=self._environment(body),
-        )
-        self.carry_out(
-            self.jobs.concluded(self.now(), job_id, status, reason, encode(results, indent=0))
         )
 
     def _environment(self, body: Body) -> Environment:
@@ -334,27 +345,17 @@ class Manager:
 
     def accepting(self, job_id: str) -> Awaitable[None]:
         """Resolves when the job's first record is held; raises why it is not."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future = self._accepting.add(job_id)
         if self.jobs.job(job_id) is not None:
-            future.set_result(None)
-        else:
-            self._accepting.setdefault(job_id, []).append(future)
+            self.accept(job_id, None)
         return future
 
     def accept(self, job_id: str, error: HyperscaleError | None) -> None:
-        for future in self._accepting.pop(job_id, ()):
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+        self._accepting.tell(job_id, error)
 
     def settling(self, part: Part, fence: Fence) -> Awaitable[bool]:
         """Resolves when the worker may forget the end of this part."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._settling.setdefault((part, fence), []).append(future)
-        return future
+        return self._settling.add((part, fence))
 
     def body_of(self, job: JobState) -> Body:
         body = self._bodies.get(job.job_id)
@@ -364,9 +365,7 @@ class Manager:
         return body
 
     def judges(self, job: JobState) -> list[Judge]:
-        if job.job_id not in self._judges:
-            self._judges[job.job_id] = judges_of(self.body_of(job).workflows)
-        return self._judges[job.job_id]
+        return self.judging.of(job)
 
     def done(self, job: JobState, name: str) -> WorkflowDone:
         """A finished workflow, for whoever watches."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from hyperscale.cluster.jobs.inputs import PartReport
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
+from hyperscale.engine.assembly import aggregate_of, judges_of
 from hyperscale.engine.messages import Values, keep_newest
+from hyperscale.errors import RunFailed
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
-from hyperscale.workload.load import longest_s
+from hyperscale.workload.load import SharedIterations, longest_s
 
 # Beyond what the load says of itself: the worker's own limit comes first and has better words.
 LIMIT_SLACK_S = 30.0
@@ -52,12 +56,19 @@ def needs_of(facts: WorkflowFacts) -> Needs:
         is_test=facts.is_test,
         priority=facts.priority,
         depends=facts.depends,
-        peak_vus=facts.load.peak_vus,
+        peak_vus=_users(facts),
         planned_s=facts.planned_s,
         limit_s=limit_s(facts),
         sets_up=facts.sets_up,
         tears_down=facts.tears_down,
     )
+
+
+def _users(facts: WorkflowFacts) -> int:
+    """How many cores it can make use of: iterations that are shared may be fewer than users."""
+    load = facts.load
+    shared = load.iterations if isinstance(load, SharedIterations) else load.peak_vus
+    return min(load.peak_vus, shared)
 
 
 def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
@@ -119,6 +130,26 @@ def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
     return context, provided
 
 
+def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
+    """Raises RunFailed for an end that makes no sense, or that nobody could keep."""
+    size_bytes = len(encode_end(end))
+    if size_bytes > bytes_max:
+        raise RunFailed(f"what it measured and hands on takes {size_bytes:,} bytes: too many")
+    if not 0.0 <= end.measured_s < math.inf or end.iterations < 0:
+        raise RunFailed(f"worker {end.worker} told a load of {end.measured_s:g} s")
+    if end.state:
+        facts = next(facts for facts in body.workflows if facts.name == end.part.workflow)
+        aggregate_of(facts).absorb(end.state)
+
+
+def check_judges(body: Body) -> None:
+    """Raises HyperscaleError or ValueError for thresholds that nobody could judge at the end."""
+    for facts in body.workflows:
+        nothing = aggregate_of(facts).freeze()
+        for judge in judges_of([facts]):
+            judge.judge(nothing)
+
+
 def report_of(status: PartStatus) -> PartReport:
     """A part as its worker says it is."""
     prepared = status.prepared
@@ -129,4 +160,5 @@ def report_of(status: PartStatus) -> PartReport:
         status.elapsed_s,
         0,
         None if prepared is None else encode_values(prepared.context),
+        status.cores_done,
     )

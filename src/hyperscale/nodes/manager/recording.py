@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RECORD_KIND = 1  # all records of jobs; which one is in the payload
 RECORDS_TIMEOUT_S = 5.0
+FRAME_BYTES = 256  # numbers, tokens and tags of any record, with room to spare
 
 
 class Recording:
@@ -56,6 +57,11 @@ class Recording:
             return RecordsReply(data=await self.records.handle(call.peer.node_id, request.data))
         except HyperscaleError as error:
             raise Refused(call.kind.name, error.message) from None
+
+    def room_bytes(self, *names: str) -> int:
+        """For what a record carries, beside names and words that stand in it."""
+        most = self._manager.settings.records.record_bytes_max
+        return most - FRAME_BYTES - sum(len(name.encode()) for name in names)
 
     def outcome(self, record: JobRecord) -> Awaitable[HyperscaleError | None]:
         """Of a record that is about to be appended: None once a quorum holds it."""

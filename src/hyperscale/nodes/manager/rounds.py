@@ -1,13 +1,20 @@
-"""What a manager does by the clock: deadlines of jobs, windows, thresholds, looking for orphans."""
+"""What a manager does by the clock: deadlines of jobs, windows, thresholds, looking for orphans.
+
+One job that cannot be dealt with is reported; it must not end the round for all others. A manager
+that lost a round altogether ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import watch
+from hyperscale.nodes.member.vital import spawn_vital
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
@@ -21,11 +28,14 @@ class Rounds:
         self._manager = manager
 
     def start(self) -> None:
-        spawn = self._manager.host.tasks.spawn
-        spawn("jobs timer", self._run_timer())
-        spawn("windows", self._run_windows())
-        spawn("thresholds", self._run_thresholds())
-        spawn("orphans", self._run_scan())
+        manager = self._manager
+        for name, work in (
+            ("jobs timer", self._run_timer()),
+            ("windows", self._run_windows()),
+            ("thresholds", self._run_thresholds()),
+            ("orphans", self._run_scan()),
+        ):
+            spawn_vital(manager.host, manager.node, name, work)
 
     async def _run_timer(self) -> None:
         """Deadlines are kept even when so much stirs that no wait comes to its end."""
@@ -41,7 +51,11 @@ class Rounds:
             if manager.now() >= at:
                 ticked_at = manager.now()
                 if manager.leadership.leads():
-                    manager.carry_out(manager.jobs.tick(ticked_at))
+                    self._try("deadlines", self._tick)
+
+    def _tick(self) -> None:
+        manager = self._manager
+        manager.carry_out(manager.jobs.tick(manager.now()))
 
     async def _run_windows(self) -> None:
         """By the clock, not after one another: what a turn takes must not make windows rarer."""
@@ -50,7 +64,7 @@ class Rounds:
         while True:
             due = max(due + width_s, manager.now())  # after a pause of ours, none are made up for
             await manager.host.clock.sleep(due - manager.now())
-            manager.live.turn()
+            self._try("windows", manager.live.turn)
 
     async def _run_thresholds(self) -> None:
         manager = self._manager
@@ -59,7 +73,7 @@ class Rounds:
             if manager.leadership.leads():
                 for job in manager.jobs.jobs():
                     if not job.is_over and not job.ending:
-                        self._judge(job)
+                        self._try("thresholds", functools.partial(self._judge, job))
 
     def _judge(self, job: JobState) -> None:
         """Thresholds that abort are watched over all nodes together."""
@@ -68,6 +82,7 @@ class Rounds:
         lives = {j.workflow: manager.live.workflow(job.job_id, j.workflow) for j in watched}
         aggregates = {name: live.merged() for name, live in lives.items() if live is not None}
         crossed = watch([j for j in watched if j.workflow in aggregates], aggregates)
+        manager.judging.note(job, watched)
         if crossed is not None:
             reason = f"threshold {crossed.threshold.expression} was crossed"
             _, effects = manager.jobs.steer(
@@ -80,4 +95,10 @@ class Rounds:
         while True:
             await manager.host.clock.sleep(manager.settings.jobs.orphan_scan_s)
             if manager.leadership.leads():
-                manager.commands.ask_parts()
+                self._try("orphans", manager.commands.ask_parts)
+
+    def _try(self, what: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - whatever it is, there is a next turn
+            self._manager.node.endpoint.report(f"round of {what}", error)

@@ -1,4 +1,8 @@
-"""Settings of a manager, beside those every node has."""
+"""Settings of a manager, beside those every node has.
+
+Its own stand in the table `[manager]`, those of jobs in `[jobs]`, those of their records in
+`[records]`; all of them also as variables and after `--set`, see `sources`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,10 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import BadInput
 from hyperscale.ledger.records.settings import RecordsSettings
+from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
+from hyperscale.nodes.member.sources import Reading, Section, numbers_of
+from hyperscale.nodes.worker import settings as worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +29,10 @@ class ManagerSettings:
     snapshot_wait_s: float = 3.0
     """A new leader shows a running job when its workers have told all of it, or after this."""
 
-    progress_per_s_max: int = 8_000
-    """Deltas taken in; beyond it workers are asked to report less often. One costs a manager a
-    tenth of a millisecond and more (benchmarks/cluster.py ingest)."""
+    progress_per_s_max: int = 15_000
+    """Deltas taken in a second. Workers are asked to report less often from 70 % of it, which
+    leaves 10,000 a second (1,000 workers, ten times each) alone; what one costs is measured by
+    benchmarks/cluster_ingest.py. A manager that runs late asks for less whatever this says."""
 
     def __post_init__(self) -> None:
         if self.node.role != "manager":
@@ -34,3 +42,28 @@ class ManagerSettings:
                 f"{self.node.id} has no voters",
                 "name every manager with --voters; a lone manager names itself",
             )
+        for name in ("window_s", "progress_per_s_max"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above zero")
+
+
+SECTIONS = (
+    member.NODE.without("role"),
+    *member.SECTIONS[1:],
+    Section("manager", numbers_of(ManagerSettings)),
+    Section("jobs", numbers_of(JobSettings)),
+    Section("records", numbers_of(RecordsSettings)),
+    worker.SECTION.only(*worker.FENCING),
+)
+
+
+def manager_settings(reading: Reading) -> ManagerSettings:
+    """Raises BadInput. `reading` is of `SECTIONS`."""
+    worker.check_fencing(reading)
+    return reading.build(
+        "manager",
+        ManagerSettings,
+        node=member.node_settings(reading, "manager"),
+        jobs=reading.build("jobs", JobSettings),
+        records=reading.build("records", RecordsSettings),
+    )

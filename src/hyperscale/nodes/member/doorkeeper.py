@@ -43,6 +43,7 @@ class Doorkeeper:
         self.admission = admission or Admission()
         self.limiter = limiter
         self.detector = detector or OverloadDetector()
+        self.sample_every_s = SAMPLE_EVERY_S
 
     @property
     def load(self) -> Load:
@@ -73,13 +74,13 @@ class Doorkeeper:
         return self._host.tasks.spawn("watch the load", self._watch(resources))
 
     async def _watch(self, resources: Callable[[], Resources]) -> None:
-        clock = self._host.clock
+        clock, every_s = self._host.clock, self.sample_every_s
         while True:
             for _ in range(ASSESS_EVERY_SAMPLES):
                 asleep_at = clock.now()
-                await clock.sleep(SAMPLE_EVERY_S)
+                await clock.sleep(every_s)
                 now = clock.now()
-                self.detector.record(now, max(0.0, now - asleep_at - SAMPLE_EVERY_S))
+                self.detector.record(now, max(0.0, now - asleep_at - every_s))
             self.detector.assess(clock.now(), resources())
             if self.limiter is not None:
                 self.limiter.sweep(clock.now())

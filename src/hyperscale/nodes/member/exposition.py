@@ -1,4 +1,4 @@
-"""Metrics as the text that Prometheus reads, and the page that serves it and others in JSON.
+"""Metrics as the text that Prometheus reads, and the page that serves them, health and more.
 
 Labels are bounded by their owners: states, priorities, reasons and counter names, never ids or
 addresses.
@@ -18,6 +18,7 @@ import msgspec
 from hyperscale.runtime.host import Address, Host, Listener, Stream
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+JSON = "application/json"
 REQUEST_BYTES_MAX = 8 * 1024
 REQUEST_TIMEOUT_S = 5.0
 READERS_MAX = 16
@@ -79,19 +80,28 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
+class Health(msgspec.Struct, frozen=True):
+    """200 when it is well, 503 when it is not; the reason may also be a remark."""
+
+    ok: bool
+    reason: str = ""
+
+
 class MetricsPage:
-    """`GET /metrics`, and what `pages` gives by its path as JSON, over plain HTTP/1.1, one answer
-    per connection."""
+    """`GET /metrics`, and what `pages` and `checks` give by their path as JSON, over plain
+    HTTP/1.1, one answer per connection."""
 
     def __init__(
         self,
         host: Host,
         collect: Callable[[], Iterable[Metric]],
         pages: Mapping[str, Callable[[], object]] | None = None,
+        checks: Mapping[str, Callable[[], Health]] | None = None,
     ) -> None:
         self._host = host
         self._collect = collect
         self._pages = dict(pages or {})
+        self._checks = dict(checks or {})
         self._listener: Listener | None = None
         self._readers = 0
 
@@ -124,11 +134,15 @@ class MetricsPage:
         if path == "/metrics":
             body = render(self._collect()).encode()
             return _response("200 OK", CONTENT_TYPE, body, head_only)
+        if path in self._checks:
+            health = self._checks[path]()
+            status = "200 OK" if health.ok else "503 Service Unavailable"
+            return _response(status, JSON, msgspec.json.encode(health), head_only)
         page = self._pages.get(path)
         if page is None:
-            known = "\n".join(["see /metrics", *sorted(self._pages)]) + "\n"
+            known = "\n".join(["see /metrics", *sorted({**self._checks, **self._pages})]) + "\n"
             return _response("404 Not Found", "text/plain", known.encode())
-        return _response("200 OK", "application/json", msgspec.json.encode(page()), head_only)
+        return _response("200 OK", JSON, msgspec.json.encode(page()), head_only)
 
 
 async def _request_line(stream: Stream) -> str:

@@ -26,9 +26,9 @@ from hyperscale.cluster.discovery import Probe, ProbeAnswer
 from hyperscale.cluster.election import Standing
 from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
 from hyperscale.nodes.member import report
+from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.annex import Annex, ElectionNetwork, MembershipNetwork, named
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
-from hyperscale.nodes.member.debug import debug_pages
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
 from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
@@ -113,9 +113,11 @@ class Node:
         self.membership: MembershipShell
         self.election: ElectionShell | None = None
         self.bootstrap: Bootstrap | None = None
+        self.about = About()
+        """A role adds to it before `start`."""
         self.page: MetricsPage | None = None
         self.metrics_address: Address | None = None
-        self.failure: OSError | None = None
+        self.failure: Exception | None = None
         self.over = asyncio.Event()
         """Set when this node cannot go on by itself."""
 
@@ -157,7 +159,7 @@ class Node:
         await self._start_election()
         await self._start_discovery()
         if settings.metrics is not None:
-            self.page = MetricsPage(host, lambda: report.metrics(self), debug_pages(self, host))
+            self.page = self.about.page(self, host, settings.metrics)
             self.metrics_address = await self.page.start(settings.metrics)
         self.door.watch()
         host.tasks.spawn("heartbeat", self._beat())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
 from hyperscale.errors import RunFailed
+from hyperscale.ledger.wal import LogFailed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.runtime.host import Host
@@ -18,7 +19,7 @@ class Served(Protocol):
     """A node of any role."""
 
     over: asyncio.Event
-    """Set when it cannot go on by itself; `failure` then says why, if a disk was at fault."""
+    """Set when it cannot go on by itself; `failure` then says why."""
 
     @property
     def failure(self) -> Exception | None: ...
@@ -54,18 +55,29 @@ async def serve_as(
             ) from error
         if on_ready is not None:
             on_ready(node)
-        waits = [asyncio.ensure_future(event.wait()) for event in (told, node.over)]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        await first_of(told.wait(), node.over.wait())
         told.clear()
-        again = asyncio.ensure_future(told.wait())
-        stopping = asyncio.ensure_future(node.stop())
-        await asyncio.wait([again, stopping], return_when=asyncio.FIRST_COMPLETED)
-        for task in (again, stopping):
-            task.cancel()
+        await first_of(told.wait(), node.stop())
         if node.failure is not None:
-            raise RunFailed(
-                f"{settings.id} stopped, because its disk failed: {node.failure}",
-                "what it promised must outlive it; replace the disk, then start it again",
-            )
+            raise stopped(settings.id, node.failure)
+
+
+async def first_of(*works: Coroutine[Any, Any, object]) -> None:
+    """Until one of them is done; the others are cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+def stopped(node_id: str, failure: Exception) -> RunFailed:
+    """In words for whoever finds that a node has ended by itself."""
+    if isinstance(failure, OSError | LogFailed):
+        return RunFailed(
+            f"{node_id} stopped, because its disk failed: {failure}",
+            "what it promised must outlive it; replace the disk, then start it again",
+        )
+    return RunFailed(
+        f"{node_id} stopped, because of an error in its own code: {failure!r}",
+        "its log shows where; it can be started again",
+    )

@@ -101,6 +101,7 @@ class PartStatus(Fields, frozen=True, kw_only=True):
     state: PartState
     elapsed_s: float = 0.0
     prepared: PartPrepared | None = None
+    cores_done: int = 0  # of the part's cores, how many have no more load to make
 
 
 class HeldParts(Fields, frozen=True, kw_only=True):
@@ -132,6 +133,7 @@ class Registered(Fields, frozen=True, kw_only=True):
     leader_address: tuple[str, int] | None = None
     managers: tuple[Node, ...] = ()
     unwanted: tuple[tuple[Part, Fence], ...] = ()  # end these: nobody waits for them
+    voters: tuple[str, ...] = ()  # managers by id: load needs a leader, or a majority of these
 
 
 class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):
@@ -195,6 +197,7 @@ class Progress(Fields, frozen=True, kw_only=True):
     deltas: tuple[Delta, ...] = ()
     snapshot: bytes = b""
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
+    cores_done: int = 0  # as in `PartStatus`: it only grows
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):

@@ -63,10 +63,13 @@ class Cores(Generic[Owner]):
         self._assigned += count
         return taken
 
-    def release(self, owner: Owner) -> tuple[int, ...]:
-        """The cores that are free again; none when the owner holds none, so that every way to an
-        end may say it."""
-        returned = self._held.pop(owner, ())
+    def release(self, owner: Owner, keep: int = 0) -> tuple[int, ...]:
+        """The cores that are free again, all but `keep`; none when the owner holds no more than
+        that, so that every way to an end may say it."""
+        held = self._held.pop(owner, ())
+        kept, returned = held[:keep], held[keep:]
+        if kept:
+            self._held[owner] = kept
         for number in returned:
             self._owners[number] = None
         self._completed += len(returned)

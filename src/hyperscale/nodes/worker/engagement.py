@@ -14,6 +14,7 @@ from hyperscale.nodes.protocol.parts import (
     PartPrepared,
     PartState,
     PartStatus,
+    PartTornDown,
 )
 from hyperscale.nodes.worker.part_life import Conclude, PartLife, State
 from hyperscale.nodes.worker.reporting import Held
@@ -41,8 +42,10 @@ class Engagement:
     correlation_id: str
     planned_s: float | None
     resume_at_s: float
+    cores: int
     life: PartLife
     performer: Performer
+    cores_done: int = 0  # given back, though the part goes on or is kept
     context: Values = field(default_factory=dict)  # for its start
     ready: Ready | None = None
     ended: Ended | None = None
@@ -64,7 +67,7 @@ class Engagement:
         return min(1.0, self.performer.elapsed_s / self.planned_s)
 
     def held(self) -> Held:
-        return Held(self.part, self.fence, self.state, self.performer.elapsed_s)
+        return Held(self.part, self.fence, self.state, self.performer.elapsed_s, self.cores_done)
 
     def status(self) -> PartStatus:
         return PartStatus(
@@ -73,6 +76,7 @@ class Engagement:
             state=self.state,
             elapsed_s=self.performer.elapsed_s,
             prepared=self.prepared() if self.state == "prepared" else None,
+            cores_done=self.cores_done,
         )
 
     def prepared(self) -> PartPrepared:
@@ -84,6 +88,9 @@ class Engagement:
             seconds=self.ready.seconds,
             context=self.ready.context,
         )
+
+    def torn_down(self, warning: str) -> PartTornDown:
+        return PartTornDown(part=self.part, fence=self.fence, worker=self.worker, warning=warning)
 
     def end(self, conclusion: Conclude) -> PartEnd:
         """How it ended: as somebody decided, with the numbers of the performer."""
@@ -116,9 +123,9 @@ class Engagement:
         )
 
 
-def check_values(workflow: str, values: Values) -> None:
+def check_values(workflow: str, *handed_on: Values) -> None:
     """Raises BadInput for values that would not fit into a message beside the numbers."""
-    size_bytes = sum(len(stamped.value) for stamped in values.values())
+    size_bytes = sum(len(stamped.value) for values in handed_on for stamped in values.values())
     if size_bytes > VALUES_BYTES_MAX:
         raise BadInput(
             f"{workflow} hands on {size_bytes / 1e6:,.0f} MB of values, and at most "
@@ -130,7 +137,7 @@ def check_values(workflow: str, values: Values) -> None:
 def portable(workflow: str, ended: Ended) -> Ended:
     """As it is, or failed for what it wants to hand on; its numbers are kept."""
     try:
-        check_values(workflow, ended.context | ended.provided)
+        check_values(workflow, ended.context, ended.provided)
     except BadInput as error:
         refused = failed(error)
         return replace(

@@ -2,12 +2,13 @@
 
 Processes are started ahead of need and replaced when their part is over, so that a dispatch meets
 a warm interpreter and no author's code ever shares a process with another job's. They die with
-this process, however it ends.
+this process, however it ends, and inherit an environment that says nothing of the cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from hyperscale.cluster.jobs.records import Action
 from hyperscale.engine.assembly import aggregate_of
@@ -21,13 +22,15 @@ from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progress
 
 
 class EngineStage:
-    def __init__(self, cores: int, memory_mb: int = 0) -> None:
-        """`memory_mb` is of one generator process; 0: no limit."""
+    def __init__(self, cores: int, env: Mapping[str, str], memory_mb: int = 0) -> None:
+        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit."""
         self._cores = cores
+        self._env = env
         self._memory_mb = memory_mb
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
+        self._refilling: set[asyncio.Future[None]] = set()
         self._closed = False
 
     @property
@@ -49,7 +52,7 @@ class EngineStage:
         if self._closed:
             raise RunFailed("this worker is stopping")
         warm = [core for core in self._warm if not core.lost]
-        cold = _start(len(cores) - len(warm))
+        cold = self._start(len(cores) - len(warm))
         taken, self._warm = warm[: len(cores)], warm[len(cores) :]
         performer = EnginePerformer(self, order, taken, cold, self._memory_mb, progressed)
         self._playing[performer] = None
@@ -68,6 +71,13 @@ class EngineStage:
         await asyncio.gather(
             *(core.close() for core in warm), *(one.close() for one in list(self._playing))
         )
+        await asyncio.gather(*self._refilling, return_exceptions=True)
+
+    def core_done(self) -> None:
+        """A part needs one core less than it was given: have a process ready for the next."""
+        refill = asyncio.ensure_future(self._refill())
+        self._refilling.add(refill)
+        refill.add_done_callback(self._refilling.discard)
 
     async def give_back(self, performer: EnginePerformer) -> None:
         """Its processes are gone: make new ones."""
@@ -76,9 +86,9 @@ class EngineStage:
 
     async def _refill(self) -> None:
         """A process counts as warm once it can be spoken to; until then a part starts its own."""
-        in_use = sum(len(performer.processes) for performer in self._playing)
+        in_use = sum(performer.cores_busy for performer in self._playing)
         missing = self._cores - in_use - len(self._warm) - len(self._warming)
-        fresh = [] if self._closed else _start(missing)
+        fresh = [] if self._closed else self._start(missing)
         self._warming += fresh
         for core in fresh:
             await core.open()
@@ -86,18 +96,17 @@ class EngineStage:
                 self._warming.remove(core)
                 self._warm.append(core)
 
-
-def _start(count: int) -> list[Core]:
-    """All of them or none."""
-    started: list[Core] = []
-    try:
-        started.extend(Core() for _ in range(count))
-    except OSError:
-        for core in started:
-            core.hang_up()
-            core.kill_and_wait()
-        raise
-    return started
+    def _start(self, count: int) -> list[Core]:
+        """All of them or none."""
+        started: list[Core] = []
+        try:
+            started.extend(Core(env=self._env) for _ in range(count))
+        except OSError:
+            for core in started:
+                core.hang_up()
+                core.kill_and_wait()
+            raise
+        return started
 
 
 class EnginePerformer:
@@ -133,12 +142,25 @@ class EnginePerformer:
             iterations_done=order.iterations_done,
         )
         self._performance = Performance(
-            order.facts, self._aggregate, self.processes, casting, on_progress=progressed
+            order.facts,
+            self._aggregate,
+            self.processes,
+            casting,
+            on_progress=progressed,
+            on_done=stage.core_done,
         )
 
     @property
     def elapsed_s(self) -> float:
         return max(self._resume_at_s, self._aggregate.elapsed_s)
+
+    @property
+    def cores_done(self) -> int:
+        return self._performance.cores_done
+
+    @property
+    def cores_busy(self) -> int:
+        return len(self.processes) - self.cores_done
 
     async def prepare(self) -> Ready:
         for core in self._cold:

@@ -1,6 +1,7 @@
 """Connections from a worker to its managers: one per address, each with its own circuit (B T-22).
 
-Every answer of a manager is noted as contact, a refusal too: whoever refuses has heard us.
+Every answer of a manager is noted as contact, a refusal too: whoever refuses has heard us. What it
+is worth depends on whether that manager leads, which only some answers tell.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from hyperscale.cluster.calm import Category, Circuits, CircuitSettings
+from hyperscale.nodes.protocol.parts import ProgressAnswer, Registered
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.endpoint import Endpoint
@@ -67,10 +69,18 @@ class Links:
             answer = await peer.request(message, expect, timeout_s)
         except (Refused, RemoteFailed):
             if peer.connected:  # not turned away at the door, perhaps by somebody else
-                self._contact.heard(now)
+                self._heard(now, peer)
             raise
-        self._contact.heard(now)
+        self._heard(now, peer)
+        if isinstance(answer, Registered):
+            self._contact.know(answer.voters)
+        if _leads(answer):
+            self._contact.led(now)
         return answer
+
+    def _heard(self, asked_at: float, peer: Peer) -> None:
+        if peer.identity is not None:
+            self._contact.heard(asked_at, peer.identity.node_id)
 
     def keep(self, addresses: Iterable[Address]) -> None:
         """Hang up on everybody else."""
@@ -87,3 +97,10 @@ class Links:
             assert self.endpoint is not None, "not started"
             peer = self._peers[address] = Peer(self.endpoint, address, expect_role="manager")
         return peer
+
+
+def _leads(answer: object) -> bool:
+    """Only said under a valid lease."""
+    if isinstance(answer, Registered):
+        return answer.accepted
+    return isinstance(answer, ProgressAnswer) and answer.known

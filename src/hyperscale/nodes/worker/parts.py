@@ -24,7 +24,6 @@ from hyperscale.nodes.protocol.parts import (
     PartEnd,
     PartEvent,
     PartStatus,
-    PartTornDown,
     StartPart,
     SteerPart,
     TearDownPart,
@@ -47,12 +46,12 @@ from hyperscale.nodes.worker.part_life import (
 from hyperscale.nodes.worker.reporting import Held, ReportBuffer
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.stage import Stage
+from hyperscale.nodes.worker.versions import ContextVersions
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 from hyperscale.wire.serving import Call, Handler
 
 Key = tuple[Part, Fence]
-VERSIONS_MAX = 1_000  # jobs whose context versions are remembered, latest first
 
 
 class Parts:
@@ -91,9 +90,10 @@ class Parts:
             teardown_s=settings.teardown_s,
             hold_s=settings.hold_s,
         )
+        # Keys are repr() of parts: what str() says, a job and a workflow with '/' could say too.
         self._guard: FenceGuard[DispatchAnswer] = FenceGuard(settings.tombstone_s)
         self._held: dict[Key, Engagement] = {}
-        self._context_versions: dict[str, int] = {}
+        self._versions = ContextVersions()
         self._closing = 0
         self._log = logs.logger("worker", node_id=self._worker)
 
@@ -149,7 +149,7 @@ class Parts:
         if not self._on_term(order.term, call.peer.node_id):
             return self._refuse("a leader of a later term has spoken")
         self._guard.purge(now)
-        verdict = self._guard.admit(now, str(order.part), order.fence)
+        verdict = self._guard.admit(now, repr(order.part), order.fence)
         if verdict.ruling is Ruling.STALE:
             return self._refuse(f"a later attempt is known: {tuple(verdict.highest or ())}")
         if verdict.ruling is Ruling.FULL:
@@ -157,9 +157,9 @@ class Parts:
         if verdict.ruling is Ruling.REPEAT and verdict.answer is not None:
             return verdict.answer
         answer = self._take_on(now, order)
-        self._guard.answer(str(order.part), order.fence, answer)
+        self._guard.answer(repr(order.part), order.fence, answer)
         if not answer.accepted:
-            self._guard.finish(now, str(order.part), order.fence)
+            self._guard.finish(now, repr(order.part), order.fence)
         with logs.correlated(correlation_id=order.correlation_id):
             self._log.info(
                 "part accepted" if answer.accepted else "part refused",
@@ -228,7 +228,7 @@ class Parts:
             return self._refuse("too many results wait for a leader", no_room=True)
         if not 1 <= order.cores <= order.total_cores - order.first_core or order.first_core < 0:
             return self._refuse(f"{order.cores} cores from {order.first_core} make no sense")
-        if order.context_version < self._context_versions.get(order.part.job_id, 0):
+        if self._versions.is_old(order.part.job_id, order.context_version):
             return self._refuse(f"context version {order.context_version} is out of date")
         cores = self.cores.allocate(key, order.cores)
         if cores is None:
@@ -239,7 +239,7 @@ class Parts:
         except (HyperscaleError, OSError) as error:
             self.cores.release(key)
             return self._refuse(f"it cannot be run here: {error}")
-        self._note_version(order.part.job_id, order.context_version)
+        self._versions.note(order.part.job_id, order.context_version)
         life = PartLife(
             now,
             limit_s=order.limit_s,
@@ -254,6 +254,7 @@ class Parts:
             correlation_id=order.correlation_id,
             planned_s=order.facts.planned_s,
             resume_at_s=order.resume_at_s,
+            cores=order.cores,
             life=life,
             performer=performer,
         )
@@ -262,17 +263,12 @@ class Parts:
         self._spawn(one, "prepare", self._prepare(one))
         return DispatchAnswer(accepted=True, free_cores=self.cores.free)
 
-    def _note_version(self, job_id: str, version: int) -> None:
-        self._context_versions.pop(job_id, None)
-        self._context_versions[job_id] = version
-        if len(self._context_versions) > VERSIONS_MAX:
-            del self._context_versions[next(iter(self._context_versions))]
-
     # -- what the worker finds ---------------------------------------------------------------
 
     def tick(self, now: float) -> None:
         for one in list(self._held.values()):
             self._do(one, one.life.tick(now))
+            self._give_back(one)
 
     def cut_off(self, now: float, reason: str) -> int:
         """End all load; returns how many parts it concerns."""
@@ -306,7 +302,7 @@ class Parts:
     def _do(self, one: Engagement, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, TellReady):
-                self._tell(one, one.prepared())
+                self._outbox.put(self._host.clock.now(), one.prepared())
             elif isinstance(effect, Begin):
                 one.performer.leash(self._leash_s())
                 one.performer.start(one.context)
@@ -320,22 +316,17 @@ class Parts:
             elif isinstance(effect, RunTeardown):
                 self._spawn(one, "tear down", self._tear_down(one))
             elif isinstance(effect, TellTornDown):
-                torn = PartTornDown(
-                    part=one.part, fence=one.fence, worker=self._worker, warning=effect.warning
-                )
-                self._tell(one, torn)
+                self._outbox.put(self._host.clock.now(), one.torn_down(effect.warning))
             else:
                 self._free(one)
         if effects:
             self._on_change()
 
-    def _tell(self, one: Engagement, event: PartEvent) -> None:
-        self._outbox.put(self._host.clock.now(), event)
-
     def _conclude(self, one: Engagement, conclusion: Conclude) -> None:
         end = one.end(conclusion)
         self._buffer.drop(one.part, one.fence)
-        self._tell(one, end)
+        self._outbox.put(self._host.clock.now(), end)
+        self._give_back(one)
         with logs.correlated(correlation_id=one.correlation_id):
             self._log.info(
                 "part ended",
@@ -346,11 +337,20 @@ class Parts:
                 lost=list(end.lost),
             )
 
+    def _give_back(self, one: Engagement) -> None:
+        """Cores without load are free, also of a part that goes on elsewhere on this machine, or
+        whose processes are kept for its teardown (A-15)."""
+        done = one.performer.cores_done if one.life.live else one.cores
+        if done > one.cores_done:
+            one.cores_done = done
+            self.cores.release(one.key, keep=one.cores - done)
+            self._on_change()
+
     def _free(self, one: Engagement) -> None:
         del self._held[one.key]
         self.cores.release(one.key)
         self._buffer.drop(one.part, one.fence)
-        self._guard.finish(self._host.clock.now(), str(one.part), one.fence)
+        self._guard.finish(self._host.clock.now(), repr(one.part), one.fence)
         for task in one.tasks:
             task.cancel()  # also the one that says this: it is at its end
         self._closing += 1

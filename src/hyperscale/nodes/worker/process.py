@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 
 from hyperscale.errors import RunFailed
+from hyperscale.nodes.member.about import About
+from hyperscale.nodes.member.process import first_of, stopped
+from hyperscale.nodes.worker import gauges
+from hyperscale.nodes.worker.confidential import without_ours
 from hyperscale.nodes.worker.engine_stage import EngineStage
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
@@ -14,15 +19,21 @@ from hyperscale.runtime.real import RealHost
 
 
 async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | None = None) -> None:
-    """Run until SIGTERM or SIGINT, then drain and leave; a second signal leaves at once."""
+    """Run until SIGTERM or SIGINT, then drain and leave; a second signal leaves at once. Raises
+    RunFailed, with all load ended, when the worker could not go on by itself."""
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number)
     node = settings.node
     async with RealHost(node.id, node.data) as host:
-        stage = EngineStage(settings.cores, settings.memory_mb)
+        stage = EngineStage(settings.cores, without_ours(os.environ), settings.memory_mb)
         worker = Worker(host, settings, stage)
+        worker.node.about = About(
+            metrics=lambda: gauges.metrics(worker, lambda: stage.pids),
+            ready=lambda: gauges.readiness(worker),
+            pages=gauges.pages(worker),
+        )
         try:
             try:
                 await worker.start()
@@ -33,12 +44,11 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
                 ) from error
             if on_ready is not None:
                 on_ready(worker)
-            await signals.get()
-            draining = asyncio.ensure_future(worker.drain())
-            again = asyncio.ensure_future(signals.get())
-            await asyncio.wait([draining, again], return_when=asyncio.FIRST_COMPLETED)
-            for task in (draining, again):
-                task.cancel()
+            await first_of(signals.get(), worker.over.wait())
+            if not worker.over.is_set():
+                await first_of(worker.drain(), signals.get(), worker.over.wait())
             await worker.stop()
         finally:
             await stage.close()
+        if worker.failure is not None:
+            raise stopped(node.id, worker.failure)

@@ -32,6 +32,7 @@ class Held:
     fence: Fence
     state: PartState
     elapsed_s: float
+    cores_done: int = 0
 
 
 @dataclass(slots=True)
@@ -115,7 +116,11 @@ class ReportBuffer:
     def _entry(self, held: Held, snapshot: tuple[Part, bytes] | None, numbers: bool) -> Progress:
         known = self._numbers.get(held.part)
         plain = Progress(
-            part=held.part, fence=held.fence, state=held.state, elapsed_s=held.elapsed_s
+            part=held.part,
+            fence=held.fence,
+            state=held.state,
+            elapsed_s=held.elapsed_s,
+            cores_done=held.cores_done,
         )
         if known is None or known.fence != held.fence or not numbers:
             return plain

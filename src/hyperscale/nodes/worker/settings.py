@@ -6,16 +6,17 @@ in the `[worker]` table of `hyperscale.toml`; strongest first. Every time is in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, fields, replace
 
+from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import BadInput
+from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
+from hyperscale.nodes.member.sources import Reading, Section, numbers_of
 
-ENV_PREFIX = "HYPERSCALE_WORKER_"
-TABLE = "worker"
 CORES_MAX = 1_024
+# Between the end of a lone worker's load and its parts' new beginning: for clocks and timers.
+FENCE_MARGIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,60 +48,54 @@ class WorkerSettings:
         if self.node.role != "worker":
             raise BadInput(f"{self.node.id} has the role {self.node.role!r}, not 'worker'")
         if not 1 <= self.cores <= CORES_MAX:
-            raise BadInput(f"--cores takes 1 to {CORES_MAX}, not {self.cores}")
+            raise ValueError(f"cores takes 1 to {CORES_MAX}, not {self.cores}")
         for one in fields(self):
             value = getattr(self, one.name)
             if one.name.endswith("_s") and not value > 0:
-                raise BadInput(f"worker setting {one.name} must be above zero, not {value:g}")
+                raise ValueError(f"{one.name} must be above zero, not {value:g}")
         if self.memory_mb < 0:
-            raise BadInput(f"--memory-mb takes nothing below zero, not {self.memory_mb}")
+            raise ValueError(f"memory_mb takes nothing below zero, not {self.memory_mb}")
         if self.contact_s * 2 > self.fence_s:
-            raise BadInput(
-                f"fence_s is {self.fence_s:g}, but managers are told only every "
-                f"{self.contact_s:g} s",
-                "a worker must miss several answers before it stops its load: raise fence_s",
+            raise ValueError(
+                f"with fence_s {self.fence_s:g} and contact_s {self.contact_s:g} a worker would "
+                "stop its load before it has missed two answers"
             )
 
 
-_KNOWN = {one.name: one for one in fields(WorkerSettings) if one.name != "node"}
-NAMES = tuple(_KNOWN)
+# What managers must know of their workers, and workers of their managers.
+FENCING = ("fence_s", "cut_grace_s")
+SECTION = Section("worker", {"cores": 0, **numbers_of(WorkerSettings)}, ("cores", "memory_mb"))
 
 
-def read_worker_settings(
-    node: NodeSettings,
-    flags: Mapping[str, object],
-    environ: Mapping[str, str],
-    table: Mapping[str, object],
-) -> WorkerSettings:
-    """Raises BadInput. `flags` and the `[worker]` table may name any of `NAMES`."""
-    values: dict[str, object] = {}
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in _KNOWN:
-            near = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(sorted(NAMES))}"
-            raise BadInput(f"[{TABLE}] has no setting {key!r}", hint)
-        values[name] = value
-    values |= {
-        name: environ[ENV_PREFIX + name.upper()]
-        for name in NAMES
-        if environ.get(ENV_PREFIX + name.upper())
-    }
-    values |= {name: flags[name] for name in NAMES if flags.get(name) not in (None, "")}
-    numbers = {name: _number(name, value) for name, value in values.items()}
-    if "cores" not in numbers:
-        from hyperscale.engine.cores import usable_cores
+def sections() -> tuple[Section, ...]:
+    from hyperscale.engine.cores import usable_cores
 
-        numbers["cores"] = usable_cores()
-    return WorkerSettings(node=node, **numbers)  # type: ignore[arg-type]  # made whole by `_number`
+    return (
+        member.NODE.without("role", "voters"),
+        *member.SECTIONS[1:],
+        replace(SECTION, defaults={**SECTION.defaults, "cores": usable_cores()}),
+        Section("jobs", numbers_of(JobSettings)).only("reschedule_s"),
+    )
 
 
-def _number(name: str, value: object) -> float | int:
-    whole = name in ("cores", "memory_mb")
-    try:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError
-        return int(value) if whole else float(value)
-    except ValueError:
-        wanted = "a whole number" if whole else "a number"
-        raise BadInput(f"worker setting {name} takes {wanted}, not {value!r}") from None
+def worker_settings(reading: Reading) -> WorkerSettings:
+    """Raises BadInput. `reading` is of `sections()`."""
+    check_fencing(reading)
+    node = member.node_settings(reading, "worker")
+    return reading.build("worker", WorkerSettings, node=node)
+
+
+def check_fencing(reading: Reading) -> None:
+    """A lone worker's load must be over before managers begin it elsewhere, or it is doubled.
+
+    Each side knows its own numbers for sure and the other's from the file they share."""
+    fence, grace = (reading.of("worker", name) for name in FENCING)
+    moved = reading.of("jobs", "reschedule_s")
+    needed_s = fence.value + grace.value + FENCE_MARGIN_S
+    if moved.value < needed_s:
+        raise BadInput(
+            f"jobs.reschedule_s is {moved.value:g} ({moved.origin}), but a worker that is cut off "
+            f"may run for {fence.value + grace.value:g} s: worker.fence_s is {fence.value:g} "
+            f"({fence.origin}), worker.cut_grace_s is {grace.value:g} ({grace.origin})",
+            f"jobs.reschedule_s must be at least {needed_s:g}, on managers and on workers",
+        )

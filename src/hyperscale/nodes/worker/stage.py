@@ -58,6 +58,11 @@ class Performer(Protocol):
         """Load time of the workflow: a part that goes on elsewhere begins where it was."""
         ...
 
+    @property
+    def cores_done(self) -> int:
+        """How many of its places have no more load to make; it never falls."""
+        ...
+
     async def prepare(self) -> Ready:
         """Raises HyperscaleError with what the author should know."""
         ...

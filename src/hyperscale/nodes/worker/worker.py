@@ -1,8 +1,9 @@
 """A worker: a member that runs parts of workflows on its cores, and is fenced when it is alone.
 
 It joins the cluster as every node does, registers with the managers' leader, and obeys whoever
-leads. Load never depends on one manager: it goes on while any of them answers, and ends when none
-has for `fence_s`, also in processes this one can no longer reach, by their leash.
+leads. Load never depends on one manager: it goes on while one that leads answers, or a majority of
+them, and ends when that was `fence_s` ago, also in processes this one can no longer reach, by their
+leash.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hyperscale.cluster.calm import RateLimitSettings
 from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.member.vital import spawn_vital
 from hyperscale.nodes.protocol.parts import PARTS, WorkerPulse
 from hyperscale.nodes.worker.condition import Condition
 from hyperscale.nodes.worker.contact import Contact
@@ -92,7 +94,14 @@ class Worker:
         self._leashed_at = now
         self._patience_at = now
         self._tasks: list[Task] = []
+        self.over = self.node.over
+        """Set when it cannot go on by itself. Whoever runs it must `stop` it: nobody minds its
+        load any more but the leash."""
         self._log = logs.logger("worker", node_id=settings.node.id)
+
+    @property
+    def failure(self) -> Exception | None:
+        return self.node.failure
 
     # -- life --------------------------------------------------------------------------------
 
@@ -104,13 +113,13 @@ class Worker:
         self.node.membership.on_change(self._member_changed)
         self._look()
         self._started = True
-        spawn = self._host.tasks.spawn
-        self._tasks = [
-            spawn("keep watch", self._watch()),
-            spawn("register", self.conversation.register()),
-            spawn("report", self.conversation.report()),
-            spawn("tell", self.conversation.tell()),
-        ]
+        loops = (
+            ("keep watch", self._watch()),
+            ("register", self.conversation.register()),
+            ("report", self.conversation.report()),
+            ("tell", self.conversation.tell()),
+        )
+        self._tasks = [spawn_vital(self._host, self.node, name, work) for name, work in loops]
 
     async def drain(self) -> None:
         """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
@@ -132,11 +141,12 @@ class Worker:
         self._log.info("drained", untold=len(self.outbox))
 
     async def stop(self) -> None:
-        """Say goodbye and leave nothing running, whatever is under way."""
-        await self.conversation.leave()
+        """Leave nothing running, whatever is under way, then say goodbye: what we have is given to
+        others as soon as they hear it."""
         for task in self._tasks:
             task.cancel()
         await self._stage.close()
+        await self.conversation.leave()
         self._links.close()
         await self.node.stop()
 
@@ -158,15 +168,17 @@ class Worker:
     def _mind_contact(self, now: float) -> None:
         if self.contact.is_cut_off(now):
             silent_s = self.contact.silent_s(now)
-            reason = f"no manager has answered for {silent_s:.1f} s"
+            reason = f"no leader and no majority of managers has answered for {silent_s:.1f} s"
             count = self.parts.cut_off(now, reason)
-            if count or not self._fenced:
+            if not self._fenced:
                 self._log.warning("cut off", silent_s=round(silent_s, 1), parts_ended=count)
             self._fenced = True
             return
         if self._fenced:
             self._log.info("back in touch")
             self._fenced = False
+        if self.contact.is_fading(now) and self.registration.registered:
+            self.conversation.seek(self.registration.leader)
         if now - self._leashed_at >= self.settings.contact_s:
             self._leashed_at = now
             self.parts.in_touch(now)
@@ -198,7 +210,7 @@ class Worker:
         managers = [member for member in core.members() if member.node.role == "manager"]
         for member in managers:
             if member.acked_at is not None:
-                self.contact.heard(member.acked_at)
+                self.contact.heard(member.acked_at, member.node.node_id)
         live = [Address(*member.node.tcp) for member in managers if member.live]
         # With nobody left, those of old may be back before membership knows.
         others = [Address(*member.node.tcp) for member in managers]

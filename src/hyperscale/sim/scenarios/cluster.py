@@ -7,13 +7,15 @@ numbers that are those of the stages, and must leave nothing behind.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import InvariantBroken
+from hyperscale.cluster.jobs.records import Part
 from hyperscale.cluster.jobs.records import decode as decode_record
+from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Policy
 from hyperscale.ledger.records import Record
@@ -21,22 +23,25 @@ from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.stage import Progressed
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
-from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
-from hyperscale.sim.links import partition
 from hyperscale.sim.scenario import Scenario
+from hyperscale.sim.scenarios.cluster_blows import LEAVE, Blows
 from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
-from hyperscale.sim.scenarios.cluster_truth import Performance, Truth
+from hyperscale.sim.scenarios.cluster_promises import (
+    FORGOTTEN_WITHIN_S,
+    Kept,
+    Leaving,
+    PausedStays,
+    Verdict,
+)
+from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
 from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
-from hyperscale.sim.stage import Deed, SimPerformer, SimStage
 from hyperscale.sim.world import World
 
 PORT: Final = 7_000
@@ -45,12 +50,16 @@ WORKERS_MAX: Final = 4
 # Slower than in life: numbers that move are most of the work of a simulated minute.
 REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
-# Until a death is noticed (some 5 s), believed (8 s) and made up for.
-STRIKE_S: Final = 25.0
+# Virtual nodes are late only when they stand still, and then by more than this.
+LOAD_LOOKED_AT_S: Final = 0.5
 # A small log, so that checkpoints and whole states are part of the story.
 RECORDS: Final = RecordsSettings(
     checkpoint=Policy(records=25, seconds=15.0), log_bytes_max=400_000, entries_kept=10
 )
+# Shorter than what parts may take: some finish in time, others are cut off.
+DRAIN_S: Final = 6.0
+# In some histories ended jobs are forgotten while the faults go on.
+SHORT_MEMORY: Final = JobSettings(completed_kept_s=6.0, failed_kept_s=9.0)
 
 
 class ClusterScenario(Scenario):
@@ -58,9 +67,9 @@ class ClusterScenario(Scenario):
     summary = "managers, workers and clients: every job has one end with true numbers"
     nodes_default = 0  # managers; the seed draws one or three
     canaries = CANARIES
-    safety_s = 45.0
+    safety_s = 30.0
     liveness_s = 400.0
-    steady_s = 10.0
+    steady_s = 4.0
     goal_every_s = 1.0
     limits = Limits(
         loss_max=0.15,
@@ -68,9 +77,9 @@ class ClusterScenario(Scenario):
         pause_max_s=12.0,
         cut_max_s=15.0,
         down_max_s=12.0,
-        gap_s_min=4.0,
-        gap_s_max=25.0,
-        error_max=0.01,
+        gap_s_min=3.0,
+        gap_s_max=16.0,
+        error_max=0.02,
         disk_slow_max=50.0,
     )
 
@@ -83,9 +92,14 @@ class ClusterScenario(Scenario):
         self._wishes: dict[str, list[Wish]] = {}
         self._addresses: list[Address] = []
         self._cast = Cast(canary)
+        self._jobs = JobSettings()
 
     async def setup(self, world: World) -> None:
         dice = world.random
+        if dice.random() < 0.25:
+            world.coverage["short memory"] += 1
+            self._jobs = SHORT_MEMORY
+            self.steady_s += SHORT_MEMORY.failed_kept_s + FORGOTTEN_WITHIN_S
         self.nodes = self.nodes or dice.choice((1, 3, 3, 3, 3))
         names = [f"m{number}" for number in range(1, self.nodes + 1)]
         self._addresses = [Address(f"10.0.0.{n}", PORT) for n in range(1, self.nodes + 1)]
@@ -101,7 +115,13 @@ class ClusterScenario(Scenario):
             world.add(client, partial(self._client, world))
 
     def checkers(self) -> list[Checker]:
-        return all_checkers(self.truth, self._leftovers)
+        return [
+            *all_checkers(self.truth, self._leftovers),
+            Leaving(self.truth),
+            Kept(self.truth, self._remembered, lambda: self._jobs),
+            Verdict(self.truth),
+            PausedStays(self.truth, self._called_paused),
+        ]
 
     # -- hosts -------------------------------------------------------------------------------
 
@@ -118,10 +138,14 @@ class ClusterScenario(Scenario):
 
     async def _manager(self, world: World, voters: tuple[str, ...], host: SimHost) -> None:
         node = self._node(host, "manager", voters)
-        settings = ManagerSettings(node=node, records=RECORDS, window_s=SHOWN_EVERY_S)
+        settings = ManagerSettings(
+            node=node, jobs=self._jobs, records=RECORDS, window_s=SHOWN_EVERY_S
+        )
         manager = self._cast.manager(host, settings)
+        manager.node.door.sample_every_s = LOAD_LOOKED_AT_S
         self.managers[host.name] = manager
         manager.records.on_applied.append(partial(self._applied, world, host))
+        manager.records.on_forgotten.append(partial(self._forgotten, world, host))
         await manager.start()
         manager.node.endpoint.report = partial(self._handler_failed, world, host)
         await manager.over.wait()
@@ -134,19 +158,26 @@ class ClusterScenario(Scenario):
                 world.fail("OneHistory", f"{host.name} applies another record at {record.index}")
             return
         decoded = decode_record(record.payload)
-        self.truth.committed(record.index, record.payload, decoded)
+        self.truth.committed(world.now, record.index, record.payload, decoded)
         kind = type(decoded).__name__
         world.coverage[f"record {kind}"] += 1
         world.observe(
             "committed", node=host.name, index=record.index, what=kind, job=decoded.job_id
         )
 
+    def _forgotten(self, world: World, host: SimHost, job: str) -> None:
+        if job not in self.truth.forgotten:
+            world.coverage["job forgotten"] += 1
+            self.truth.forget(job)
+        world.observe("forgotten", node=host.name, job=job)
+
     async def _worker(self, world: World, host: SimHost) -> None:
         cores = self._cores[host.name]
         node = self._node(host, "worker")
-        settings = WorkerSettings(node=node, cores=cores, flush_s=REPORTED_EVERY_S)
-        stage = WatchedStage(self, world, host, cores)
+        settings = WorkerSettings(node=node, cores=cores, flush_s=REPORTED_EVERY_S, drain_s=DRAIN_S)
+        stage = WatchedStage(self.truth, world, host, cores)
         worker = self._cast.worker(host, settings, stage)
+        worker.node.door.sample_every_s = LOAD_LOOKED_AT_S
         self.workers[host.name] = (worker, stage)
         await worker.start()
         worker.node.endpoint.report = partial(self._handler_failed, world, host)
@@ -163,60 +194,8 @@ class ClusterScenario(Scenario):
         wishes = self._wishes[host.name]
         User(world, host, self._addresses, wishes, self._cast.picture).start()
 
-    # -- what is done to them beside the swarm's faults --------------------------------------
-
     async def during(self, world: World) -> None:
-        dice = world.random_stream("blows")
-        blows = []
-        if dice.random() < 0.4:
-            blows.append(self._kill_leader(world, dice.uniform(5.0, 40.0), dice.uniform(0.1, 20.0)))
-        if dice.random() < 0.2:
-            disk: CrashDisk = dice.choice(("kept", "lost-unsynced", "torn"))
-            blows.append(self._kill_managers(world, dice.uniform(5.0, 40.0), disk))
-        if dice.random() < 0.25:
-            worker = dice.choice(sorted(self._cores))
-            blows.append(self._kill_for_good(world, dice.uniform(5.0, 40.0), worker))
-        if dice.random() < 0.5:
-            blows.append(self._strike_at_work(world, dice.uniform(3.0, 20.0), dice.random() < 0.5))
-        await asyncio.gather(*blows)
-
-    async def _strike_at_work(self, world: World, at_s: float, cut_off: bool) -> None:
-        """A worker under load is cut off, or stands still, until its parts are elsewhere."""
-        await world.sleep(at_s)
-        while not (busy := self._at_work()):
-            await world.sleep(0.5)
-        if not cut_off:
-            world.coverage["paused at work"] += 1
-            world.pause(busy[0], STRIKE_S)
-            return
-        world.coverage["cut off at work"] += 1
-        cut = world.network.cut(partition([busy[0]], kind="isolate"))
-        await world.sleep(STRIKE_S)
-        world.network.heal(cut)
-
-    def _at_work(self) -> list[str]:
-        everything = [one for many in self.truth.performances.values() for one in many]
-        return sorted({one.host.name for one in everything if one.loading})
-
-    async def _kill_leader(self, world: World, at_s: float, down_s: float) -> None:
-        await world.sleep(at_s)
-        for name, manager in self.managers.items():
-            if world.machines[name].up and manager.leadership.leads():
-                world.coverage["leader killed"] += 1
-                world.crash(name)
-                world.restart_after(name, down_s)
-
-    async def _kill_managers(self, world: World, at_s: float, disk: CrashDisk) -> None:
-        await world.sleep(at_s)
-        world.coverage["all managers killed"] += 1
-        for number, name in enumerate(self.managers):
-            world.crash(name, disk)
-            world.restart_after(name, 1.0 + number)
-
-    async def _kill_for_good(self, world: World, at_s: float, worker: str) -> None:
-        await world.sleep(at_s)
-        world.coverage["worker gone for good"] += 1
-        world.crash(worker, for_good=True)
+        await Blows(world, self.truth, self.managers, self.workers).fall(self.safety_s)
 
     # -- the goal ----------------------------------------------------------------------------
 
@@ -240,48 +219,22 @@ class ClusterScenario(Scenario):
                     found.append(f"{name} believes that {worker_name} is at work")
         return found
 
+    def _called_paused(self, node: str, part: Part, fence: Fence) -> bool:
+        statuses = self.workers[node][0].parts.statuses()
+        return any((s.part, s.fence, s.state) == (part, fence, "paused") for s in statuses)
+
+    def _remembered(self, world: World) -> dict[str, list[str]]:
+        """What each manager that is up still knows of jobs."""
+        return {
+            name: sorted({*manager.records.jobs(), *(job.job_id for job in manager.jobs.jobs())})
+            for name, manager in self.managers.items()
+            if world.machines[name].up and manager.started
+        }
+
     def forgives(self, task: str, error: BaseException) -> bool:
         """A manager whose disk failed gives up; a planted bug may trip the code's own checks."""
         if isinstance(error, InvariantBroken):
             return bool(self.canary)
-        if task == "main" and isinstance(error, HyperscaleError):
+        if task in ("main", LEAVE) and isinstance(error, HyperscaleError):
             return True
         return super().forgives(task, error)
-
-
-class WatchedStage(SimStage):
-    """Tells the truth of what is done on it."""
-
-    def __init__(self, scenario: ClusterScenario, world: World, host: SimHost, cores: int) -> None:
-        super().__init__(host, cores, self._saw)
-        self.host = host
-        self._truth = scenario.truth
-        self._world = world
-
-    def perform(
-        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
-    ) -> SimPerformer:
-        performer = super().perform(order, cores, progressed)
-        self._truth.performances[order.part].append(Performance(self.host, order, performer))
-        if order.fence.attempt > 1:
-            self._world.coverage["part taken over"] += 1
-        self._observe("accepted", order)
-        return performer
-
-    def _saw(self, deed: Deed, order: DispatchPart, amount: int) -> None:
-        one = next(
-            p
-            for p in reversed(self._truth.performances[order.part])
-            if p.order is order and p.host is self.host
-        )
-        if deed == "loaded":
-            one.requests += amount
-        elif deed == "began":
-            self._observe("began", order)
-            one.began = True
-
-    def _observe(self, kind: str, order: DispatchPart) -> None:
-        host = self.host
-        self._world.observe(
-            kind, node=host.name, life=host.generation, part=order.part, fence=order.fence
-        )

@@ -4,6 +4,7 @@ each."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,9 @@ from hyperscale.cluster.jobs.records import (
     PartEnded,
     Submitted,
 )
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.engine.verdict import Judge
+from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
@@ -45,6 +49,12 @@ CANARIES: Final = {
     "show-anything": "NeverBackwards",
     "leak-cores": "AllFree",
     "never-conclude": "liveness",
+    "leave-at-once": "Leaving",
+    "forget-early": "Kept",
+    "forget-never": "Kept",
+    "judge-nothing": "Verdict",
+    "abort-nothing": "Verdict",
+    "pause-nothing": "PausedStays",
 }
 
 
@@ -147,6 +157,60 @@ class NeverConcludes(Manager):
         """Forgotten."""
 
 
+class ForgetsEarly(Manager):
+    """What is over need not be kept."""
+
+    def _measured(self, record: JobRecord) -> None:
+        super()._measured(record)
+        if isinstance(record, Finished):
+            self.host.tasks.spawn("forget", self._forget(record.job_id))
+
+    async def _forget(self, job_id: str) -> None:
+        with suppress(RecordsError):
+            await self.records.forget(job_id)
+
+
+class ForgetsNever(Manager):
+    def _forgotten(self, job_id: str) -> None:
+        """It stays where it is."""
+
+
+class JudgesNothing(Manager):
+    def judges(self, job: JobState) -> list[Judge]:
+        return []
+
+
+class AbortsNothing(Manager):
+    """A threshold is crossed, and the load goes on."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        steer = self.jobs.steer
+
+        def unmoved(*args: Any, **more: Any) -> Any:
+            return (None, []) if more.get("by") == "threshold" else steer(*args, **more)
+
+        self.jobs.steer = unmoved  # type: ignore[method-assign]
+
+
+class LeavesAtOnce(Worker):
+    async def drain(self) -> None:
+        """Nobody waits for what is under way."""
+
+
+class PausesNothing(Worker):
+    """A pause is confirmed, and the load goes on."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        do = self.parts._do
+
+        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
+            do(one, [effect for effect in effects if effect != Steer("pause")])
+
+        self.parts._do = deaf  # type: ignore[method-assign]
+
+
 class Unfenced(Worker):
     """Goes on for ever without its managers."""
 
@@ -182,11 +246,11 @@ class LeaksCores(Worker):
     def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
         super().__init__(host, settings, stage)
         release = self.parts.cores.release
-        self._ends = 0
+        owners: dict[Any, int] = {}
 
-        def forget(owner: Any) -> tuple[int, ...]:
-            self._ends += 1
-            return release(owner) if self._ends % 3 else ()
+        def forget(owner: Any, keep: int = 0) -> tuple[int, ...]:
+            number = owners.setdefault(owner, len(owners) + 1)
+            return release(owner, keep) if number % 3 else ()
 
         self.parts.cores.release = forget  # type: ignore[method-assign]
 
@@ -213,11 +277,17 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "own-ending": OwnEnding,
     "count-twice": CountsTwice,
     "never-conclude": NeverConcludes,
+    "forget-early": ForgetsEarly,
+    "forget-never": ForgetsNever,
+    "judge-nothing": JudgesNothing,
+    "abort-nothing": AbortsNothing,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,
     "say-cancelled": SaysCancelled,
     "leak-cores": LeaksCores,
+    "leave-at-once": LeavesAtOnce,
+    "pause-nothing": PausesNothing,
 }
 
 

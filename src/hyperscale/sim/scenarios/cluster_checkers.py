@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import (
     Dispatched,
+    Failed,
     Finished,
     GivenUp,
     JobRecord,
@@ -64,7 +65,7 @@ class HeldBeforeAck(ClusterChecker):
             self.fail(f"{node} was told that {job} will {action}, which nobody holds")
 
     def _obeyed(self, job: str, action: str) -> bool:
-        known = list(_records(self.truth, job))
+        known = list(records_of(self.truth, job))
         words = [one.action for one in known if isinstance(one, Steered)]
         if action in ("cancel", "stop"):
             ended = any(isinstance(one, TimedOut | Finished) for one in known)
@@ -75,11 +76,12 @@ class HeldBeforeAck(ClusterChecker):
         return action in words
 
     def on_acked(self, _at: float, node: str, key: str, job: str, duplicate: bool) -> None:
-        if not self.is_held(job.encode()):
+        if job not in self.truth.forgotten and not self.is_held(job.encode()):
             self.fail(f"{node} was told that {job} is accepted, which no majority holds")
 
     def on_unknown(self, _at: float, node: str, job: str) -> None:
-        self.fail(f"{node} was told that {job} is unknown, which was accepted")
+        if job not in self.truth.forgotten:
+            self.fail(f"{node} was told that {job} is unknown, which was accepted")
 
 
 class OneJobPerKey(ClusterChecker):
@@ -102,7 +104,9 @@ class OneJobPerKey(ClusterChecker):
 
     def _see(self, key: str, job: str) -> None:
         known = self._jobs.setdefault(key, job)
-        if known != job:
+        if known in self.truth.forgotten:
+            self._jobs[key] = job
+        elif known != job:
             self.fail(f"the submissions of {key} became two jobs, {known} and {job}")
 
 
@@ -174,7 +178,7 @@ class ContextHeld(ClusterChecker):
         """Parts of its last dispatch without an end."""
         parts: set[Part] = set()
         done: set[Part] = set()
-        for record in _records(self.truth, job_id):
+        for record in records_of(self.truth, job_id):
             if isinstance(record, Dispatched) and record.workflow == workflow:
                 placed = {one.part for one in record.placements}
                 parts = parts | placed if record.replaces else placed
@@ -262,7 +266,7 @@ class _Counted:
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
         started: set[str] = set()
-        for record in _records(truth, job):
+        for record in records_of(truth, job):
             match record:
                 case Dispatched():
                     live |= {one.part: one.fence for one in record.placements}
@@ -279,6 +283,8 @@ class _Counted:
                     self._note(record, record.part.workflow in started)
                 case GivenUp():
                     self._whole[record.part.workflow] = False
+                case Failed():
+                    self._whole[record.workflow] = False
                 case Steered(action=action):
                     self._steered = self._steered or action in ("cancel", "stop", "scale")
                 case _:
@@ -334,7 +340,7 @@ class AllFree(Checker):
             self.fail(f"all jobs are over, and {'; '.join(left)}")
 
 
-def _records(truth: Truth, job: str) -> Iterator[JobRecord]:
+def records_of(truth: Truth, job: str) -> Iterator[JobRecord]:
     for index in sorted(truth.log):
         if truth.log[index].job_id == job:
             yield truth.log[index]

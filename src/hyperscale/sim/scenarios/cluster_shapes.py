@@ -13,8 +13,15 @@ from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, ClosedVUs, Load, SharedIterations
+from hyperscale.workload.thresholds import Names, Threshold, bind, parse_threshold
 
 GRACE_S: Final = 1.0
+# Virtual requests take 10 to 30 ms (`sim.stage`), so it is known who keeps which promise.
+KEPT: Final = "p(95)<500"
+BROKEN: Final = "p(95)<5"
+ABORTING: Final = "p(95)<5 abort"
+# Planned for a job that a threshold must end: far beyond what any fault can make of it.
+ENDLESS_S: Final = 150.0
 NEVER_END_TIMEOUT_S: Final = 30.0
 _STEP = StepFacts(name="get", hook_type=HookType.TEST)
 
@@ -117,6 +124,21 @@ def _failing(dice: Random) -> list[WorkflowFacts]:
     ]
 
 
+def _promises(*expressions: str) -> tuple[Threshold, ...]:
+    names = Names("Load", steps=(_STEP.name,))
+    return tuple(bind(parse_threshold(text), names) for text in expressions)
+
+
+def _judged(dice: Random) -> list[WorkflowFacts]:
+    chosen = dice.choice(((KEPT,), (BROKEN,), (KEPT, BROKEN)))
+    return [load_test("Load", _closed(dice), thresholds=_promises(*chosen))]
+
+
+def _aborted(dice: Random) -> list[WorkflowFacts]:
+    load = ClosedVUs(vus=dice.randint(1, 8), duration_s=ENDLESS_S, graceful_stop_s=GRACE_S)
+    return [load_test("Load", load, thresholds=_promises(KEPT, ABORTING))]
+
+
 def _never_ending(dice: Random) -> list[WorkflowFacts]:
     return [load_test("Endless", _closed(dice), mishap="never ends")]
 
@@ -130,8 +152,10 @@ SHAPES: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
     "exclusive": _exclusive,
     "failing": _failing,
     "never ending": _never_ending,
+    "judged": _judged,
+    "aborted": _aborted,
 }
-_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1)
+_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3)
 
 
 def draw_shape(dice: Random) -> str:

@@ -7,10 +7,20 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Dispatched, Finished, JobRecord, Part, Submitted
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Finished,
+    JobRecord,
+    Part,
+    Steered,
+    Submitted,
+    TimedOut,
+)
 from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.worker.stage import Progressed
 from hyperscale.sim.host import SimHost
-from hyperscale.sim.stage import SimPerformer
+from hyperscale.sim.stage import Deed, SimPerformer, SimStage
+from hyperscale.sim.world import World
 
 
 @dataclass(slots=True, eq=False)
@@ -43,10 +53,14 @@ class Truth:
     keys: dict[str, str] = field(default_factory=dict)
     finished: dict[str, Finished] = field(default_factory=dict)
     """The first end of each job: later ones count for nothing."""
+    finished_at: dict[str, float] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
+    paused_at: dict[str, float] = field(default_factory=dict)
+    """Jobs that stand still because somebody said so."""
     placed: dict[tuple[Part, Fence], str] = field(default_factory=dict)
     newest: dict[Part, Fence] = field(default_factory=dict)
 
-    def committed(self, index: int, payload: bytes, record: JobRecord) -> None:
+    def committed(self, at: float, index: int, payload: bytes, record: JobRecord) -> None:
         self.log[index], self.payloads[index] = record, payload
         match record:
             case Submitted(idempotency_key=key):
@@ -56,12 +70,25 @@ class Truth:
                         self.keys[key] = record.job_id
             case Finished():
                 self.finished.setdefault(record.job_id, record)
+                self.finished_at.setdefault(record.job_id, at)
+                self.paused_at.pop(record.job_id, None)
+            case Steered(action="pause"):
+                self.paused_at.setdefault(record.job_id, at)
+            case Steered(action="resume" | "cancel" | "stop") | TimedOut():
+                self.paused_at.pop(record.job_id, None)
             case Dispatched():
                 for one in record.placements:
                     self.placed[one.part, one.fence] = one.worker
                     self.newest[one.part] = max(one.fence, self.newest.get(one.part, one.fence))
             case _:
                 pass
+
+    def forget(self, job_id: str) -> None:
+        """Its time is over: whoever submits the same again begins anew."""
+        self.forgotten.add(job_id)
+        submitted = self.jobs.get(job_id)
+        if submitted is not None and self.keys.get(submitted.idempotency_key) == job_id:
+            del self.keys[submitted.idempotency_key]
 
     def of_job(self, job_id: str) -> list[Performance]:
         return [
@@ -73,3 +100,41 @@ class Truth:
 
     def unfinished(self) -> list[str]:
         return [job_id for job_id in self.jobs if job_id not in self.finished]
+
+
+class WatchedStage(SimStage):
+    """Tells the truth of what is done on it."""
+
+    def __init__(self, truth: Truth, world: World, host: SimHost, cores: int) -> None:
+        super().__init__(host, cores, self._saw)
+        self.host = host
+        self._truth = truth
+        self._world = world
+        self._here: dict[int, Performance] = {}
+
+    def perform(
+        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+    ) -> SimPerformer:
+        performer = super().perform(order, cores, progressed)
+        one = self._here[id(order)] = Performance(self.host, order, performer)
+        self._truth.performances[order.part].append(one)
+        if order.fence.attempt > 1:
+            self._world.coverage["part taken over"] += 1
+        self._observe("accepted", order)
+        return performer
+
+    def _saw(self, deed: Deed, order: DispatchPart, amount: int) -> None:
+        one = self._here[id(order)]
+        if deed == "loaded":
+            one.requests += amount
+            if amount and order.part.job_id in self._truth.paused_at:
+                self._observe("loaded_in_a_pause", order)
+        elif deed == "began":
+            self._observe("began", order)
+            one.began = True
+
+    def _observe(self, kind: str, order: DispatchPart) -> None:
+        host = self.host
+        self._world.observe(
+            kind, node=host.name, life=host.generation, part=order.part, fence=order.fence
+        )

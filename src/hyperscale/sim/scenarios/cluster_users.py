@@ -45,7 +45,7 @@ class Wish:
     again_s: float | None = None  # submitted once more, this long after the first answer
     glances: int = 0  # how often they stop watching before the end
     job_id: str = ""  # once it was acknowledged
-    told: bool = False
+    told: bool = False  # its end, or that nobody remembers it any more
 
 
 def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
@@ -69,9 +69,10 @@ def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:
     luck = dice.random()
     if luck < 0.2:
         return [(dice.uniform(0.0, 8.0), dice.choice(("cancel", "cancel", "stop")), 0)]
-    if luck < 0.3:
-        return [(dice.uniform(0.3, 3.0), "pause", 0), (dice.uniform(0.1, 6.0), "resume", 0)]
     if luck < 0.4:
+        pause_s = dice.uniform(0.1, 6.0) if dice.random() < 0.5 else dice.uniform(15.0, 30.0)
+        return [(dice.uniform(0.3, 3.0), "pause", 0), (pause_s, "resume", 0)]
+    if luck < 0.5:
         return [(dice.uniform(0.3, 4.0), "scale", dice.randint(1, 12))]
     return []
 
@@ -120,7 +121,7 @@ class User:
                 await self._watch(wish)
             except UnknownJob:
                 self._observe("unknown", job=wish.job_id)
-                return
+                wish.told = True
             except HyperscaleError:
                 await self._host.clock.sleep(AGAIN_S)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hyperscale.ledger.records import QuorumRecords
 from hyperscale.ledger.records.keeper import Keeper
 from hyperscale.ledger.records.messages import Append, Appended
-from hyperscale.ledger.records.replica import Promise, Replica, Write
+from hyperscale.ledger.records.replica import Left, Replica
 from hyperscale.ledger.records.snapshots import Captured
 
 CANARIES: Final = {
@@ -36,7 +36,7 @@ class LeaderSuffices(Replica):
 class CountsItselfEarly(Replica):
     """A leader's own copy counts before it is on its disk."""
 
-    def take_writes(self) -> list[Promise | Write]:
+    def take_writes(self) -> list[Left]:
         taken = super().take_writes()
         if self._office is not None:
             self.log.written(self.write)
@@ -50,8 +50,12 @@ class TrustsOwnLog(Replica):
 
 
 class AsksAMinority(Replica):
+    """Once it belongs; before that there would be no cluster to harm."""
+
     def donor(self) -> str | None:
-        return self.name if self._office is not None else None
+        if self.newcomer or self._office is None:
+            return super().donor()
+        return self.name
 
 
 class NoConflictCheck(Replica):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.effects import Acknowledge, Command, Conclude, Forget, Teardown
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Conclude, Teardown
 from hyperscale.cluster.jobs.records import Finished, PartEnded, TornDown
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -150,21 +150,21 @@ def test_a_conclusion_that_was_not_written_is_asked_for_again() -> None:
     assert shell.job().status == "completed"
 
 
-def test_jobs_are_forgotten_after_their_time() -> None:
+def test_jobs_are_forgotten_when_the_log_says_so() -> None:
     shell = running(completed_kept_s=300.0, failed_kept_s=3600.0)
     [place] = shell.prepare_all()
     shell.end(place)
     shell.submit(needs(priority="exclusive"), job_id="j2", idempotency_key="k")
     [other] = shell.prepare_all()
     shell.end(other, "failed", "boom")
-    shell.wait(299.0)
-    assert shell.jobs.job("j1") is not None
-    shell.wait(2.0)
-    assert [effect.job_id for effect in shell.take(Forget)] == ["j1"]
+    assert (shell.jobs.keep_s("completed"), shell.jobs.keep_s("failed")) == (300.0, 3600.0)
+    shell.wait(4_000.0)
+    assert [job.job_id for job in shell.jobs.jobs()] == ["j1", "j2"]
+    shell.carry(shell.jobs.forget(shell.now, "j1"))
     assert shell.jobs.job("j1") is None
     assert shell.job("j2").status == "failed"
-    shell.jobs.follow(shell.now)  # forgetting is not the leader's alone
-    shell.wait(3600.0)
+    shell.carry(shell.jobs.follow(shell.now))  # forgetting is not the leader's alone
+    shell.carry(shell.jobs.forget(shell.now, "j2"))
     assert shell.jobs.jobs() == []
     assert shell.jobs.book.keys == {}
 

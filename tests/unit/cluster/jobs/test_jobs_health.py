@@ -7,16 +7,13 @@ import itertools
 import pytest
 
 from hyperscale.cluster.jobs.health import (
-    DatacenterHealth,
     Grade,
     HealthTracker,
     Pace,
     Progress,
     Routing,
     Signals,
-    datacenter_health,
     grade,
-    may_lead,
     route,
 )
 
@@ -116,9 +113,6 @@ class TestEviction:
         tracker = self.tracker(4, 1)
         assert tracker.should_evict(0.0, "w1").reason == "healthy"
         assert tracker.should_evict(0.0, "w9").reason == "unknown node"
-        assert tracker.routing("w9") is Routing.UNKNOWN
-        assert tracker.routing("w0") is Routing.EVICT
-        assert tracker.healthy() == ["w1", "w2", "w3"]
 
     def test_a_suspect_counts_but_is_not_evicted(self) -> None:
         tracker = self.tracker(4, 1)
@@ -136,18 +130,3 @@ class TestEviction:
         tracker.should_evict(0.0, "w0")
         tracker.update(5.0, "w1", Signals())
         assert tracker.should_evict(5.0, "w0").evict
-        assert tracker.decisions("w0") == ["systemic failure", "criteria met"]
-
-
-def test_a_datacenter_by_its_managers() -> None:
-    up, unready, down = Signals(), Signals(ready=False), Signals(live=False)
-    assert datacenter_health([down, down], 8) is DatacenterHealth.UNHEALTHY
-    assert datacenter_health([up, unready, unready], 8) is DatacenterHealth.DEGRADED
-    assert datacenter_health([up, up, down], 0) is DatacenterHealth.BUSY
-    assert datacenter_health([up, up, down], 8) is DatacenterHealth.HEALTHY
-
-
-def test_who_may_lead() -> None:
-    assert may_lead(Signals())
-    assert not may_lead(Signals(ready=False))
-    assert not may_lead(Signals(progress=Progress.STALLED))

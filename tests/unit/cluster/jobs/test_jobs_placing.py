@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Command, Dispatch, Start
-from hyperscale.cluster.jobs.inputs import Accepted, Rejected
-from hyperscale.cluster.jobs.records import Dispatched, Failed, Started
+from hyperscale.cluster.jobs.inputs import Accepted, PartReport, Rejected
+from hyperscale.cluster.jobs.records import Dispatched, Failed, Placement, Started
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs, submitted
 
@@ -334,3 +335,73 @@ class TestSubmission:
         answer = shell.submit()
         assert isinstance(answer, Rejected)
         assert answer.retry_after_s > 0
+
+
+# -- cores that are done before their part (A-15) ------------------------------------------------
+
+
+def running(shell: Shell, cores: int) -> Placement:
+    shell.register("w1", cores)
+    shell.submit(needs(peak_vus=cores))
+    (place,) = shell.prepare_all()
+    shell.take(Start)
+    return place
+
+
+def done(place: Placement, cores: int, state: str = "running") -> PartReport:
+    return PartReport(place.part, place.fence, state, cores_done=cores)
+
+
+def test_cores_that_are_done_are_given_out_before_their_part_ends() -> None:
+    shell = Shell()
+    place = running(shell, 8)
+    shell.submit(needs(peak_vus=4), job_id="j2")
+    shell.hear("w1", done(place, 3), free=3)
+    assert not shell.dispatched()
+    shell.hear("w1", done(place, 4), free=4)
+    (second,) = shell.dispatched()
+    assert (second.part.job_id, second.worker, second.cores) == ("j2", "w1", 4)
+
+
+def test_cores_that_are_done_are_counted_once() -> None:
+    """Told again, out of order, too many, or of an attempt that is over (A T-12)."""
+    shell = Shell()
+    place = running(shell, 8)
+    pool = shell.jobs.pool
+    worker = pool.workers["w1"]
+    for cores, free in ((2, 2), (2, 2), (4, 4), (3, 4), (4, 4)):
+        shell.hear("w1", done(place, cores), free=free)
+    assert pool.free(worker) == 4
+    stale = PartReport(place.part, Fence(0, 9, 1), "running", cores_done=8)
+    shell.hear("w1", stale, free=4)
+    assert pool.free(worker) == 4
+    shell.hear("w1", done(place, 99), free=8)
+    assert pool.free(worker) == 8
+    shell.end(place)
+    assert pool.free(worker) == 8
+
+
+def test_a_part_kept_for_its_teardown_keeps_no_core() -> None:
+    shell = Shell()
+    shell.register("w1", 2)
+    shell.register("w2", 2)
+    shell.submit(needs(peak_vus=4, tears_down=True))
+    first, _ = shell.prepare_all()
+    shell.end(first)
+    assert shell.workflow().holder() == first
+    shell.submit(needs(peak_vus=2), job_id="j2")
+    assert not shell.dispatched()
+    shell.hear(first.worker, done(first, 2, "ended"), free=2)
+    (second,) = shell.dispatched()
+    assert second.worker == first.worker
+
+
+def test_the_next_leader_hears_of_cores_that_are_done() -> None:
+    shell = Shell()
+    place = running(shell, 4)
+    shell.hear("w1", done(place, 2), free=2)
+    shell.carry(shell.jobs.follow(shell.now))
+    shell.carry(shell.jobs.lead(shell.now, 2))
+    _, effects = shell.jobs.worker_registered(shell.now, "w1", 1, 4, 2, [done(place, 2)])
+    shell.carry(effects)
+    assert shell.jobs.pool.free(shell.jobs.pool.workers["w1"]) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start
+from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.inputs import PartReport, Steering
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
@@ -11,8 +12,11 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Steered,
     TimedOut,
+    decode,
+    encode,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.state import Book
 from tests.unit.cluster.jobs.making import Shell, needs
 
 
@@ -312,3 +316,22 @@ def test_stuck_job_names_the_time() -> None:
     [record] = shell.records(TimedOut)
     assert record.reason.startswith("stuck: no progress for 1")
     assert not shell.records(Dispatched)[1:]
+
+
+# -- thresholds ----------------------------------------------------------------------------------
+
+
+def test_how_a_threshold_stands_is_known_to_the_next_leader() -> None:
+    shell = Shell()
+    shell.register("w1", 4)
+    shell.submit(needs())
+    shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, 12.5, None))
+    assert shell.job().judged == {("load", 1): (12.5, None)}
+    shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, None, 812.0))
+    again = Book()
+    for record in shell.log:
+        apply(again, decode(encode(record)))
+    assert again.jobs["j1"].judged == {("load", 1): (None, 812.0)}
+    shell.carry(shell.jobs.judged(shell.now, "j1", "nobody", 0, 1.0, None))
+    shell.carry(shell.jobs.judged(shell.now, "j9", "load", 0, 1.0, None))
+    assert list(shell.job().judged) == [("load", 1)]

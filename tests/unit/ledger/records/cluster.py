@@ -55,6 +55,10 @@ class Cluster:
         for name in self.names:
             await self.start(name)
 
+    async def belong(self) -> None:
+        """All that began with empty disks have been brought up to date, and count."""
+        await self.until(lambda: not any(node.status().newcomer for node in self.nodes.values()))
+
     async def kill(self, name: str) -> None:
         """Lose what is not on stable storage, and everything in memory."""
         del self.nodes[name]

@@ -91,6 +91,7 @@ def test_a_new_leader_fetches_what_it_lacks() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.start_all()
         await cluster.nodes["a"].lead(1)
+        await cluster.belong()
         cluster.cut = {"c"}
         for n in range(30):
             await cluster.nodes["a"].append("job", 1, b"%d" % n, FENCE)
@@ -308,6 +309,7 @@ def test_a_failed_disk_fails_the_waiters_and_the_node() -> None:
         await cluster.start_all()
         leader = cluster.nodes["a"]
         await leader.lead(1)
+        await cluster.belong()
         cluster.world.machines["a"].disk.sync_errors = 1.0
         with pytest.raises(LogFailed):
             await leader.append("job", 1, b"", FENCE)
@@ -399,3 +401,36 @@ def test_no_room_while_a_majority_is_silent() -> None:
         assert [type(result) for result in results] == [QuorumTimeout] * 10 + [RecordsFull] * 2
 
     play(story, settings=replace(SETTINGS, under_way_max=10))
+
+
+def test_a_voter_that_takes_no_state_is_not_pressed() -> None:
+    """Packing the state costs as much as a checkpoint."""
+    settings = replace(
+        SETTINGS,
+        checkpoint=Policy(records=10, seconds=1e9),
+        entries_kept=0,
+        tidy_s=0.1,
+        state_bytes_max=500,
+    )
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.start_all()
+        leader = cluster.nodes["a"]
+        await leader.lead(1)
+        await cluster.belong()
+        cluster.cut = {"c"}
+        for n in range(30):
+            await leader.append("job", n, b"x" * 100, FENCE)
+        await asyncio.sleep(1.0)
+        asked = 0
+
+        def count(_sender: str, to: str, data: bytes) -> bytes:
+            nonlocal asked
+            asked += to == "c"
+            return data
+
+        cluster.meddle, cluster.cut = count, set()
+        await asyncio.sleep(2.0)
+        assert 0 < asked < 20
+
+    play(story, settings=settings)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.engine.assembly import aggregate_of
-from hyperscale.nodes.manager.live import WINDOWS_MAX, Live
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.exported import DamagedState
+from hyperscale.nodes.manager.live import PENDING_MAX, WAITING_MAX, WINDOWS_MAX, Live
 from hyperscale.nodes.protocol.jobs import Snapshot
 from tests.unit.nodes.manager.cases import FACTS, JOB, delta, placement, progress, state
 
@@ -141,7 +147,7 @@ def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
             live.heard(progress(placement(number), float(seq), delta(seq, 2)))
     known = live.workflow(JOB, "Shop")
     assert known is not None
-    assert all(len(part.aggregate.freeze().series) <= 10 for part in known.parts.values())
+    assert all(len(part.summed().freeze().series) <= 10 for part in known.parts.values())
     assert requests_in(live.since(JOB, "Shop", None)) == 360
 
 
@@ -181,3 +187,112 @@ def test_a_watcher_that_adds_up_windows_ends_with_the_same_total(
     windows = live.since(JOB, "Shop", seen)
     total += sum(w.delta.steps[0].count for w in windows) if isinstance(windows, list) else 0
     assert total == truth == live.totals(JOB, "Shop")[0]
+
+
+@pytest.mark.parametrize("reports", [1, WAITING_MAX - 1, WAITING_MAX, 3 * WAITING_MAX + 1])
+def test_a_lost_part_leaves_all_it_reported_whether_added_up_or_not(reports: int) -> None:
+    live = followed(0)
+    for seq in range(1, reports + 1):
+        live.heard(progress(placement(0), seq / 10, delta(seq, 3, 1)))
+    at_s, _, left = live.close(placement(0).part, placement(0).fence)
+    whole = aggregate_of(FACTS)
+    whole.absorb(left)
+    assert (whole.requests, whole.failed, at_s) == (3 * reports, reports, reports / 10)
+    assert (whole.vus, whole.core_use()[0].core) == (0, placement(0).first_core)
+
+
+def test_a_snapshot_and_the_windows_after_it_count_nothing_twice() -> None:
+    live = followed(0, 1)
+    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    live.turn()
+    live.heard(progress(placement(0), 0.2, delta(2, 20)))
+    shown = live.since(JOB, "Shop", None)
+    assert requests_in(shown) == 30
+    assert isinstance(shown, Snapshot)
+    live.heard(progress(placement(1), 0.3, delta(1, 5)))
+    live.turn()
+    windows = live.since(JOB, "Shop", shown.index)
+    assert isinstance(windows, list)
+    assert [window.delta.steps[0].count for window in windows] == [5]
+
+
+def test_after_an_end_the_whole_is_put_together_anew_and_goes_on() -> None:
+    live = followed(0, 1)
+    live.heard(progress(placement(0), 0.1, delta(1, 10, vus=4)))
+    live.heard(progress(placement(1), 0.1, delta(1, 20, vus=4)))
+    live.turn()
+    live.keep(FACTS, placement(0).part, state(12))
+    assert requests_in(live.since(JOB, "Shop", None)) == 32
+    live.heard(progress(placement(1), 0.2, delta(2, 1, vus=3)))
+    assert requests_in(live.since(JOB, "Shop", None)) == 33
+    known = live.workflow(JOB, "Shop")
+    assert known is not None
+    assert known.merged().vus == 3
+
+
+def test_an_old_snapshot_takes_nothing_back() -> None:
+    live = followed(0)
+    for seq in (1, 2, 3):
+        live.heard(progress(placement(0), seq / 10, delta(seq, 10)))
+    late = msgspec.structs.replace(progress(placement(0), 0.2), snapshot=state(15), snapshot_seq=2)
+    assert live.heard(late) is True
+    assert live.totals(JOB, "Shop") == (30, 0)
+    assert requests_in(live.since(JOB, "Shop", None)) == 30
+
+
+def test_numbers_of_a_step_nobody_has_are_refused_and_spoil_no_window() -> None:
+    live = followed(0)
+    strange = Delta(seq=1, vus=1, steps=[StepDelta("steal", count=7)])
+    with pytest.raises(DamagedState, match="steal"):
+        live.heard(progress(placement(0), 0.1, strange))
+    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    live.turn()
+    assert requests_in(live.since(JOB, "Shop", None)) == 10
+
+
+def test_final_numbers_that_cannot_be_read_are_counted_and_harm_nobody() -> None:
+    live = followed(0)
+    live.keep(FACTS, placement(0).part, b"garbage")
+    assert live.damaged == 1
+    assert live.totals(JOB, "Shop") == (0, 0)
+
+
+@pytest.mark.parametrize("elapsed_s", [math.inf, math.nan, -1.0, 1e300])
+def test_a_load_time_that_cannot_be_is_not_believed(elapsed_s: float) -> None:
+    live = followed(0)
+    live.heard(progress(placement(0), elapsed_s, delta(1, 10)))
+    live.heard(progress(placement(0), 0.2, delta(2, 10)))
+    assert live.elapsed_s(JOB, "Shop") == 0.2
+    assert requests_in(live.since(JOB, "Shop", None)) == 20
+
+
+def test_windows_that_do_not_turn_do_not_fill_the_memory() -> None:
+    live = followed(0)
+    known = live.workflow(JOB, "Shop")
+    assert known is not None
+    told = delta(1, 1)
+    for _ in range(PENDING_MAX + 5):
+        known.heard(told)
+    assert len(known.pending) <= PENDING_MAX
+    live.turn()
+    assert known.windows[-1].delta.steps[0].count == PENDING_MAX + 5
+
+
+def test_the_rate_of_a_part_is_that_of_its_last_second() -> None:
+    live = followed(0)
+    for seq in range(1, 32):
+        live.heard(progress(placement(0), seq / 10, delta(seq, 10 if seq < 12 else 50)))
+    requests, rate = live.requests(placement(0).part)
+    assert requests == 110 + 20 * 50
+    assert 450 <= rate <= 550
+
+
+def test_parts_that_began_together_are_not_all_added_up_at_once() -> None:
+    live = followed(*range(WAITING_MAX))
+    known = live.workflow(JOB, "Shop")
+    assert known is not None
+    for seq in range(1, 2 * WAITING_MAX):
+        for number in range(WAITING_MAX):
+            live.heard(progress(placement(number), seq / 10, delta(seq, 1)))
+        added_up = [part for part in known.parts.values() if not part.waiting]
+        assert len(added_up) == 1

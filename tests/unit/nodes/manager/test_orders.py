@@ -95,3 +95,9 @@ def test_a_dependant_gets_what_was_left_for_it_and_nothing_else() -> None:
     assert (sent.source, sent.term, sent.facts) == (b"code", 7, REPORT)
     whole = conclusion.merged(PROVIDER, book.jobs[JOB].workflows["Shop"], book.jobs[JOB])
     assert whole.requests == 30
+
+
+def test_a_workflow_can_use_as_many_cores_as_it_has_users_with_something_to_do() -> None:
+    few = msgspec.structs.replace(FACTS, load=SharedIterations(vus=8, iterations=3))
+    many = msgspec.structs.replace(FACTS, load=SharedIterations(vus=8, iterations=30))
+    assert [orders.needs_of(facts).peak_vus for facts in (few, many)] == [3, 8]

@@ -37,10 +37,10 @@ class SimCluster:
         self.last_load_at = 0.0
         self.on_load: list[Callable[[DispatchPart, int], None]] = []
         self._settings = settings
-        names = [f"m{number}" for number in range(1, managers + 1)]
+        self._voters = tuple(f"m{number}" for number in range(1, managers + 1))
         seeds = tuple((f"10.0.0.{number}", PORT) for number in range(1, managers + 1))
         self._seeds = seeds
-        for name in names:
+        for name in self._voters:
             self.world.add(name, self._manager)
         self.world.add("w1", self._worker)
 
@@ -54,6 +54,7 @@ class SimCluster:
             host.name, here, Path("unused"), self._seeds, plaintext="anywhere"
         )
         manager = ScriptedManager(host, settings)
+        manager.voters = self._voters
         manager.leads = host.name == "m1" and "m1" not in self.managers
         self.managers[host.name] = manager
         await manager.begin()

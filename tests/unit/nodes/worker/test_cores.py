@@ -37,6 +37,17 @@ def test_releasing_twice_frees_once() -> None:
     assert cores.availability == Availability(assigned=2, completed=2, available=2)
 
 
+def test_cores_may_come_back_one_after_the_other() -> None:
+    cores: Cores[str] = Cores(4)
+    cores.allocate("a", 3)
+
+    assert cores.release("a", keep=1) == (1, 2)
+    assert cores.release("a", keep=1) == ()
+    assert (cores.held_by("a"), cores.free) == ((0,), 3)
+    assert cores.release("a") == (0,)
+    assert (cores.owners(), cores.free) == ([], 4)
+
+
 def test_an_owner_holds_one_set_of_cores() -> None:
     cores: Cores[str] = Cores(4)
     cores.allocate("a", 1)

@@ -34,6 +34,8 @@ def test_values_that_cannot_travel_are_refused_by_name() -> None:
 
     with pytest.raises(BadInput, match="Load hands on 4 MB of values"):
         check_values("Load", {"a": half, "b": half})
+    with pytest.raises(BadInput, match="Load hands on 4 MB of values"):
+        check_values("Load", {"a": half}, {"a": half})
 
 
 def test_a_part_that_hands_on_too_much_fails_and_keeps_its_numbers() -> None:

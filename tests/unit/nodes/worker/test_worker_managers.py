@@ -7,6 +7,7 @@ import pytest
 
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, WorkerPulse
+from hyperscale.nodes.worker.contact import Contact
 from hyperscale.sim.links import partition
 from hyperscale.workload.load import ClosedVUs
 from tests.fixtures.scripted_manager import ScriptedManager, facts
@@ -185,6 +186,48 @@ def test_a_worker_without_managers_ends_its_load_in_time(how: str) -> None:
         assert end.outcome == "cut off"
         assert cluster.loaded[order.fence] == end.iterations
         await manager.all_free("w1", CORES)
+
+    cluster.play(story())
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_worker_cut_off_with_a_minority_ends_its_load_in_time(leads: bool) -> None:
+    """The manager it is left with answers as ever, but its lease is over: the others have one."""
+    cluster = SimCluster(managers=3)
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        near = manager if leads else succeed(cluster, "m2", 2)
+        order = near.order(facts(load=LONG), cores=2)
+        await near.worker("w1")
+        await run(near, order)
+        await cluster.world.sleep(2.0)
+        cluster.world.network.cut(partition({"w1", "m1"}, {"m2", "m3"}))
+        manager.leads, manager.other_leader = False, None
+        silent_at = cluster.world.now
+        await cluster.world.sleep(20.0)
+        assert cluster.last_load_at > silent_at  # not at the first missed answer
+        assert cluster.last_load_at <= silent_at + FENCE_S + 0.2
+        held = await manager.parts_of("w1")
+        assert [status.state for status in held.parts] == ["ended"]
+
+    cluster.play(story())
+
+
+def test_a_leader_that_takes_no_reports_is_still_a_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is overloaded for longer than the fence: the worker makes sure that it leads."""
+    cluster = SimCluster(managers=3)
+    # In a large cluster probes of managers are rare.
+    monkeypatch.setattr(Contact, "heard", lambda *_: None)
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        order = manager.order(facts(load=LONG), cores=2)
+        await run(manager, order)
+        manager.overloaded = True
+        await cluster.world.sleep(4 * FENCE_S)
+        assert cluster.last_load_at > cluster.world.now - 0.2
+        assert not manager.told(PartEnd, order)
 
     cluster.play(story())
 

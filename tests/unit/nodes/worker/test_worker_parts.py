@@ -256,7 +256,7 @@ def test_scaling_said_twice_scales_once() -> None:
     cluster.play(story())
 
 
-def test_the_cores_of_a_part_with_teardown_are_used_until_it_is_torn_down() -> None:
+def test_a_part_kept_for_its_teardown_keeps_no_core() -> None:
     cluster = SimCluster()
 
     async def story() -> None:
@@ -266,16 +266,34 @@ def test_the_cores_of_a_part_with_teardown_are_used_until_it_is_torn_down() -> N
         order = manager.order(facts(tears_down=True), cores=2)
         await run(manager, order)
         await manager.ended(order)
+        await manager.all_free("w1", CORES)
         await cluster.world.sleep(20.0)
-        assert manager.free_cores("w1") == CORES - 2
+        (kept,) = (await manager.parts_of("w1")).parts
+        assert (kept.state, kept.cores_done) == ("ended", 2)
+        assert manager.progress(order)[-1].cores_done == 2
 
         assert (await manager.tear_down("w1", order)).known
         assert (await manager.torn_down(order)).warning == ""
         torn.append(True)
-        await manager.all_free("w1", CORES)
         assert cluster.did("torn down") == [order.part]
         assert not (await manager.tear_down("w1", order)).known
         await manager.until(lambda: len(cluster.worker.outbox) == 0, "an empty outbox")
+
+    cluster.play(story())
+
+
+def test_cores_without_load_are_free_while_their_part_runs() -> None:
+    cluster = SimCluster()
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        load = ClosedVUs(vus=1, duration_s=30.0)
+        order = manager.order(facts(load=load), cores=3)
+        await run(manager, order)
+        await manager.until(lambda: manager.free_cores("w1") == CORES - 1, "two cores to be free")
+        assert manager.progress(order)[-1].cores_done == 2
+        other = manager.order(facts("Other"), job="other", cores=3)
+        assert (await manager.dispatch("w1", other)).accepted
 
     cluster.play(story())
 

@@ -1,0 +1,51 @@
+"""What a node and its role say of themselves over HTTP: numbers, health, and pages for debugging.
+
+A role adds its own before the node starts. Whoever runs the machine may read everything; on an
+address that others can reach there are numbers and health only, which name nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hyperscale.nodes.member import report
+from hyperscale.nodes.member.debug import debug_pages
+from hyperscale.nodes.member.exposition import Health, Metric, MetricsPage
+from hyperscale.nodes.member.settings import is_loopback
+from hyperscale.runtime.host import Address, Host
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.member.node import Node
+
+LIVE = "/health/live"
+READY = "/health/ready"
+
+
+def _no_metrics() -> Iterable[Metric]:
+    return ()
+
+
+def _ready() -> Health:
+    return Health(ok=True)
+
+
+@dataclass(slots=True)
+class About:
+    metrics: Callable[[], Iterable[Metric]] = _no_metrics
+    ready: Callable[[], Health] = _ready
+    """Whether it can do its work now. Being idle is no reason why not."""
+    pages: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+
+    def page(self, node: Node, host: Host, address: Address) -> MetricsPage:
+        pages = {**debug_pages(node, host), **self.pages} if is_loopback(address.host) else {}
+        checks = {LIVE: lambda: _alive(node), READY: self.ready}
+        return MetricsPage(host, lambda: (*report.metrics(node), *self.metrics()), pages, checks)
+
+
+def _alive(node: Node) -> Health:
+    """It answers, so it lives, unless it is about to end."""
+    if node.over.is_set():
+        return Health(ok=False, reason=str(node.failure or "it is ending"))
+    return Health(ok=True)

@@ -1,0 +1,105 @@
+"""What the simulated loop has in its queues: callbacks, and tasks that sleep.
+
+A simulated minute is made of tens of thousands of them, so they are what asyncio asks for and
+nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hyperscale.sim.loop import SimLoop
+    from hyperscale.sim.process import Process
+
+    _Handle = asyncio.TimerHandle
+else:
+    _Handle = object
+
+
+class Event(_Handle):
+    """A callback in the queue: what asyncio wants of a handle, without its weight, because most
+    of them are made, run once and thrown away."""
+
+    __slots__ = ("arguments", "call", "context", "dropped", "due_local", "loop", "process")
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        call: Callable[..., object],
+        arguments: tuple[Any, ...],
+        context: Context,
+        process: Process | None,
+        due_local: float = -math.inf,
+    ) -> None:
+        self.loop = loop
+        self.call: Callable[..., object] | None = call
+        self.arguments = arguments
+        self.context = context
+        self.process = process
+        self.due_local = due_local
+        self.dropped = False
+
+    def cancel(self) -> None:
+        if not self.dropped:
+            self.dropped = True
+            self.call = None
+            self.arguments = ()
+            if self.due_local != -math.inf:
+                self.loop.note_stale_timer()
+
+    def cancelled(self) -> bool:
+        return self.dropped
+
+    def when(self) -> float:
+        return self.due_local
+
+    def get_context(self) -> Context:
+        return self.context
+
+    def __repr__(self) -> str:
+        return f"<Event {self.call!r} dropped={self.dropped}>"
+
+
+class Nap:
+    """A sleep that is its own future: the timer wakes the task, with nothing in between. Nodes
+    sleep more than they do anything else."""
+
+    __slots__ = ("_asyncio_future_blocking", "_cancelled", "_event", "_loop", "_seconds")
+
+    def __init__(self, loop: SimLoop, seconds: float) -> None:
+        self._asyncio_future_blocking = True
+        self._cancelled = False
+        self._event: Event
+        self._loop = loop
+        self._seconds = seconds
+
+    def __await__(self) -> Generator[Nap, None, None]:
+        yield self
+
+    # -- what a task asks of a future -------------------------------------------------------
+
+    def get_loop(self) -> SimLoop:
+        return self._loop
+
+    def add_done_callback(self, wake: Callable[[Nap], object], *, context: Context) -> None:
+        due = self._loop.time() + self._seconds
+        self._event = self._loop.call_at(due, wake, self, context=context)
+
+    def cancel(self, msg: object = None) -> bool:
+        event = self._event
+        wake = event.call
+        if wake is None or self._cancelled:
+            return False
+        self._cancelled = True
+        event.cancel()
+        self._loop.call_soon(wake, self, context=event.context)
+        return True
+
+    def result(self) -> None:
+        if self._cancelled:
+            raise asyncio.CancelledError

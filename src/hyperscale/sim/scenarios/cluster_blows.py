@@ -1,0 +1,176 @@
+"""What is done to a simulated cluster beside the swarm's faults: blows where they hurt most, and
+nodes that are told to leave.
+
+A node that leaves does so in its own time, also when the faults are over; its supervisor starts it
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.worker.worker import Worker
+from hyperscale.sim.disk import CrashDisk
+from hyperscale.sim.host import SimHost
+from hyperscale.sim.links import partition
+from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
+from hyperscale.sim.world import World
+
+# Until a death is noticed (some 5 s), believed (8 s) and made up for.
+STRIKE_S: Final = 25.0
+MISSED_S: Final = 10.0
+LOOK_EVERY_S: Final = 0.5
+LEAVE: Final = "leave"
+
+
+class Blows:
+    def __init__(
+        self,
+        world: World,
+        truth: Truth,
+        managers: Mapping[str, Manager],
+        workers: Mapping[str, tuple[Worker, WatchedStage]],
+    ) -> None:
+        self._world = world
+        self._truth = truth
+        self._managers = managers
+        self._workers = workers
+        self._leaving: list[asyncio.Task[None]] = []
+
+    async def fall(self, until_s: float) -> None:
+        """Those that the seed draws."""
+        dice = self._world.random_stream("blows")
+        late_s = until_s * 0.9
+        blows: list[Awaitable[None]] = []
+        if dice.random() < 0.4:
+            blows.append(self._kill_leader(dice.uniform(5.0, late_s), dice.uniform(0.1, 20.0)))
+        if dice.random() < 0.2:
+            disk: CrashDisk = dice.choice(("kept", "lost-unsynced", "torn"))
+            blows.append(self._kill_managers(dice.uniform(5.0, late_s), disk))
+        if dice.random() < 0.25:
+            worker = dice.choice([name for name in self._world.machines if name[0] == "w"])
+            blows.append(self._kill_for_good(dice.uniform(5.0, late_s), worker))
+        if dice.random() < 0.5:
+            at_s, cut_off = dice.uniform(3.0, until_s / 2), dice.random() < 0.5
+            blows.append(self._strike_at_work(at_s, cut_off))
+        if dice.random() < 0.3:
+            blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
+        if dice.random() < 0.2:
+            blows.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
+        await asyncio.gather(*blows)
+
+    # -- without warning ---------------------------------------------------------------------
+
+    async def _strike_at_work(self, at_s: float, cut_off: bool) -> None:
+        """A worker is cut off, or stands still, until its parts are elsewhere: those that have
+        enough to do to be missed."""
+        world = self._world
+        await world.sleep(at_s)
+        name = await self._somebody(lambda: self._at_work(MISSED_S))
+        if not cut_off:
+            world.coverage["paused at work"] += 1
+            world.pause(name, STRIKE_S)
+            return
+        world.coverage["cut off at work"] += 1
+        cut = world.network.cut(partition([name], kind="isolate"))
+        await world.sleep(STRIKE_S)
+        world.network.heal(cut)
+
+    async def _kill_leader(self, at_s: float, down_s: float) -> None:
+        await self._world.sleep(at_s)
+        for name in self._leaders():
+            self._world.coverage["leader killed"] += 1
+            self._world.crash(name)
+            self._world.restart_after(name, down_s)
+
+    async def _kill_managers(self, at_s: float, disk: CrashDisk) -> None:
+        await self._world.sleep(at_s)
+        self._world.coverage["all managers killed"] += 1
+        for number, name in enumerate(self._managers):
+            self._world.crash(name, disk)
+            self._world.restart_after(name, 1.0 + number)
+
+    async def _kill_for_good(self, at_s: float, worker: str) -> None:
+        await self._world.sleep(at_s)
+        self._world.coverage["worker gone for good"] += 1
+        self._world.crash(worker, for_good=True)
+
+    # -- with a word (SIGTERM) ---------------------------------------------------------------
+
+    async def _leave_work(self, at_s: float, down_s: float) -> None:
+        await self._world.sleep(at_s)
+        name = await self._somebody(self._at_work)
+        self._world.coverage["worker left at work"] += 1
+        worker, stage = self._workers[name]
+        self._tell(stage.host, down_s, lambda: self._drained(worker, stage))
+
+    async def _leave_lead(self, at_s: float, down_s: float) -> None:
+        await self._world.sleep(at_s)
+        name = await self._somebody(self._leaders)
+        self._world.coverage["leader left"] += 1
+        self._tell(self._world.host(name), down_s, self._managers[name].stop)
+
+    async def _drained(self, worker: Worker, stage: WatchedStage) -> None:
+        host, world = stage.host, self._world
+        facts = {"node": host.name, "life": host.generation}
+        world.observe("leaving", **facts, limit_s=worker.settings.drain_s)
+        await worker.drain()
+        untold = len(worker.outbox)
+        world.observe("drained", **facts, busy=stage.busy, untold=untold)
+        await worker.stop()
+        world.observe("left", **facts, busy=stage.busy)
+
+    def _tell(self, host: SimHost, down_s: float, leave: Callable[[], Awaitable[None]]) -> None:
+        """Not part of the faults: they may end first."""
+        leaving = asyncio.get_running_loop().create_task(
+            self._leave(host, down_s, leave), name=f"{host.name} leaves"
+        )
+        self._leaving.append(leaving)
+
+    async def _leave(
+        self, host: SimHost, down_s: float, leave: Callable[[], Awaitable[None]]
+    ) -> None:
+        gone = asyncio.Event()
+
+        async def in_order() -> None:
+            try:
+                await leave()
+            finally:
+                gone.set()
+
+        host.tasks.spawn(LEAVE, in_order())
+        while not gone.is_set() and not host.process.dead:
+            await self._world.sleep(LOOK_EVERY_S)
+        if not host.process.dead and await self._world.stop(host.name, for_good=False):
+            self._world.restart_after(host.name, down_s)
+
+    # -- whom ---------------------------------------------------------------------------------
+
+    async def _somebody(self, found: Callable[[], list[str]]) -> str:
+        while not (names := found()):
+            await self._world.sleep(LOOK_EVERY_S)
+        return names[0]
+
+    def _at_work(self, left_s: float = 0.0) -> list[str]:
+        """Workers under load, with a part that has so much left to do; one that a threshold will
+        end has not."""
+        everything = [one for many in self._truth.performances.values() for one in many]
+        return sorted(
+            {
+                one.host.name
+                for one in everything
+                if one.loading
+                and one.performer.left_s >= left_s
+                and not (left_s and one.order.facts.thresholds)
+            }
+        )
+
+    def _leaders(self) -> list[str]:
+        return [
+            name
+            for name, manager in self._managers.items()
+            if self._world.machines[name].up and manager.leadership.leads()
+        ]

@@ -1,0 +1,41 @@
+"""A worker that says it is not well is asked last, and never drained (B-31)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hyperscale.nodes.member.queries import Vitals
+from hyperscale.nodes.protocol.parts import WorkerPulse, WorkerState
+from tests.unit.nodes.manager.lone_manager import LoneManager, play
+
+
+def pulse(state: WorkerState) -> bytes:
+    return msgspec.msgpack.encode(WorkerPulse(state=state, total_cores=2, free_cores=2, version=1))
+
+
+def test_what_a_worker_says_of_its_condition_reaches_the_core() -> None:
+    async def story(lone: LoneManager) -> None:
+        manager = lone.manager
+        lone.register()
+        views = []
+        for state in ("healthy", "degraded", "healthy"):
+            manager.node.vitals["w1"] = Vitals(0, 1, "m1", pulse(state))  # type: ignore[arg-type]
+            await manager.host.clock.sleep(1.0)
+            assert lone.report(free=2).known
+            (view,) = manager.foreman.views()
+            views.append((view.state, view.routing))
+        assert views == [("healthy", "route"), ("degraded", "route"), ("healthy", "route")]
+
+    play(story)
+
+
+@pytest.mark.parametrize("told", [b"", b"no pulse"])
+def test_a_worker_that_says_nothing_is_well(told: bytes) -> None:
+    async def story(lone: LoneManager) -> None:
+        lone.register()
+        lone.manager.node.vitals["w1"] = Vitals(0, 1, "m1", told)
+        assert lone.report(free=2).known
+        assert [view.state for view in lone.manager.foreman.views()] == ["healthy"]
+
+    play(story)

@@ -1,0 +1,122 @@
+"""What runs in the background of a manager goes on, or the manager ends: never silently."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Part
+from hyperscale.errors import RunFailed
+from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.histogram import Sparse
+from hyperscale.nodes.manager.live import LiveWorkflow
+from hyperscale.nodes.manager.manager import Manager
+from tests.unit.nodes.manager.cases import delta, progress
+from tests.unit.nodes.manager.lone_manager import LoneManager, play
+
+ROUNDS = {"jobs timer", "windows", "thresholds", "orphans"}
+
+
+def strange_delta(seq: int) -> Delta:
+    """Times in a bucket that no histogram has."""
+    times = Sparse.of(buckets=[10**6], counts=[3], low=0.1, high=0.2, total=0.3, squares=0.1)
+    return Delta(seq=seq, vus=1, steps=[StepDelta("buy", count=3, service=times)])
+
+
+def test_times_that_cannot_be_do_not_end_what_others_see() -> None:
+    async def story(lone: LoneManager) -> None:
+        order = await lone.running()
+        for seq in range(1, 40):
+            with suppress(Exception):  # a refusal of any kind will do
+                lone.report(progress(order, seq / 10, strange_delta(seq)))
+            await lone.manager.host.clock.sleep(0.1)
+        assert set(lone.manager.host.tasks.names()) >= ROUNDS
+
+    play(story)
+
+
+def test_a_leader_that_cannot_take_over_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stays, elected and silent, would keep the others from leading."""
+
+    def broken(_manager: Manager) -> None:
+        raise RuntimeError("a record that cannot be understood")
+
+    async def story(lone: LoneManager) -> None:
+        raise AssertionError("it leads")
+
+    monkeypatch.setattr(Manager, "_recall_finished", broken)
+    with pytest.raises(AssertionError, match="the manager is at its end"):
+        play(story)
+
+
+def test_a_round_that_fails_once_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(lone: LoneManager) -> None:
+        order = await lone.running()
+        real = lone.manager.live.turn
+
+        def once() -> None:
+            monkeypatch.setattr(lone.manager.live, "turn", real)
+            raise KeyError("a workflow")
+
+        monkeypatch.setattr(lone.manager.live, "turn", once)
+        await lone.manager.host.clock.sleep(1.0)
+        lone.report(progress(order, 1.0, delta(1, 10)))
+        live: Any = lone.manager.live.workflow("j1", "Shop")
+        await lone.until(lambda: live.index > 0, within_s=5.0)
+
+    play(story)
+
+
+def test_a_window_that_cannot_be_closed_is_its_own_workflows_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(lone: LoneManager) -> None:
+        reported: list[tuple[str, BaseException | None]] = []
+        lone.manager.node.endpoint.report = lambda name, error: reported.append((name, error))
+        order = await lone.running()
+        live: Any = lone.manager.live.workflow("j1", "Shop")
+        real = LiveWorkflow.turn
+
+        def poisoned(workflow: LiveWorkflow) -> None:
+            if workflow is not live:
+                raise KeyError("a step")
+            real(workflow)
+
+        first = {("j0", "Other"): LiveWorkflow(live.facts)}
+        monkeypatch.setattr(lone.manager.live, "_workflows", first | lone.manager.live._workflows)
+        monkeypatch.setattr(LiveWorkflow, "turn", poisoned)
+        lone.report(progress(order, 1.0, delta(1, 10)))
+        await lone.until(lambda: live.index > 0, within_s=5.0)
+        assert {name for name, _ in reported} == {"round of windows"}
+
+    play(story)
+
+
+def test_a_round_that_is_lost_ends_the_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(lone: LoneManager) -> None:
+        def broken() -> float | None:
+            raise RuntimeError("no deadlines")
+
+        monkeypatch.setattr(lone.manager.jobs, "next_deadline", broken)
+        await lone.manager.over.wait()
+        assert isinstance(lone.manager.failure, RuntimeError)
+
+    with pytest.raises(AssertionError, match="'jobs timer' of m1 died"):
+        play(story)
+
+
+def test_who_waits_for_a_leader_is_told_when_it_leads_no_more() -> None:
+    async def story(lone: LoneManager) -> None:
+        manager = lone.manager
+        given_up, waiting = manager.accepting("j1"), manager.accepting("j1")
+        settling = manager.settling(Part("j1", "Shop", 0), Fence(1))
+        given_up.cancel()  # type: ignore[attr-defined]
+        manager._deposed(1, "a test")
+        with pytest.raises(RunFailed, match="leadership ended"):
+            await waiting
+        assert await settling is False
+
+    play(story)

@@ -1,0 +1,56 @@
+"""Which reports the jobs core hears of: those that say something new, and one now and then."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hyperscale.nodes.manager.routine import CORE_S, Routine
+from hyperscale.nodes.protocol.parts import ReportProgress
+from tests.unit.nodes.manager.cases import delta, placement, progress
+
+REPORT = ReportProgress(
+    worker="w1", incarnation=1, free_cores=0, parts=(progress(placement(0), 1.0, delta(1, 10)),)
+)
+
+
+def test_a_report_of_nothing_but_numbers_is_routine() -> None:
+    routine = Routine()
+    assert not routine.holds(0.0, REPORT)
+    later = progress(placement(0), 1.1, delta(2, 30))
+    assert routine.holds(0.1, msgspec.structs.replace(REPORT, parts=(later,), cpu_percent=90.0))
+
+
+def test_the_core_hears_of_a_worker_twice_a_second() -> None:
+    routine = Routine()
+    heard = [at / 100 for at in range(0, 1_000, 10) if not routine.holds(at / 100, REPORT)]
+    assert len(heard) == 10.0 / CORE_S
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        {"incarnation": 2},
+        {"free_cores": 1},
+        {"draining": True},
+        {"parts": ()},
+        {"parts": (progress(placement(0, attempt=2), 1.0),)},
+        {"parts": (progress(placement(1), 1.0),)},
+        {"parts": (msgspec.structs.replace(REPORT.parts[0], state="ending"),)},
+        {"parts": (msgspec.structs.replace(REPORT.parts[0], cores_done=1),)},
+    ],
+)
+def test_anything_else_is_heard_at_once(news: dict[str, object]) -> None:
+    routine = Routine()
+    routine.holds(0.0, REPORT)
+    assert not routine.holds(0.01, msgspec.structs.replace(REPORT, **news))
+
+
+def test_workers_are_told_apart_and_forgotten() -> None:
+    routine = Routine()
+    routine.holds(0.0, REPORT)
+    assert not routine.holds(0.0, msgspec.structs.replace(REPORT, worker="w2"))
+    routine.forget("w1")
+    assert not routine.holds(0.01, REPORT)
+    routine.clear()
+    assert len(routine) == 0
