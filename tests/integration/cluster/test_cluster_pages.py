@@ -83,8 +83,8 @@ def test_pages_tell_what_goes_on(tmp_path: Path, witness: Witness) -> None:
         )
         assert there['jobs{state="running"}'] == 1
         assert there['submissions_total{answer="accepted"}'] == 1
-        here = there['workers{state="healthy"}'] + there['workers{state="degraded"}']
-            assert (here, there['cores{state="busy"}']) == (1, 1)
+        at_work = there['workers{state="healthy"}'] + there['workers{state="degraded"}']
+        assert (at_work, there['cores{state="busy"}']) == (1, 1)
         assert there["records_commit_lag"] == 0 < there['records_index{held="applied"}']
         here = worker.numbers()
         assert (here['worker_parts{state="running"}'], here['worker_cores{state="free"}']) == (1, 0)
