@@ -29,10 +29,10 @@ class ManagerSettings:
     snapshot_wait_s: float = 3.0
     """A new leader shows a running job when its workers have told all of it, or after this."""
 
-    progress_per_s_max: int = 15_000
-    """Deltas taken in a second. Workers are asked to report less often from 70 % of it, which
-    leaves 10,000 a second (1,000 workers, ten times each) alone; what one costs is measured by
-    benchmarks/cluster_ingest.py. A manager that runs late asks for less whatever this says."""
+    progress_per_s_max: int = 10_000
+    """Deltas taken in a second. Workers are asked to report less often from 70 % of it, which is
+    what one core was measured to hold (benchmarks/cluster_ingest.py). A manager that runs late asks
+    for less whatever this says."""
 
     def __post_init__(self) -> None:
         if self.node.role != "manager":
