@@ -177,14 +177,16 @@ Example:
 Example:
   hyperscale manager --id m1 --bind 10.0.0.1:7000 --seed 10.0.0.2:7000 --seed 10.0.0.3:7000 \\
     --voters m1,m2,m3 --certs certs --secret-file secret
-Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
+  hyperscale manager --set jobs.queue_jobs_max=50 --show-settings
+Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml; [manager],
+[jobs] and [records] hold what has no option.
 """,
     "worker": """
 Example:
   hyperscale worker --id w1 --bind 10.0.0.9:7000 --seed 10.0.0.1:7000 --certs certs \\
     --secret-file secret
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml, its own
-ones from HYPERSCALE_WORKER_<OPTION> and [worker].
+ones from HYPERSCALE_WORKER_<OPTION> and [worker]. `--show-settings` tells what holds, and why.
 """,
     "members": """
 Examples:

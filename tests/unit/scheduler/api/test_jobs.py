@@ -117,6 +117,21 @@ def test_a_priority_out_of_range_is_adjusted_and_told() -> None:
     with_api(test)
 
 
+def test_a_job_no_worker_can_run_is_told_so() -> None:
+    async def test(api: Api) -> None:
+        assert (await api.post("/api/v1/jobs", JOB))["message"] is None  # nobody is there to tell
+        beat = {"worker_id": "w-1", "instance": "i-1", "capacity": 2, "sequence_number": 1}
+        able = {**beat, "metadata": {"kinds": f"loadtest,{JOB['kind']}"}}
+        await api.post("/api/v1/workers/heartbeat", able, expect=200)
+        assert (await api.post("/api/v1/jobs", JOB))["message"] is None
+        gpu = await api.post("/api/v1/jobs", {**JOB, "capabilities": ["gpu"]})
+        kind = JOB["kind"]
+        expected = f"no worker runs {kind} jobs with gpu at the moment: it waits for one"
+        assert gpu["message"] == expected
+
+    with_api(test)
+
+
 def test_a_store_that_does_not_answer_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
     async def down(*_: Any) -> None:
         raise StoreUnavailable("the store does not answer")
