@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Action, Part
 from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import Prepare, Stamped, Values
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.metrics.delta import Delta, StepDelta
@@ -25,7 +25,7 @@ from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Progressed, Ready
 from hyperscale.runtime.host import Host
 from hyperscale.workload.hooks import HookType
-from hyperscale.workload.load import ArrivalRate, Load, RampingRate, split_vus
+from hyperscale.workload.load import ArrivalRate, Load, RampingRate
 
 TICK_S: Final = 0.25
 ITERATIONS_PER_VU_S: Final = 5.0
@@ -99,6 +99,7 @@ class SimPerformer:
         self._steps = [s.name for s in order.facts.steps if s.hook_type is HookType.TEST]
         self._aggregate = aggregate_of(order.facts)
         self._shares = [_Share(made.load, made.core) for made in _prepares(order)]
+        self._vus = order.facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
         self._prepare_s = 0.0
@@ -189,10 +190,10 @@ class SimPerformer:
             self._cancelled = self._cancelled or action == "cancel"
 
     def _scale(self, amount: int) -> None:
-        sign = 1 if amount > 0 else -1
-        spread = split_vus(abs(amount), self._order.total_cores)
+        self._vus = max(1, self._vus + amount)
+        users = users_by_core(self._order.facts.load, self._order.total_cores, self._vus)
         for share in self._shares:
-            share.extra_vus += sign * spread[share.core]
+            share.vus = users[share.core]
 
     def leash(self, seconds: float) -> None:
         self._leashed_until = self._host.clock.now() + seconds
@@ -282,7 +283,7 @@ class _Share:
     def __init__(self, load: Load, core: int) -> None:
         self.load = load
         self.core = core
-        self.extra_vus = 0
+        self.vus = load.peak_vus
         self._left = load.planned_iterations
         self._owed = 0.0
         self._seq = 0
@@ -297,7 +298,7 @@ class _Share:
             return self.load.rate
         if isinstance(self.load, RampingRate):
             return max(stage.target for stage in self.load.stages) / 2
-        return max(0, self.load.peak_vus + self.extra_vus) * ITERATIONS_PER_VU_S
+        return self.vus * ITERATIONS_PER_VU_S
 
     def make(self, seconds: float, steps: list[str], luck: float) -> Delta | None:
         self._owed += self.rate * seconds
@@ -313,7 +314,7 @@ class _Share:
         latencies = _latencies(count, LATENCY_S * (0.5 + round(luck, 1)))
         return Delta(
             seq=self._seq,
-            vus=0 if self.done else self.load.peak_vus + self.extra_vus,
+            vus=0 if self.done else self.vus,
             iteration=latencies,
             steps=[
                 StepDelta(name=name, count=count, failed=min(failed, count), service=latencies)
