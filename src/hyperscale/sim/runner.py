@@ -1,7 +1,7 @@
 """Runs seeds: one, or many over processes.
 
 Every run of a seed is a world of its own; nothing is shared but the code. A seed whose run takes
-too much real time has failed: a loop without an `await` never gives the clock a chance to move.
+too much CPU time has failed: a loop without an `await` never gives the clock a chance to move.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.trace import Trace
 from hyperscale.sim.world import World
 
-REAL_SECONDS_MAX = 300
+CPU_SECONDS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +185,22 @@ class _Order:
     scenario: type[Scenario]
     nodes: int | None
     canary: str
-    real_seconds_max: int
+    cpu_seconds_max: int
 
     def __call__(self, seed: int) -> Report:
         """In a worker process: one seed, with an alarm against code that never yields."""
-        previous = signal.signal(signal.SIGALRM, _too_long)
-        signal.alarm(self.real_seconds_max)
+        previous = signal.signal(signal.SIGPROF, _too_long)
+        signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds_max)
         try:
             return run(self.scenario(self.nodes, self.canary), seed)
         finally:
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, previous)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, previous)
             gc.collect()
 
 
 def _too_long(_signal: int, _frame: FrameType | None) -> None:
-    raise TookTooLong("it took too much real time: a loop that never waits, or too big a world")
+    raise TookTooLong("it took too much CPU time: a loop that never waits, or too big a world")
 
 
 def sweep(
@@ -209,10 +209,10 @@ def sweep(
     jobs: int = 1,
     nodes: int | None = None,
     canary: str = "",
-    real_seconds_max: int = REAL_SECONDS_MAX,
+    cpu_seconds_max: int = CPU_SECONDS_MAX,
 ) -> Iterator[Report]:
     """Run many seeds; reports come as they finish."""
-    order = _Order(scenario, nodes, canary, real_seconds_max)
+    order = _Order(scenario, nodes, canary, cpu_seconds_max)
     if jobs == 1 or len(seeds) == 1:
         gc.freeze()  # the code is no garbage; looking through it took longer than a small seed
         try:

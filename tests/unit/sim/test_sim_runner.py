@@ -112,8 +112,8 @@ def test_a_planted_bug_is_proven_only_by_the_checker_named_for_it() -> None:
 
 
 def test_a_program_that_never_waits_is_stopped() -> None:
-    [report] = sweep(Endless, [1], real_seconds_max=1)
-    assert "too much real time" in report.failures[0]
+    [report] = sweep(Endless, [1], cpu_seconds_max=1)
+    assert "too much CPU time" in report.failures[0]
 
 
 def test_rot_is_the_only_fault_a_scenario_must_ask_for() -> None:
