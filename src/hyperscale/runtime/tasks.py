@@ -7,7 +7,7 @@ that nobody awaits is reported the moment the task ends, not when the garbage co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any
 
 Report = Callable[[str, BaseException | None], None]
@@ -25,6 +25,23 @@ def log_failure(name: str, error: BaseException | None) -> None:
         log.warning("task does not end", task=name)
     else:
         log.error("task failed", task=name, error=repr(error), exc_info=error)
+
+
+async def ended(
+    tasks: Iterable[asyncio.Task[Any]],
+    patience_s: float = STUBBORN_AFTER_S,
+    report: Report = log_failure,
+) -> None:
+    """Cancels them, again and again, until all have ended. Once is not enough: `asyncio.wait_for`
+    of Python 3.11 forgets a cancellation that comes together with the result, and libraries use it.
+    `patience_s` leaves a task the time it needs to clean up."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=patience_s)
+        for task in left:
+            report(task.get_name(), None)
 
 
 class RealTask:
@@ -73,11 +90,7 @@ class RealTasks:
         self._stopped = True
         caller = asyncio.current_task()
         while left := [inner for inner in self._running if inner is not caller]:
-            for inner in left:
-                inner.cancel()
-            _, stubborn = await asyncio.wait(left, timeout=STUBBORN_AFTER_S)
-            for inner in stubborn:
-                self._report(inner.get_name(), None)
+            await ended(left, STUBBORN_AFTER_S, self._report)
 
     def _ended(self, inner: asyncio.Task[Any]) -> None:
         task = self._running.pop(inner)

@@ -83,9 +83,9 @@ class Cluster:
     def row(self, asked: MemberProcess, name: str) -> MemberRow:
         return self.rows(asked)[name]
 
-    def sees_all_alive(self, asked: MemberProcess) -> bool:
+    def sees_all_alive(self, asked: MemberProcess, names: Sequence[str] = NAMES) -> bool:
         rows = self.rows(asked)
-        return sorted(rows) == sorted(NAMES) and all(
+        return sorted(rows) == sorted(names) and all(
             row.state == "alive" and row.confirmed for row in rows.values()
         )
 
@@ -227,6 +227,8 @@ def test_a_voter_whose_disk_fails_ends_and_says_why(cluster: Cluster) -> None:
     first = cluster.start("a", *voters)
     members = {"a": first}
     members |= {name: cluster.start(name, *voters, "--seed", first.address) for name in names[1:]}
+    for member in members.values():
+        until(lambda one=member: cluster.sees_all_alive(one, names), f"{member.name} sees three")
     leader = until(lambda: cluster.onlooker.members(first.address).leader, "a leader")
     broken = next(name for name in names if name != leader)
     kept = cluster.folder / "data" / broken

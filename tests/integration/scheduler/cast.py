@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 STOP_DEADLINE_S = 60.0
+TELL_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,19 @@ class Cast:
         """As an operator does; the exit codes."""
         for player in self.playing:
             player.process.send_signal(signal.SIGTERM)
-        return [player.process.wait(STOP_DEADLINE_S) for player in self.playing]
+        return [self._ended(player) for player in self.playing]
+
+    def _ended(self, player: Player) -> int:
+        try:
+            return player.process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            player.process.send_signal(signal.SIGUSR1)
+            with suppress(subprocess.TimeoutExpired):
+                player.process.wait(TELL_S)
+            words = (self._directory / f"{player.node}.log").read_text()
+            raise AssertionError(
+                f"{player.node} did not stop; its last words:\n{words[-9000:]}"
+            ) from None
 
     def leave(self) -> None:
         for player in self.playing:

@@ -1,12 +1,14 @@
 """A coordinator or a worker in a process of its own, to be killed or paused.
 
 Run as `python -m tests.integration.scheduler.fault_process ROLE STORE ELECTION NODE SLOTS SPOOL`.
-It prints "ready" when it takes part, and stops cleanly on SIGTERM.
+It prints "ready" when it takes part, stops cleanly on SIGTERM, and on SIGUSR1 writes to stderr what
+each of its threads and tasks waits for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import signal
 import sys
 
@@ -14,6 +16,12 @@ from hyperscale.scheduler.service import Scheduler, open_worker
 from hyperscale.scheduler.settings import SchedulerSettings
 
 TTL_S = 3.0
+
+
+def tell_tasks() -> None:
+    faulthandler.dump_traceback()
+    for task in asyncio.all_tasks():
+        task.print_stack()
 
 
 async def main(role: str, store: str, election: str, node: str, slots: str, spool: str) -> None:
@@ -33,7 +41,9 @@ async def main(role: str, store: str, election: str, node: str, slots: str, spoo
         python_allow=("tests.integration.scheduler.nap:nap",),
     )
     stopped = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    loop.add_signal_handler(signal.SIGUSR1, tell_tasks)
     running = Scheduler(settings) if role == "coordinator" else open_worker(settings)
     async with running:
         sys.stdout.write("ready\n")

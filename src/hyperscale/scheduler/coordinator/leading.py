@@ -15,10 +15,12 @@ from typing import Any, Final
 from msgspec.structs import astuple
 
 from hyperscale.runtime.logs import logger
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.coordinator.emergency import Lookout, cancel_held
 from hyperscale.scheduler.coordinator.firing import decide
 from hyperscale.scheduler.coordinator.grace import Grace
-from hyperscale.scheduler.coordinator.liveness import Hearing, judge_workers
+from hyperscale.scheduler.coordinator.liveness import Hearing, Verdict, judge_workers
+from hyperscale.scheduler.coordinator.probing import Probe, answering, answers
 from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
 from hyperscale.scheduler.elections.contract import Term
 from hyperscale.scheduler.model.errors import (
@@ -68,6 +70,7 @@ class Leading:
         now: Callable[[], Instant],
         figures: Figures,
         steady: Callable[[], float] = time.monotonic,
+        probe: Probe = answers,
     ) -> None:
         self._store = store
         self._term = term
@@ -75,6 +78,7 @@ class Leading:
         self._now = now
         self._figures = figures
         self._steady = steady
+        self._probe = probe
         self._lookout = Lookout(store)
         self._hearing = Hearing(steady())
         self._grace = Grace(settings.grace_s, now(), steady())
@@ -94,9 +98,7 @@ class Leading:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await ended(tasks)
         for task in tasks:
             error = None if task.cancelled() else task.exception()
             if error is not None and not isinstance(error, Deposed):
@@ -232,19 +234,33 @@ class Leading:
     async def _scan(self) -> None:
         if self._figures.degraded:
             return
+        workers = await self._workers()
+        verdict = self._judged(workers)
+        if verdict.dead:
+            asked = [worker for worker in workers if worker.id in verdict.dead]
+            answered = await answering(asked, self._probe)
+            if answered:
+                self._log.warning("silent workers answer, waiting", workers=sorted(answered))
+            before, verdict = verdict, self._judged(await self._workers(), answered)
+            for worker_id in verdict.dead:
+                if worker_id in before.dead:  # else it was not asked: next time
+                    await self._bury(worker_id)
+        if verdict.doubted:
+            self._log.warning("most workers are silent at once, waiting", workers=verdict.suspects)
+        self._figures.suspects = verdict.suspects
+
+    async def _workers(self) -> list[Worker]:
         workers: list[Worker] = []
         for _ in range(ROUNDS_MAX):
             page = await self._store.workers(workers[-1].id if workers else "", PAGE_MAX)
             workers += page
             if len(page) < PAGE_MAX:
                 break
+        return workers
+
+    def _judged(self, workers: list[Worker], answered: frozenset[str] = frozenset()) -> Verdict:
         silences_s = self._hearing.silences_s(workers, self._now(), self._steady())
-        verdict = judge_workers(silences_s, self._settings)
-        if verdict.doubted:
-            self._log.warning("most workers are silent at once, waiting", workers=verdict.suspects)
-        self._figures.suspects = verdict.suspects
-        for worker_id in verdict.dead:
-            await self._bury(worker_id)
+        return judge_workers(silences_s, self._settings, answered)
 
     async def _bury(self, worker_id: str) -> None:
         self._require_lease()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.coordinator.leading import Figures, Leading
 from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
 from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable, Term
@@ -15,6 +16,8 @@ from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.stores.contract import Store
 
 RETRY_S: Final = 1.0
+RESIGNATION_S: Final = 10.0
+"""An election service that does not answer is waited for this long, then the lease runs out."""
 
 
 class Coordinator:
@@ -52,8 +55,7 @@ class Coordinator:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await ended([self._task], RESIGNATION_S)
         await self._election.close()
         self._term = None
 

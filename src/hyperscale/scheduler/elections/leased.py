@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hyperscale.runtime.logs import logger
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.elections.contract import (
     MARGIN,
     RENEWALS_PER_TTL,
@@ -125,5 +126,4 @@ class LeasedElection:
     async def _stop_renewing(self) -> None:
         task, self._renewing = self._renewing, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await ended([task])

@@ -9,6 +9,7 @@ from hyperscale.scheduler.elections.access import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.elections.contract import TTL_S, Election
 from hyperscale.scheduler.elections.leased import Lease, LeasedElection
 from hyperscale.scheduler.elections.local import LocalLease
+from hyperscale.scheduler.onlooker import NOBODY, Onlooker
 from hyperscale.scheduler.stores.contract import Store
 
 _HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, or redis://HOST:PORT/DB"
@@ -22,6 +23,7 @@ def open_election(
     node_address: str = "",
     ttl_s: float = TTL_S,
     access: EtcdAccess = ANONYMOUS,
+    onlooker: Onlooker = NOBODY,
 ) -> Election:
     """`access` counts for etcd only. Raises BadInput."""
     lease: Lease
@@ -36,15 +38,12 @@ def open_election(
         prefix = prefix or "hyperscale-scheduler"
         lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix, access)
     elif scheme in ("redis", "rediss", "unix") and separator and rest:
-        from redis.asyncio import Redis
-
         from hyperscale.scheduler.elections.redis import RedisLease
 
-        client = Redis.from_url(address, socket_connect_timeout=5.0, socket_timeout=10.0)
-        lease = RedisLease(client, node, node_address, ttl_s)
+        lease = RedisLease(address, node, node_address, ttl_s)
     else:
         raise BadInput(f"{address!r} is not an election", _HINT)
-    return LeasedElection(lease, ttl_s)
+    return LeasedElection(onlooker.lease(lease, scheme), ttl_s)
 
 
 def _endpoint(scheme: str, host: str) -> str:

@@ -6,14 +6,16 @@ still keeps the older one from writing. For development, or where Redis is all t
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
 
 import msgspec
+from redis.exceptions import RedisError
 
 from hyperscale.scheduler.elections.contract import ElectionUnavailable, Leader
+from hyperscale.scheduler.stores.redis.connecting import ANSWER_S, connect_one
 
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
+T = TypeVar("T")
 
 LOOK_S: Final = 0.25
 
@@ -37,9 +39,9 @@ return redis.call('DEL', KEYS[1])
 
 class RedisLease:
     def __init__(
-        self, client: Redis, node: str, address: str, ttl_s: float, prefix: str = "hyperscale"
+        self, url: str, node: str, address: str, ttl_s: float, prefix: str = "hyperscale"
     ) -> None:
-        self._client = client
+        self._client = connect_one(url)
         self._who = msgspec.json.encode((node, address))
         self._ttl_ms = round(ttl_s * 1000)
         self._lock = f"{{{prefix}-election}}:lock"
@@ -64,12 +66,7 @@ class RedisLease:
             await asyncio.sleep(LOOK_S)
 
     async def holder(self) -> Leader | None:
-        from redis.exceptions import RedisError
-
-        try:
-            token, who = await self._client.hmget(self._lock, ["token", "who"])
-        except (RedisError, OSError) as error:
-            raise ElectionUnavailable(f"Redis does not answer: {error}") from error
+        token, who = await self._answer(self._client.hmget(self._lock, ["token", "who"]))
         if token is None or who is None:
             return None
         node, address = msgspec.json.decode(who, type=tuple[str, str])
@@ -79,10 +76,13 @@ class RedisLease:
         await self._client.aclose()
 
     async def _eval(self, script: str, keys: list[str], *arguments: object) -> int:
-        from redis.exceptions import RedisError
-
         client: Any = self._client
+        return int(await self._answer(client.eval(script, len(keys), *keys, *arguments)))
+
+    async def _answer(self, asked: Awaitable[T]) -> T:
         try:
-            return int(await client.eval(script, len(keys), *keys, *arguments))
+            async with asyncio.timeout(ANSWER_S):
+                return await asked
         except (RedisError, OSError) as error:
-            raise ElectionUnavailable(f"Redis does not answer: {error}") from error
+            why = str(error) or f"{ANSWER_S:g} s passed"
+            raise ElectionUnavailable(f"Redis does not answer: {why}") from error

@@ -70,7 +70,8 @@ class Committer:
     def _leave(self, mine: _Waiting) -> None:
         if mine in self._queue:
             self._queue.remove(mine)
-        if mine.done.done() and not mine.done.cancelled() and mine.done.result() is None:
+        told = mine.done.done() and not mine.done.cancelled() and mine.done.exception() is None
+        if told and mine.done.result() is None:
             self._hand_on()
 
     def _hand_on(self) -> None:

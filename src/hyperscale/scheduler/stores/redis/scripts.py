@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 from redis.exceptions import NoScriptError, RedisError
 
 from hyperscale.scheduler.model.errors import StoreUnavailable
-from hyperscale.scheduler.stores.redis.connecting import Client
+from hyperscale.scheduler.stores.redis.connecting import ANSWER_S, Client
 from hyperscale.scheduler.stores.redis.copy import Command
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -75,9 +76,11 @@ class Scripts:
         names = keys.names()
         packed = _encode(argument)
         try:
-            try:
-                return await self._client.evalsha(script.digest, len(names), *names, packed)
-            except NoScriptError:
-                return await self._client.eval(script.text, len(names), *names, packed)
+            async with asyncio.timeout(ANSWER_S):
+                try:
+                    return await self._client.evalsha(script.digest, len(names), *names, packed)
+                except NoScriptError:
+                    return await self._client.eval(script.text, len(names), *names, packed)
         except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"redis did not answer: {error}") from error
+            why = str(error) or f"{ANSWER_S:g} s passed"
+            raise StoreUnavailable(f"redis did not answer: {why}") from error

@@ -151,7 +151,9 @@ class RedisStore(RecordStore):
             letters=letters,
         )
 
-    async def _write(self, steps: Sequence[Operation[T]]) -> list[T | SchedulerError]:
+    async def _write(
+        self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
+    ) -> list[T | SchedulerError]:
         return await self._committer.run(steps) if steps else []
 
     async def _one(self, *command: Any) -> Any:
