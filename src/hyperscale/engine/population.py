@@ -63,11 +63,13 @@ class Population:
             if not user.working:
                 task.cancel()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._empty.wait(), grace_s)
+            async with asyncio.timeout(grace_s):
+                await self._empty.wait()
             return
         self.cut()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._empty.wait(), cut_grace_s)
+            async with asyncio.timeout(cut_grace_s):
+                await self._empty.wait()
 
     def cut(self) -> None:
         for task, user in list(self._users.items()):

@@ -97,7 +97,8 @@ async def _serve_with_children(
         said(children[0].url)
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
+                async with asyncio.timeout(WATCH_SECONDS):
+                    await stop.wait()
             if not all(child.alive for child in children) and not stop.is_set():
                 raise RunFailed("A worker process of the target died, so the target stopped.")
 

@@ -105,7 +105,8 @@ async def ready(request: Request, response: Response) -> Health:
     """Its store answers too, so that it may be given work."""
     desk = desk_of(request)
     try:
-        await asyncio.wait_for(desk.service.store.counts(), READY_WITHIN_S)
+        async with asyncio.timeout(READY_WITHIN_S):
+            await desk.service.store.counts()
         health = _health(desk, "ready", await _leader(desk))
     except (TimeoutError, StoreUnavailable):
         health = _health(desk, "store unavailable")
@@ -286,7 +287,8 @@ async def _state(desk: Desk) -> dict[str, Any]:
         "lateness_s": status.lateness_s,
     }
     try:
-        counts = await asyncio.wait_for(desk.service.store.counts(), READY_WITHIN_S)
+        async with asyncio.timeout(READY_WITHIN_S):
+            counts = await desk.service.store.counts()
         state["leader"] = await _leader(desk)
         state["counts"] = {
             "states": {str(key): number for key, number in counts.states.items()},

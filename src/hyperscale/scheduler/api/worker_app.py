@@ -58,7 +58,8 @@ def create_worker_app(
     async def ready(response: Response) -> WorkerHealth:
         status = "draining" if worker.draining else "ready"
         try:
-            await asyncio.wait_for(store.epoch(), READY_WITHIN_S)
+            async with asyncio.timeout(READY_WITHIN_S):
+                await store.epoch()
         except (TimeoutError, StoreUnavailable):
             status = "store unavailable"
         if status != "ready":

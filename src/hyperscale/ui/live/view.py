@@ -93,7 +93,8 @@ class LiveView:
             if not self._screen.owes:
                 pause_s = left
             try:
-                await asyncio.wait_for(wake.wait(), min(pause_s, left))
+                async with asyncio.timeout(min(pause_s, left)):
+                    await wake.wait()
             except TimeoutError:
                 self._screen.flush()
             pause_s *= 2
