@@ -13,8 +13,8 @@ from hyperscale.errors import BadInput, ExitCode, RunFailed
 
 if TYPE_CHECKING:
     from hyperscale.scheduler.client import SchedulerClient
-    from hyperscale.scheduler.observability.analysis import Verdict
     from hyperscale.scheduler.observability.journal import Entry, Journal
+    from hyperscale.scheduler.observability.story import Verdict
 
 PANEL = "Looking after it"
 FAILURES_SHOWN = 10
@@ -117,8 +117,9 @@ def _go(asked: Asked) -> int:
 def _explain(asked: Asked) -> int:
     from dataclasses import asdict
 
-    from hyperscale.scheduler.observability.analysis import diagnose, failures, judge
+    from hyperscale.scheduler.observability.analysis import diagnose
     from hyperscale.scheduler.observability.journal import read
+    from hyperscale.scheduler.observability.story import failures, judge
 
     if not asked.files:
         raise BadInput("there is no log", "hyperscale scheduler explain FILE...")

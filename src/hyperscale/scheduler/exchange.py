@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -50,11 +50,15 @@ class _Reading:
 async def _connected(
     method: str, url: str, headers: Mapping[str, str], body: bytes
 ) -> AsyncIterator[asyncio.StreamReader]:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        good = parts.scheme in ("http", "https") and (parts.hostname or "").encode("idna")
+    except ValueError:  # a port that is no number, a host that cannot be a name
+        good = False
+    if not good:
         raise BadInput(f"{url!r} is not an http address")
     context = ssl.create_default_context() if parts.scheme == "https" else None
-    port = parts.port or (443 if context else 80)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = {"Host": parts.netloc.rpartition("@")[2], "Connection": "close", **headers}
     if body or method in ("POST", "PUT", "PATCH"):
@@ -72,9 +76,9 @@ async def _connected(
     except (OSError, httptools.HttpParserError) as error:
         raise ExchangeFailed(f"{parts.netloc}: {error}") from error
     finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
+        # Not closed in good manners: TLS would wait half a minute for a peer that hangs to do so
+        # too, whatever time the caller has.
+        writer.transport.abort()
 
 
 async def exchange(

@@ -7,11 +7,11 @@ ticks; everything else a caller wants is the store's own method.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from types import TracebackType
 
 from hyperscale.scheduler.coordinator import emergency, schedules
@@ -28,7 +28,9 @@ from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import new_job
 from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
 from hyperscale.scheduler.model.spec import JobSpec, check_spec
+from hyperscale.scheduler.onlooker import NOBODY, Onlooker
 from hyperscale.scheduler.policies.dedup import WINDOW_S_DEFAULT, content_digest, dedup_key
+from hyperscale.scheduler.policies.identity import time_ordered_id
 from hyperscale.scheduler.policies.standing import SUSPECT_SHARE
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
@@ -51,11 +53,13 @@ class Status:
     """Why not everything works now; empty: it does."""
     started_at: Instant
     lateness_s: float
-    """Of the ticks fired last."""
+    """Of the ticks fired last, if that was within a minute."""
     fired: int
     expired: int
     recovered: int
     suspects: tuple[str, ...]
+    worker: str
+    """Id of the embedded one."""
 
 
 class Scheduler:
@@ -66,11 +70,14 @@ class Scheduler:
         store: Store | None = None,
         now: Callable[[], Instant] = wall_clock,
         node: str = "",
+        onlooker: Onlooker = NOBODY,
     ) -> None:
         """A store that is given stays open at the end; otherwise `start` opens the settings'."""
         self.settings = settings
         self.node = node or settings.node or new_worker_id()
         self.now = now
+        self._onlooker = onlooker
+        self._dice = Random()
         self.worker: WorkerService | None = None
         self.kinds: tuple[str, ...] = ()
         self._suspect_after_s = settings.dead_after_s * SUSPECT_SHARE
@@ -106,6 +113,7 @@ class Scheduler:
                 cert=settings.etcd_cert,
                 key=settings.etcd_key,
             ),
+            self._onlooker,
         )
         numbers = CoordinatorSettings(
             suspect_after_s=self._suspect_after_s,
@@ -117,7 +125,8 @@ class Scheduler:
         self._coordinator = Coordinator(self._store, self._election, numbers, self.now)
         self._coordinator.start()
         if settings.worker:
-            worker = _worker(settings, self._store, new_worker_id(settings.node), self.now)
+            worker_id = new_worker_id(settings.node)
+            worker = _worker(settings, self._store, worker_id, self.now, self._onlooker)
             await worker.start()
             self.worker = worker
             self.kinds = worker.kinds
@@ -168,13 +177,14 @@ class Scheduler:
             leading=self.leading,
             epoch=self.epoch,
             lease_remaining_s=self.coordinator.lease_remaining_s,
-            degraded=figures.degraded,
+            degraded=figures.degraded or self._election.trouble,
             started_at=self._started_at,
             lateness_s=figures.lateness_s,
             fired=figures.fired,
             expired=figures.expired,
             recovered=figures.recovered,
             suspects=figures.suspects,
+            worker="" if self.worker is None else self.worker.id,
         )
 
     # Emergency stop.
@@ -221,6 +231,9 @@ class Scheduler:
 
     # Jobs.
 
+    def new_id(self) -> str:
+        return time_ordered_id(self.now(), self._dice)
+
     async def submit(
         self,
         spec: JobSpec,
@@ -234,18 +247,23 @@ class Scheduler:
     ) -> Submitted:
         """Raises InvalidJob, AlreadyExists, DedupConflict, StoreFull, StoreUnavailable."""
         now = self.now()
-        name = job_id or str(uuid.uuid4())
+        name = job_id or self.new_id()
         job = new_job(
             name, check_spec(spec), now, due_at=due_at, correlation_id=correlation_id or name
         )
-        digest = content_digest(spec, due_at)
-        found = dedup_key(key, digest, by_content)
-        dedup = None if found is None else Dedup(key=found, digest=digest, window_s=window_s)
+        dedup = None
+        if key is not None or by_content:
+            digest = content_digest(spec, due_at)
+            dedup = Dedup(key=dedup_key(key, digest), digest=digest, window_s=window_s)
         return await self.store.submit(Submission(job=job, dedup=dedup), now)
 
 
 def _worker(
-    settings: SchedulerSettings, store: Store, worker_id: str, now: Callable[[], Instant]
+    settings: SchedulerSettings,
+    store: Store,
+    worker_id: str,
+    now: Callable[[], Instant],
+    onlooker: Onlooker,
 ) -> WorkerService:
     spool = Path(settings.spool) if settings.spool else state_directory() / "spool"
     numbers = WorkerSettings(
@@ -260,9 +278,8 @@ def _worker(
         lease_s=settings.lease_s,
         shutdown_timeout_s=settings.shutdown_timeout_s,
     )
-    return WorkerService(
-        store, numbers, open_executors(settings.python_allow, settings.command), now
-    )
+    executors = open_executors(settings.python_allow, settings.command, onlooker)
+    return WorkerService(store, numbers, executors, now)
 
 
 @asynccontextmanager
@@ -272,13 +289,14 @@ async def open_worker(
     *,
     store: Store | None = None,
     worker_id: str = "",
+    onlooker: Onlooker = NOBODY,
 ) -> AsyncIterator[WorkerService]:
     """A worker without a coordinator, on the same store. One that is given stays open."""
     used = store or await open_store(settings.store)
     try:
         open_to_claims = guarded(used, settings.dead_after_s * SUSPECT_SHARE)
         name = worker_id or new_worker_id(settings.node)
-        worker = _worker(settings, open_to_claims, name, now)
+        worker = _worker(settings, open_to_claims, name, now, onlooker)
         await worker.start()
         try:
             yield worker

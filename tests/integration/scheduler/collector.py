@@ -26,6 +26,17 @@ class Collector:
             if any(a.key == "job.id" and a.value.string_value == job_id for a in span.attributes)
         }
 
+    @property
+    def classes(self) -> dict[str, str]:
+        """Of the calls that were told, by name; spans of a job have names of their own."""
+        return {
+            span.name: attribute.value.string_value
+            for span in list(self.spans)
+            if not any(a.key == "job.id" for a in span.attributes)
+            for attribute in span.attributes
+            if attribute.key == "scheduler.class"
+        }
+
     def take(self, body: bytes) -> None:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             for attribute in resource.resource.attributes:

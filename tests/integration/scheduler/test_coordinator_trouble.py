@@ -22,6 +22,7 @@ from hyperscale.scheduler.stores.contract import (
     BATCH_MAX,
     Keep,
     Purged,
+    StoreLimits,
     Submission,
 )
 from hyperscale.scheduler.stores.memory import MemoryStore
@@ -80,6 +81,87 @@ def test_a_store_that_was_away_gives_everybody_grace() -> None:
                 return figures.expired + figures.recovered >= 1
 
             await until(expired)
+
+    asyncio.run(run())
+
+
+def test_an_election_that_is_away_is_told_of_until_it_is_back() -> None:
+    class Away(MemoryStore):
+        away = False
+
+        async def put(self, *arguments: Any) -> Any:
+            if self.away:
+                raise StoreUnavailable("the election is cut off")
+            return await super().put(*arguments)
+
+    async def run() -> None:
+        store = Away()
+        settings = SchedulerSettings(worker=False, election_ttl_s=1)
+        async with Scheduler(settings, store=store) as scheduler, asyncio.timeout(60):
+
+            async def leads() -> bool:
+                return scheduler.leading and not scheduler.status().degraded
+
+            async def told() -> bool:
+                return not scheduler.leading and bool(scheduler.status().degraded)
+
+            await until(leads)
+            store.away = True
+            await until(told)
+            assert scheduler.status().degraded == "the election is cut off"
+            store.away = False
+            await until(leads)
+
+    asyncio.run(run())
+
+
+def test_a_full_store_is_not_hammered() -> None:
+    """Every tick that is refused would otherwise be tried again at once, thousands of times."""
+
+    class Full(MemoryStore):
+        fires = looks = 0
+
+        async def fire(self, *arguments: Any, **named: Any) -> Any:
+            self.fires += 1
+            return await super().fire(*arguments, **named)
+
+        async def changed(self, mark: int, timeout_s: float) -> bool:
+            self.looks += 1
+            return await super().changed(mark, timeout_s)
+
+    async def run() -> None:
+        store, clock = Full(StoreLimits(jobs_max=0)), Clock()
+        await add(store, clock)
+        async with leading(store, clock):
+            clock.forward(60)
+
+            async def looked() -> bool:
+                return store.looks >= 10
+
+            await until(looked)
+            assert store.fires <= store.looks + 1
+
+    asyncio.run(run())
+
+
+def test_a_late_tick_is_told_of_for_a_minute() -> None:
+    async def run() -> None:
+        store, clock = MemoryStore(), Clock()
+        await add(store, clock)
+        async with leading(store, clock) as figures:
+            clock.forward(70)  # the tick was due 10 s ago
+
+            async def late() -> bool:
+                return figures.lateness_s == 10
+
+            async def forgotten() -> bool:
+                return figures.lateness_s == 0
+
+            await until(late)
+            await store.delete_schedule("m")
+            clock.forward(61)
+            await until(forgotten)
+        assert await count(store) == 1
 
     asyncio.run(run())
 

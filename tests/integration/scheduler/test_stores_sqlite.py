@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.stores.contract import JobFilter, Submission
+from hyperscale.scheduler.stores.contract import JobFilter, Submission, Submitted
 from hyperscale.scheduler.stores.sqlite import SqliteStore
 from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS
 from tests.integration.scheduler.index_checks import check_sqlite
@@ -138,6 +139,73 @@ def test_a_fault_in_one_step_fails_nobody_else(tmp_path: Path) -> None:
     assert check_sqlite(tmp_path / "jobs.db") == 2
 
 
+def test_one_batch_knows_old_new_and_repeated_ids_apart(tmp_path: Path) -> None:
+    async def mixed() -> None:
+        path = tmp_path / "jobs.db"
+        store = await SqliteStore.open(path)
+        old = [Submission(job=job(f"old-{i:03}")) for i in range(70)]
+        await store.submit_batch(old, NOON)
+        await store.close()
+        store = await SqliteStore.open(path)  # which remembers none of them
+        new = [Submission(job=job(f"new-{i:03}")) for i in range(70)]
+        outcomes = await store.submit_batch([*new, *old, *new], NOON)
+        created = [isinstance(one, Submitted) and one.created for one in outcomes]
+        assert created == [True] * 70 + [False] * 140
+        await store.close()
+
+    asyncio.run(mixed())
+    assert check_sqlite(tmp_path / "jobs.db") == 140
+
+
+def test_more_callers_than_may_wait_are_all_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.writer.REQUESTS_MAX", 3)
+
+    async def crowd() -> None:
+        store = await SqliteStore.open(tmp_path / "jobs.db")
+        callers = [
+            asyncio.create_task(store.submit(Submission(job=job(f"j{i:02}")), NOON))
+            for i in range(50)
+        ]
+        await asyncio.sleep(0)
+        callers[0].cancel()  # waits for its answer
+        callers[-1].cancel()  # waits for room
+        outcomes = await asyncio.gather(*callers, return_exceptions=True)
+        assert sum(isinstance(one, Submitted) for one in outcomes) == 48
+        await store.close()
+
+    asyncio.run(crowd())
+
+
+def test_a_program_may_end_without_closing_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    began, ended = threading.Event(), threading.Event()
+
+    def slow(records: object) -> None:
+        began.set()
+        assert ended.wait(30)
+
+    async def leave() -> SqliteStore:
+        store = await SqliteStore.open(tmp_path / "jobs.db")
+        writing = asyncio.create_task(store._write([slow]))
+        assert await asyncio.to_thread(began.wait, 30)
+        writing.cancel()
+        return store
+
+    store = asyncio.run(leave())
+    ended.set()
+    store._writer._queue.put(None)
+    store._writer._thread.join(30)
+    assert not store._writer._thread.is_alive()
+    assert failures == []
+    for connection in store._connections:
+        connection.close()
+
+
 def test_a_locked_file_is_unavailable_then_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +257,13 @@ def test_a_newer_layout_is_refused(tmp_path: Path) -> None:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(BadInput, match="newer"):
         asyncio.run(SqliteStore.open(path))
+
+
+def test_an_older_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 32, 3))
+    with pytest.raises(BadInput, match=r"needs SQLite 3\.33"):
+        asyncio.run(SqliteStore.open(tmp_path / "jobs.db"))
+    assert not (tmp_path / "jobs.db").exists()
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ with a bit of everything."""
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.integration.scheduler.alert_cases import CASES, EVERY
 from tests.integration.scheduler.scheduler_process import (
     SchedulerProcess,
     scheduler_process,
@@ -101,6 +104,52 @@ def test_a_query_asks_for_what_a_scheduler_tells(title: str, samples: Samples) -
         for matcher in one.matchers.matchers:
             told = {labels.get(matcher.name) for labels in samples[one.name]}
             assert matcher.value in told
+
+
+def test_every_rule_has_cases_made_of_what_a_scheduler_tells(samples: Samples) -> None:
+    assert {rule["alert"] for rule in RULES} == set(CASES)
+    for case in CASES.values():
+        for series in (*case.breach, *case.calm):
+            wanted = promql_parser.parse(series)
+            labels = {one.name: one.value for one in wanted.matchers.matchers}
+            assert any(labels == told for told in unrestricted(samples[wanted.name], labels))
+
+
+def unrestricted(told: list[dict[str, str]], labels: dict[str, str]) -> list[dict[str, str]]:
+    """Which of its values a label has is the case's choice when the day had no such one."""
+    free = {"priority", "job_type", "le", "success", "result"}
+    return [
+        {name: labels.get(name, "") if name in free else value for name, value in one.items()}
+        for one in told
+    ]
+
+
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian's prometheus) is not installed")
+@pytest.mark.parametrize("alert", CASES)
+def test_a_rule_fires_on_its_breach_and_on_nothing_less(alert: str, tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    rule = next(one for one in RULES if one["alert"] == alert)
+    fired = {"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]}
+    case = CASES[alert]
+    tests = [
+        {
+            "interval": EVERY,
+            "input_series": [{"series": name, "values": text} for name, text in given.items()],
+            "alert_rule_test": [{"eval_time": case.at, "alertname": alert, "exp_alerts": expected}],
+        }
+        for given, expected in ((case.breach, [fired]), (case.calm, []))
+    ]
+    told = {"rule_files": [str(DEPLOY / "alert-rules.yaml")], "tests": tests}
+    file = tmp_path / "cases.yaml"
+    file.write_text(yaml.safe_dump(told))
+    done = subprocess.run(
+        [PROMTOOL, "test", "rules", str(file)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_rule_says_how_bad_it_is_and_what_happened() -> None:

@@ -38,6 +38,14 @@ class FlakyStore(SqliteStore):
     """Does not take reports while `away`."""
 
     away = False
+    bugs = 0
+    """So many claims raise what no store should."""
+
+    async def claim(self, claim: Claim, now: int) -> list[Job]:
+        if self.bugs:
+            self.bugs -= 1
+            raise ValueError("a bug")
+        return await super().claim(claim, now)
 
     async def report_batch(self, reports: Any, now: int) -> list[Answer]:
         if self.away:
@@ -99,6 +107,19 @@ async def bench(path: Path) -> AsyncIterator[Bench]:
             yield Bench(store, path)
     finally:
         await store.close()
+
+
+def test_a_claim_that_fails_as_none_should_is_not_the_last(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as made:
+            made.store.bugs = 1
+            worker = await made.worker()
+            await made.submit("a", "python", {"call": "os:getpid"})
+            assert (await made.ended("a")).state is JobState.COMPLETED
+            assert made.store.bugs == 0
+            await worker.stop()
+
+    asyncio.run(run())
 
 
 def sleeping(seconds: float) -> dict[str, str]:

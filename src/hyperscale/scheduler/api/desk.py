@@ -48,20 +48,34 @@ class Asked:
 
     @asynccontextmanager
     async def recorded(self, action: str, target: str, detail: str = "") -> AsyncIterator[None]:
-        """The act inside goes into the audit book, with how it ended."""
+        """The act inside goes into the audit book twice: before it, because nothing is done that
+        the book does not know of, and with how it ended. Raises StoreUnavailable before the act
+        when the book cannot be written."""
+        await self._write(self._row(action, target, "asked", detail))
         try:
             yield
         except StoreUnavailable:
-            raise  # the book is in the same store; the log has the request
+            raise  # whether it was done is not known; that it was asked for is written
         except HyperscaleError as error:
             await self._record(action, target, "refused", error.message)
             raise
         await self._record(action, target, "done", detail)
 
     async def _record(self, action: str, target: str, outcome: str, detail: str) -> None:
-        service = self.desk.service
-        row = Audit(
-            at=service.now(),
+        """What was done is done, and is answered so: a 503 would deny a job that exists. A row that
+        is missing behind an "asked" tells of the gap, and the log has it."""
+        row = self._row(action, target, outcome, detail)
+        try:
+            await self._write(row)
+        except StoreUnavailable:
+            _log.error("audit row not stored", **msgspec.structs.asdict(row))
+
+    async def _write(self, row: Audit) -> None:
+        await patiently(lambda: self.desk.service.store.audit(row))
+
+    def _row(self, action: str, target: str, outcome: str, detail: str) -> Audit:
+        return Audit(
+            at=self.desk.service.now(),
             actor=self.actor.name,
             role=str(self.actor.role),
             action=action,
@@ -70,11 +84,6 @@ class Asked:
             source=self.source,
             detail=detail,
         )
-        try:
-            await patiently(lambda: service.store.audit(row))
-        except StoreUnavailable:
-            # What was done is done, and is answered so: a 503 would deny a job that exists.
-            _log.error("audit row not stored", **msgspec.structs.asdict(row))
 
 
 def desk_of(request: Request) -> Desk:

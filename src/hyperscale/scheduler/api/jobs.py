@@ -50,7 +50,8 @@ async def submit_job(body: JobRequest, asked: Operator, response: Response) -> S
 
 
 async def _once(body: JobRequest, asked: Asked) -> Submission:
-    service, job_id = asked.desk.service, body.job_id or str(uuid.uuid4())
+    service = asked.desk.service
+    job_id = body.job_id or service.new_id()
     spec = _within_trace(body.spec(body.name), asked.traceparent)
     tries = 0
 
@@ -178,7 +179,7 @@ async def retry_job(job_id: JobId, asked: Operator) -> JobView:
     """A new job like an ended one."""
     async with asked.recorded("job.retry", job_id):
         service = asked.desk.service
-        return JobView.of(await service.store.retry(job_id, str(uuid.uuid4()), service.now()))
+        return JobView.of(await service.store.retry(job_id, service.new_id(), service.now()))
 
 
 @router.get("/{job_id}/history")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -41,7 +40,7 @@ async def replay_letter(job_id: JobId, asked: Operator) -> JobView:
     """A new job like the dead one, whose letter goes away in the same step."""
     async with asked.recorded("letter.replay", job_id):
         service = asked.desk.service
-        return JobView.of(await service.store.replay(job_id, str(uuid.uuid4()), service.now()))
+        return JobView.of(await service.store.replay(job_id, service.new_id(), service.now()))
 
 
 @router.delete("/{job_id}")

@@ -28,12 +28,12 @@ from hyperscale.scheduler.api.emergency import EmergencyView
 from hyperscale.scheduler.api.requests import LATEST
 from hyperscale.scheduler.elections.contract import ElectionUnavailable
 from hyperscale.scheduler.model.errors import StoreUnavailable
-from hyperscale.scheduler.model.instants import instant_of, moment_of
+from hyperscale.scheduler.model.instants import Instant, instant_of, moment_of
 from hyperscale.scheduler.model.job import HELD, JobState
 from hyperscale.scheduler.model.records import Audit, broken_at
 from hyperscale.scheduler.model.schedule import Schedule
 from hyperscale.scheduler.model.worker import Worker
-from hyperscale.scheduler.observability.doctor import Facts, Severity, diagnose
+from hyperscale.scheduler.observability.doctor import Facts, Severity, diagnose, store_away
 from hyperscale.scheduler.observability.metrics import CONTENT_TYPE
 from hyperscale.scheduler.stores.contract import PAGE_MAX, JobFilter, Store
 
@@ -48,6 +48,8 @@ LOOKED_AT_MAX: Final = 10_000
 class Health(BaseModel):
     status: str
     node: str
+    worker: str
+    """Id of the one in this process; empty: there is none."""
     leading: bool
     leader: str
     degraded: str
@@ -102,7 +104,7 @@ async def live(request: Request) -> Health:
 
 @router.get("/health/ready", tags=["health"], responses={503: {"model": Health}})
 async def ready(request: Request, response: Response) -> Health:
-    """Its store answers too, so that it may be given work."""
+    """Its store answers too, so that it may be given work; also while nobody can lead."""
     desk = desk_of(request)
     try:
         async with asyncio.timeout(READY_WITHIN_S):
@@ -110,7 +112,7 @@ async def ready(request: Request, response: Response) -> Health:
         health = _health(desk, "ready", await _leader(desk))
     except (TimeoutError, StoreUnavailable):
         health = _health(desk, "store unavailable")
-    if health.status != "ready" or health.degraded:
+    if health.status != "ready":
         response.status_code = 503
     return health
 
@@ -120,6 +122,7 @@ def _health(desk: Desk, status: str, leader: str = "") -> Health:
     return Health(
         status=status,
         node=known.node,
+        worker=known.worker,
         leading=known.leading,
         leader=leader,
         degraded=known.degraded,
@@ -186,23 +189,11 @@ async def overview(asked: Viewer) -> Overview:
 @router.get("/api/v1/doctor", tags=["observability"])
 async def doctor(asked: Viewer) -> Diagnosis:
     """What is stuck, drifting, starving or skewed; empty when nothing is."""
-    desk = asked.desk
-    store, now = desk.service.store, desk.service.now()
-    pages = {
-        state: (await store.jobs(JobFilter(state=state), limit=PAGE_MAX)).jobs
-        for state in (JobState.PENDING, JobState.CLAIMED, JobState.EXECUTING)
-    }
-    facts = Facts(
-        now=now,
-        leader=await _leader(desk),
-        degraded=desk.service.status().degraded,
-        emergency=await desk.service.emergency(),
-        counts=await store.counts(),
-        pending=pages[JobState.PENDING],
-        held=pages[JobState.CLAIMED] + pages[JobState.EXECUTING],
-        schedules=tuple(await _schedules(store)),
-        workers=tuple(await _workers(store)),
-    )
+    now = asked.desk.service.now()
+    try:
+        found = diagnose(await _facts(asked.desk, now))
+    except StoreUnavailable as error:
+        found = [store_away(error.message)]
     views = [
         FindingView(
             name=one.name,
@@ -211,9 +202,29 @@ async def doctor(asked: Viewer) -> Diagnosis:
             advice=one.advice,
             subjects=list(one.subjects),
         )
-        for one in diagnose(facts)
+        for one in found
     ]
     return Diagnosis(now=moment_of(now), findings=views)
+
+
+async def _facts(desk: Desk, now: Instant) -> Facts:
+    store = desk.service.store
+    pages = {
+        state: (await store.jobs(JobFilter(state=state), limit=PAGE_MAX)).jobs
+        for state in (JobState.PENDING, JobState.CLAIMED, JobState.EXECUTING)
+    }
+    return Facts(
+        now=now,
+        leader=await _leader(desk),
+        degraded=desk.service.status().degraded,
+        emergency=await desk.service.emergency(),
+        counts=await store.counts(),
+        next_due=await store.next_due(now),
+        pending=pages[JobState.PENDING],
+        held=pages[JobState.CLAIMED] + pages[JobState.EXECUTING],
+        schedules=tuple(await _schedules(store)),
+        workers=tuple(await _workers(store)),
+    )
 
 
 @router.get("/api/v1/audit", tags=["audit"])

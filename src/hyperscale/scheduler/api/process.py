@@ -18,9 +18,7 @@ from hyperscale.scheduler.api.app import create_app
 from hyperscale.scheduler.api.serving import address_of, bind, serving
 from hyperscale.scheduler.api.settings import PORT_DEFAULT, ProcessSettings
 from hyperscale.scheduler.api.worker_app import create_worker_app
-from hyperscale.scheduler.observability.measured import measured
-from hyperscale.scheduler.observability.metrics import Metrics
-from hyperscale.scheduler.observability.traces import opened
+from hyperscale.scheduler.observability.watching import Watch, watching
 from hyperscale.scheduler.service import Scheduler, open_worker
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.contract import Store
@@ -43,9 +41,9 @@ async def serve(
         settings = replace(settings, address=settings.address or url)
         with correlated(node_id=node):
             async with (
-                _watched(settings, process, node) as (store, metrics),
-                Scheduler(settings, store=store, node=node) as scheduler,
-                serving(create_app(scheduler, access, metrics), listener, tls),
+                _watched(settings, process, node) as (store, watch),
+                Scheduler(settings, store=store, node=node, onlooker=watch) as scheduler,
+                serving(create_app(scheduler, access, watch.metrics), listener, tls),
             ):
                 ready(url)
                 await _signal()
@@ -67,8 +65,8 @@ async def work(
     with bind(process.host, process.port) as listener:
         url = address_of(listener, tls)
         settings = replace(settings, address=settings.address or url)
-        async with _working(settings, process) as (worker, store, metrics):
-            app = create_worker_app(worker, settings.slots, store, access, metrics)
+        async with _working(settings, process) as (worker, store, watch):
+            app = create_worker_app(worker, settings.slots, store, access, watch.metrics)
             async with serving(app, listener, tls):
                 ready(worker.id, url)
                 await _first(_signal(), worker.wait())
@@ -77,26 +75,25 @@ async def work(
 @asynccontextmanager
 async def _working(
     settings: SchedulerSettings, process: ProcessSettings
-) -> AsyncIterator[tuple[WorkerService, Store, Metrics]]:
+) -> AsyncIterator[tuple[WorkerService, Store, Watch]]:
     name = new_worker_id(settings.node)
     with correlated(node_id=name):
         async with (
-            _watched(settings, process, name) as (store, metrics),
-            open_worker(settings, store=store, worker_id=name) as worker,
+            _watched(settings, process, name) as (store, watch),
+            open_worker(settings, store=store, worker_id=name, onlooker=watch) as worker,
         ):
-            yield worker, store, metrics
+            yield worker, store, watch
 
 
 @asynccontextmanager
 async def _watched(
     settings: SchedulerSettings, process: ProcessSettings, node: str
-) -> AsyncIterator[tuple[Store, Metrics]]:
-    """The store the settings name, measured and traced."""
-    metrics = Metrics()
-    async with opened(process.otlp, process.trace_share, node) as traces:
+) -> AsyncIterator[tuple[Store, Watch]]:
+    """The store the settings name, measured and traced, and who does it."""
+    async with watching(process.otlp, process.trace_share, node) as watch:
         store = await open_store(settings.store)
         try:
-            yield measured(store, metrics, *([] if traces is None else [traces])), metrics
+            yield watch.store(store), watch
         finally:
             await store.close()
 

@@ -6,10 +6,11 @@ reports here, with the same fencing tokens.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Body, Header, Path, Query
+from fastapi import APIRouter, Body, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from hyperscale.scheduler.api.answers import JobView, WorkerList, WorkerView
@@ -35,6 +36,8 @@ ALIVE_FOR_S: Final = 45.0
 WAIT_S_MAX: Final = 25.0
 """Below the 30 s most proxies and clients wait for an answer."""
 CLAIM_MAX: Final = 100
+BREATH_S: Final = 0.02
+"""Between two claims of one that waits, when news comes thick."""
 
 WORKER_PATTERN: Final = r"^[a-z0-9]([a-z0-9-]{1,61})[a-z0-9]$"
 WorkerId = Annotated[str, Path(pattern=WORKER_PATTERN)]
@@ -118,13 +121,14 @@ async def message(
     asked: Operator,
     body: Annotated[dict[str, Any], Body()],
     message_type: Annotated[str, Header(max_length=32)],
+    request: Request,
 ) -> WorkerView | Claimed | Reported:
     """Header `Message-Type`: heartbeat, claim or report."""
     try:
         if message_type == "heartbeat":
             return WorkerView.of(await _beat(Heartbeat.model_validate(body), asked))
         if message_type == "claim":
-            return await _claim(ClaimRequest.model_validate(body), asked)
+            return await _claim(ClaimRequest.model_validate(body), asked, request)
         if message_type == "report":
             return await _report(msgspec.convert(body, Report), asked)
     except (
@@ -167,8 +171,10 @@ async def _beat(body: Heartbeat, asked: Asked) -> Worker:
     return await service.store.register(check_worker(worker), now, ALIVE_FOR_S)
 
 
-async def _claim(body: ClaimRequest, asked: Asked) -> Claimed:
-    """Mark, claim, and if nothing came wait for news: nothing that arrives between is missed."""
+async def _claim(body: ClaimRequest, asked: Asked, request: Request) -> Claimed:
+    """Mark, claim, and if nothing came wait for news: nothing that arrives between is missed. Not
+    all news is a job for this worker, so it goes on waiting. Who went away meanwhile gets nothing:
+    the job would stand still until its lease ends."""
     service = asked.desk.service
     claim = Claim(
         worker=body.worker_id,
@@ -177,10 +183,16 @@ async def _claim(body: ClaimRequest, asked: Asked) -> Claimed:
         limit=body.limit,
         lease_s=body.lease_s,
     )
-    mark = service.store.mark()
-    jobs = await service.store.claim(claim, service.now())
-    if not jobs and body.wait_s and await service.store.changed(mark, body.wait_s):
-        jobs = await service.store.claim(claim, service.now())
+    store, clock = service.store, asyncio.get_running_loop().time
+    until_s = clock() + body.wait_s
+    while True:
+        mark = store.mark()
+        jobs = await store.claim(claim, service.now())
+        if jobs or clock() >= until_s:
+            break
+        await asyncio.sleep(BREATH_S)
+        if not await store.changed(mark, until_s - clock()) or await request.is_disconnected():
+            break
     return Claimed(jobs=[JobView.of(job) for job in jobs])
 
 

@@ -38,6 +38,8 @@ RETRY_S: Final = 1.0
 BREATH_S: Final = 0.005
 """Between two looks at the queue, when wake-ups come thick."""
 ROUNDS_MAX: Final = 1000
+LATENESS_S: Final = 60.0
+"""So long a late tick is told of: one that was late tonight is no trouble all day."""
 TIDY_BATCH: Final = 200
 """Some 10 ms of a store's time: whoever waits behind it must not notice."""
 
@@ -81,6 +83,7 @@ class Leading:
         self._probe = probe
         self._lookout = Lookout(store)
         self._hearing = Hearing(steady())
+        self._fired_s = steady()
         self._grace = Grace(settings.grace_s, now(), steady())
         self._moved_s = asyncio.get_running_loop().time()
         self._log: Any = logger("scheduler.coordinator")
@@ -99,6 +102,7 @@ class Leading:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await ended(tasks)
+            self._figures.lateness_s = 0.0
         for task in tasks:
             error = None if task.cancelled() else task.exception()
             if error is not None and not isinstance(error, Deposed):
@@ -157,13 +161,14 @@ class Leading:
         self._move()
         mark = self._store.mark()
         stopped = await self._lookout.emergency(self._now()) is not None
-        if not stopped:
-            await self._fire()
+        up_to_date = stopped or await self._fire()
+        if self._steady() - self._fired_s >= LATENESS_S:
+            self._figures.lateness_s = 0.0
         await self._promote()
         if self._figures.degraded:
             self._recovered_store()
         wait_s = self._settings.look_s
-        if not stopped:
+        if up_to_date and not stopped:
             wait_s = min(wait_s, await self._idle_s())
         if wait_s > 0:
             await self._store.changed(mark, wait_s)
@@ -177,31 +182,35 @@ class Leading:
             return self._settings.look_s
         return max(0, soonest - self._now()) / SECOND
 
-    async def _fire(self) -> None:
+    async def _fire(self) -> bool:
+        """False: what is due has to wait, for the store takes no more."""
         for _ in range(ROUNDS_MAX):
             now = self._now()
             due = await self._store.due_schedules(now, BATCH_MAX)
             if not due:
-                return
+                return True
             decided = decide(due, now)
             for schedule_id, why in sorted(decided.broken.items()):
                 self._log.error("schedule set aside", schedule_id=schedule_id, error=why)
             outcomes = await self._store.fire(decided.firings, now, self._move())
             self._figures.lateness_s = decided.lateness_s
+            self._fired_s = self._steady()
             self._figures.broken = decided.broken or self._figures.broken
+            refused: list[SchedulerError] = []
             for outcome in outcomes:
                 if isinstance(outcome, StaleLeader | StoreUnavailable):
                     raise outcome
+                if isinstance(outcome, VersionConflict | NotFound):
+                    continue  # edited or deleted meanwhile: the next look decides anew
                 if isinstance(outcome, SchedulerError):
-                    self._refused(outcome)
+                    refused.append(outcome)
                 else:
                     self._figures.fired += len(outcome.jobs)
+            if refused:
+                self._log.error("ticks wait", error=str(refused[0]), schedules=len(refused))
+                return False
             await asyncio.sleep(0)
-
-    def _refused(self, refusal: SchedulerError) -> None:
-        """Edited or deleted meanwhile: the next look decides anew."""
-        if not isinstance(refusal, VersionConflict | NotFound):
-            self._log.error("ticks wait", error=str(refusal))
+        return True
 
     async def _promote(self) -> None:
         for _ in range(ROUNDS_MAX):

@@ -3,12 +3,16 @@
     silent for           verdict
     < suspect_after_s    fine
     < dead_after_s       suspect: it gets no new jobs, nothing is taken away
-    >= dead_after_s      dead, and what it holds is recovered
+    < 2 x dead_after_s   dead, and what it holds is recovered; still suspect when it answers at its
+                         own address, or when most workers are that silent
+    >= 2 x dead_after_s  dead
 
 Silence is counted on the leader's own steady clock, from when it saw a heartbeat that it had not
 seen before. So neither a clock that steps nor one of another machine makes anybody dead, and a
 newborn leader gives everybody a whole threshold. When most workers fall silent at once the leader
 doubts itself for one threshold more: its own network or the store is the likelier culprit (S-72).
+So it does for a worker that answers when asked directly (S-70): something between it and the store
+is slow. Jobs are not held by that: each comes back when its own lease ends.
 """
 
 from __future__ import annotations
@@ -69,7 +73,11 @@ class Hearing:
         return min(max(0.0, (now - worker.seen_at) / SECOND), steady_s - self._looked_s)
 
 
-def judge_workers(silences_s: Mapping[str, float], settings: CoordinatorSettings) -> Verdict:
+def judge_workers(
+    silences_s: Mapping[str, float],
+    settings: CoordinatorSettings,
+    answered: frozenset[str] = frozenset(),
+) -> Verdict:
     dead = tuple(name for name, s in silences_s.items() if s >= settings.dead_after_s)
     suspects = tuple(
         name
@@ -78,8 +86,8 @@ def judge_workers(silences_s: Mapping[str, float], settings: CoordinatorSettings
     )
     many = len(dead) > 1 and len(dead) > settings.mass_share * len(silences_s)
     doubt_until_s = 2 * settings.dead_after_s
-    spared = tuple(name for name in dead if silences_s[name] < doubt_until_s)
-    if many and spared:
-        certain = tuple(name for name in dead if silences_s[name] >= doubt_until_s)
-        return Verdict(tuple(sorted((*suspects, *spared))), certain, doubted=True)
-    return Verdict(suspects, dead, doubted=False)
+    spared = tuple(
+        name for name in dead if silences_s[name] < doubt_until_s and (many or name in answered)
+    )
+    certain = tuple(name for name in dead if name not in spared)
+    return Verdict(tuple(sorted((*suspects, *spared))), certain, doubted=many and bool(spared))

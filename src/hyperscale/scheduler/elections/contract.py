@@ -59,6 +59,11 @@ class Term:
 
 
 class Election(Protocol):
+    @property
+    def trouble(self) -> str:
+        """Why the service cannot be reached now, as far as is known; empty: it answers."""
+        ...
+
     async def campaign(self, floor: Floor) -> Term:
         """Waits until this node leads. At most one campaign at a time."""
         ...

@@ -67,12 +67,8 @@ class _Connection:
         except (OSError, httptools.HttpParserError) as error:
             raise _Broken(str(error)) from error
 
-    async def close(self) -> None:
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
-
     def drop(self) -> None:
+        """Without a goodbye: under TLS a member that hangs would be waited for half a minute."""
         self._writer.transport.abort()
 
 
@@ -137,7 +133,9 @@ class Gateway:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield msgspec.json.decode(line)
-        except _Broken as error:
+            # A proxy's word, or etcd's own refusal: whoever came back at once would hammer it.
+            raise _Broken(f"the stream ended: {rest[:200].decode(errors='replace')}")
+        except (_Broken, msgspec.DecodeError) as error:
             self._turn()
             raise _silent(error) from error
         finally:
@@ -147,7 +145,7 @@ class Gateway:
         idle, self._idle = self._idle, {}
         for connections in idle.values():
             for connection in connections:
-                await connection.close()
+                connection.drop()
 
     async def _asked(self, endpoint: str, path: str, body: bytes) -> dict[str, Any]:
         await self._authenticate(endpoint)
@@ -208,7 +206,10 @@ def _host(endpoint: str) -> str:
 
 def _read(status: int, answer: bytes) -> dict[str, Any]:
     if status == 200:
-        return dict(msgspec.json.decode(answer))
+        try:
+            return msgspec.json.decode(answer, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise _Broken(f"not etcd's words: {answer[:200].decode(errors='replace')}") from error
     if b"lease not found" in answer:
         return {}
     raise _Broken(f"status {status}: {answer[:200].decode(errors='replace')}")

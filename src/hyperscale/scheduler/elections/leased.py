@@ -54,7 +54,12 @@ class LeasedElection:
         self._clock = clock
         self._term: Term | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._trouble = ""
         self._log: Any = logger("scheduler.election")
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble
 
     async def campaign(self, floor: Floor) -> Term:
         await self._stop_renewing()
@@ -63,9 +68,9 @@ class LeasedElection:
             try:
                 token = await self._lease.acquire(await floor())
             except ElectionUnavailable as error:
-                self._log.warning("election service does not answer", error=error.message)
-                await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
+                await self._unavailable(error)
                 continue
+            self._trouble = ""
             until = self._trusted_until(asked_at)
             if token is not None and self._clock() < until:
                 return self._begin(Term(token, until, self._clock))
@@ -103,8 +108,12 @@ class LeasedElection:
         try:
             await self._lease.vacant(self._ttl_s)
         except ElectionUnavailable as error:
-            self._log.warning("election service does not answer", error=error.message)
-            await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
+            await self._unavailable(error)
+
+    async def _unavailable(self, error: ElectionUnavailable) -> None:
+        self._trouble = error.message
+        self._log.warning("election service does not answer", error=error.message)
+        await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
 
     async def _renew(self, term: Term) -> None:
         try:
@@ -114,9 +123,11 @@ class LeasedElection:
                 try:
                     async with asyncio.timeout(max(term.remaining_s, 0.001)):
                         held = await self._lease.renew(term.token)
-                except (ElectionUnavailable, TimeoutError):
+                except (ElectionUnavailable, TimeoutError) as error:
+                    self._trouble = str(error) or "a renewal of the lease was not answered"
                     await asyncio.sleep(min(self._ttl_s / 20, term.remaining_s))
                     continue
+                self._trouble = ""
                 if not held:
                     return
                 term.renewed(self._trusted_until(asked_at))

@@ -50,10 +50,12 @@ class LocalLease:
         self._wall = wall
         self._version = 0
         self._seen: tuple[int, float] = (-1, 0.0)
+        self._unanswered: set[bytes] = set()
+        """Rows whose writing was not answered, since the last answer: some retries of one term."""
 
     async def acquire(self, floor: int) -> int | None:
         value, row = await self._read()
-        if row is not None and value is not None and not self._free(value, row):
+        if row is not None and value is not None and self._taken(value, row):
             return None
         token = max(floor, 0 if row is None else row.token) + 1
         return token if await self._put(token, 0 if value is None else value.version) else None
@@ -82,6 +84,10 @@ class LocalLease:
     async def close(self) -> None:
         """The store is its opener's to close."""
 
+    def _taken(self, value: Value, row: _Row) -> bool:
+        """By somebody else, that is: not by a write of ours whose answer was lost."""
+        return not self._free(value, row) and value.data not in self._unanswered
+
     def _free(self, value: Value, row: _Row) -> bool:
         if not row.node:
             return True
@@ -109,16 +115,18 @@ class LocalLease:
         try:
             value = await self._store.put(KEY, data, version)
         except VersionConflict:
-            return await self._was_mine(data)
+            return await self._put_again(row)
         except StoreUnavailable as error:
+            self._unanswered.add(data)
             raise ElectionUnavailable(error.message) from error
+        self._unanswered.clear()
         self._version = value.version
         return True
 
-    async def _was_mine(self, data: bytes) -> bool:
-        """A write whose answer was lost did happen: the row says so."""
+    async def _put_again(self, row: _Row) -> bool:
+        """A write whose answer was lost did happen, when the row says so; then on top of it."""
         value, _ = await self._read()
-        if value is None or value.data != data:
+        if value is None or value.data not in self._unanswered:
             return False
-        self._version = value.version
-        return True
+        self._unanswered.discard(value.data)
+        return await self._put_row(row, value.version)

@@ -7,7 +7,7 @@ behind. It tells by type why a job failed, because that decides whether it is tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hyperscale.scheduler.model.failure import Failure
@@ -21,6 +21,8 @@ class Task:
     payload: Mapping[str, str]
     progress: Callable[[float], None]
     """0 to 1."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    correlation_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,9 @@
 
 Payload: `url`, `method` (GET), `headers` (JSON object), `body`, `expect` ("200-299" or "200,204"),
 `timeout_s` (30). No answer, 429 and 5xx are worth another try; any other status is not.
+
+The called service is told the job, its fencing token, its correlation id and, when traces are on,
+the trace it is part of.
 """
 
 from __future__ import annotations
@@ -16,13 +19,19 @@ from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, 
 from hyperscale.scheduler.executors.payload import decoded, required
 from hyperscale.scheduler.model.errors import InvalidJob
 from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.onlooker import NOBODY, Onlooker
 
 TIMEOUT_S: Final = 30.0
 EXPECT: Final = "200-299"
 LOG_BODY_BYTES: Final = 8 * 1024
+CORRELATION_HEADER: Final = "X-Correlation-Id"
+TRACE_HEADER: Final = "traceparent"
 
 
 class HttpExecutor:
+    def __init__(self, onlooker: Onlooker = NOBODY) -> None:
+        self._onlooker = onlooker
+
     async def run(self, task: Task) -> Result:
         payload = task.payload
         try:
@@ -32,11 +41,7 @@ class HttpExecutor:
             timeout_s = decoded(payload, "timeout_s", float, TIMEOUT_S)
             if not math.isfinite(timeout_s) or timeout_s <= 0:
                 raise InvalidJob("'timeout_s' in the payload must be above 0")
-            headers = {
-                **headers,
-                "Hyperscale-Job-Id": task.job_id,
-                "Hyperscale-Fencing-Token": str(task.token),
-            }
+            headers = self._headers(task, headers)
             method = (payload.get("method") or "GET").upper()
             async with asyncio.timeout(timeout_s):
                 answer = await exchange(method, url, headers, payload.get("body", "").encode())
@@ -59,6 +64,24 @@ class HttpExecutor:
 
     async def close(self) -> None:
         """Connections end with their request."""
+
+    def _headers(self, task: Task, given: dict[str, str]) -> dict[str, str]:
+        """What the payload says of correlation and trace counts; job and token are ours to say."""
+        named = {name.lower() for name in given}
+        offered = {
+            CORRELATION_HEADER: task.correlation_id,
+            TRACE_HEADER: self._onlooker.traceparent(task),
+        }
+        return {
+            **{
+                name: value
+                for name, value in offered.items()
+                if value and name.lower() not in named
+            },
+            **given,
+            "Hyperscale-Job-Id": task.job_id,
+            "Hyperscale-Fencing-Token": str(task.token),
+        }
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
 from hyperscale.scheduler.executors.python_child import Call, Returned
 from hyperscale.scheduler.executors.python_process import Fate, Pending, PythonProcess
 from hyperscale.scheduler.model.failure import Failure
 
+ALLOWED_MAX: Final = 1024
+_SILENT: Final = Done(exit_code=0)
 _FAILURES = {"permanent": Failure.PERMANENT, "transient": Failure.TRANSIENT, "": Failure.ERROR}
 
 
@@ -23,6 +26,8 @@ class PythonExecutor:
     def __init__(self, allow: Sequence[str]) -> None:
         """Patterns such as `shop.jobs:*` or `shop.jobs:nightly`."""
         self._allow = tuple(allow)
+        self.allows = lru_cache(maxsize=ALLOWED_MAX)(self._matches)
+        """Whether a callable may be run; remembered, because jobs are many and callables few."""
         self._idle: list[PythonProcess] = []
         self._closed = False
 
@@ -45,7 +50,7 @@ class PythonExecutor:
         args, kwargs = task.payload.get("args", ""), task.payload.get("kwargs", "")
         return Call(target, args, kwargs, task.job_id, task.token)
 
-    def allows(self, target: str) -> bool:
+    def _matches(self, target: str) -> bool:
         module, colon, name = target.partition(":")
         return bool(module and colon and name) and any(
             fnmatchcase(target, pattern) for pattern in self._allow
@@ -101,7 +106,8 @@ class PythonLane:
                     return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
                 self._send(process, call)
                 sent = self._sent.pop(task.job_id)
-            outcome = await self._outcome(sent)
+            done = sent.pending.done()
+            outcome = sent.pending.result() if done else await self._outcome(sent)
             if isinstance(outcome, Returned):
                 return _result(outcome)
             if outcome is Fate.ENDED:
@@ -155,7 +161,7 @@ async def _ended(process: PythonProcess) -> Broken:
 
 def _result(returned: Returned) -> Result:
     if not returned.error:
-        return Done(exit_code=0, log=returned.log)
+        return Done(exit_code=0, log=returned.log) if returned.log else _SILENT
     return Broken(
         failure=_FAILURES[returned.kind], error=returned.error, exit_code=1, log=returned.log
     )

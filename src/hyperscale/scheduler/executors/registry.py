@@ -13,6 +13,7 @@ from typing import Final
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.executors.contract import Executor
+from hyperscale.scheduler.onlooker import NOBODY, Onlooker
 
 GROUP: Final = "hyperscale.executors"
 
@@ -34,13 +35,15 @@ class Executors(Mapping[str, Executor]):
         await asyncio.gather(*(executor.close() for executor in self._by_kind.values()))
 
 
-def open_executors(python_allow: Sequence[str] = (), command: bool = False) -> Executors:
+def open_executors(
+    python_allow: Sequence[str] = (), command: bool = False, onlooker: Onlooker = NOBODY
+) -> Executors:
     from hyperscale.scheduler.executors.http import HttpExecutor
     from hyperscale.scheduler.executors.loadtest import LoadtestExecutor
     from hyperscale.scheduler.executors.python import PythonExecutor
 
     by_kind: dict[str, Executor] = {
-        "http": HttpExecutor(),
+        "http": HttpExecutor(onlooker),
         "loadtest": LoadtestExecutor(),
         "python": PythonExecutor(python_allow),
     }

@@ -17,6 +17,8 @@ class Tail:
         self._cut = False
 
     def add(self, data: bytes) -> None:
+        if not data:
+            return  # to let go of it later would look like a cut
         self._chunks.append(data)
         self._size += len(data)
         while self._size - len(self._chunks[0]) >= self._limit:

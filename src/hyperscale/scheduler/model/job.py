@@ -79,7 +79,10 @@ ENDS: Final = frozenset(state for state, row in TRANSITIONS.items() if not row)
 HELD: Final = frozenset({JobState.CLAIMED, JobState.EXECUTING})
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Kept from the garbage collector, as is all that jobs come in by the thousand with: frozen
+    records of texts and numbers cannot refer to themselves."""
+
     id: str
     spec: JobSpec
     created_at: Instant

@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     job_id: str
     token: int
     schedule_id: str = ""

@@ -17,7 +17,7 @@ LOG_CHARS_MAX: Final = 64 * 1024
 ERROR_CHARS_MAX: Final = 4096
 
 
-class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
+class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report", gc=False):
     job_id: str
     worker: str
     token: int
@@ -63,7 +63,7 @@ class Refusal(StrEnum):
     NOT_STARTED = "job was not started"
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     job: Job
     repeated: bool = False
     """The same report had been accepted before; nothing changed."""

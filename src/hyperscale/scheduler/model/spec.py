@@ -7,6 +7,8 @@ record bounded). Priority: lower first, default 500 (DECISIONS 26).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -28,7 +30,7 @@ DELAY_S_MAX: Final = 86_400.0
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,62}")
 
 
-class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):
+class RetryPolicy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Delay before retry n (1, 2, ...): min(initial * factor^(n-1), max), ± jitter (S-54: 2, 4, 8,
     then 16 s, ± 50 %)."""
 
@@ -39,7 +41,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):
     jitter: float = 0.5
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     kind: str
     """Which executor runs it: loadtest, http, python, command or a plugin's."""
@@ -65,8 +67,14 @@ def normal_capabilities(capabilities: tuple[str, ...] | list[str]) -> tuple[str,
     return tuple(sorted(set(capabilities)))
 
 
+@lru_cache(maxsize=1024)
+def _is_label(value: str) -> bool:
+    """Remembered: kinds and capabilities are few, submissions many."""
+    return _LABEL.fullmatch(value) is not None
+
+
 def check_label(what: str, value: str) -> None:
-    if not _LABEL.fullmatch(value):
+    if not _is_label(value):
         raise InvalidJob(
             f"{what} {value!r} is not a label",
             "1 to 63 letters, digits or ._:/- and a letter or digit first",
@@ -80,26 +88,42 @@ def check_spec(spec: JobSpec) -> JobSpec:
     check_label("kind", spec.kind)
     if not PRIORITY_BEST <= spec.priority <= PRIORITY_WORST:
         raise InvalidJob(f"priority {spec.priority} is not in {PRIORITY_BEST}..{PRIORITY_WORST}")
-    if spec.capabilities != normal_capabilities(spec.capabilities):
-        raise InvalidJob("capabilities must be sorted and without repeats")
-    if len(spec.capabilities) > CAPABILITIES_MAX:
-        raise InvalidJob(f"at most {CAPABILITIES_MAX} capabilities")
-    for capability in spec.capabilities:
-        check_label("capability", capability)
+    if spec.capabilities:
+        _check_capabilities(spec.capabilities)
     if len(spec.tags) > TAGS_MAX:
         raise InvalidJob(f"at most {TAGS_MAX} tags")
     for tag, value in spec.tags.items():
         check_label("tag", tag)
         if len(value) > NAME_LENGTH_MAX:
             raise InvalidJob(f"value of tag {tag!r} is longer than {NAME_LENGTH_MAX}")
-    size = sum(len(k.encode()) + len(v.encode()) for k, v in spec.payload.items())
-    if size > PAYLOAD_BYTES_MAX:
-        raise InvalidJob(f"payload has {size} bytes", f"at most {PAYLOAD_BYTES_MAX}")
-    for what, seconds in (("timeout", spec.timeout_s), ("stall timeout", spec.stall_timeout_s)):
-        if seconds is not None and not 0 < seconds <= 365 * DELAY_S_MAX:
-            raise InvalidJob(f"{what} {seconds} must be above 0 s and at most a year")
+    _check_payload(spec.payload)
+    _check_timeout("timeout", spec.timeout_s)
+    _check_timeout("stall timeout", spec.stall_timeout_s)
     _check_retry(spec.retry)
     return spec
+
+
+def _check_capabilities(capabilities: tuple[str, ...]) -> None:
+    if capabilities != normal_capabilities(capabilities):
+        raise InvalidJob("capabilities must be sorted and without repeats")
+    if len(capabilities) > CAPABILITIES_MAX:
+        raise InvalidJob(f"at most {CAPABILITIES_MAX} capabilities")
+    for capability in capabilities:
+        check_label("capability", capability)
+
+
+def _check_payload(payload: Mapping[str, str]) -> None:
+    characters = sum(map(len, payload)) + sum(map(len, payload.values()))
+    if 4 * characters <= PAYLOAD_BYTES_MAX:  # none has more bytes in UTF-8
+        return
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in payload.items())
+    if size > PAYLOAD_BYTES_MAX:
+        raise InvalidJob(f"payload has {size} bytes", f"at most {PAYLOAD_BYTES_MAX}")
+
+
+def _check_timeout(what: str, seconds: float | None) -> None:
+    if seconds is not None and not 0 < seconds <= 365 * DELAY_S_MAX:
+        raise InvalidJob(f"{what} {seconds} must be above 0 s and at most a year")
 
 
 def _check_retry(retry: RetryPolicy) -> None:

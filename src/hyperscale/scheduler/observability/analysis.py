@@ -1,6 +1,6 @@
-"""What the logs tell: how one job went and why it failed, and what is wrong with the whole (S-90).
+"""What the logs tell: what is wrong with the whole (S-90, S-91); `story` is about one job.
 
-Pure: a journal in, a verdict or findings out. `doctor` looks at how things are now; this looks at
+Pure: a journal in, findings out. `doctor` looks at how things are now; this looks at
 how they came to be, also when nothing runs any more.
 """
 
@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from hyperscale.scheduler.model.instants import SECOND, Instant
 from hyperscale.scheduler.observability.doctor import (
     LOST_CLAIMS,
+    RETRIES_MANY,
     SKEW_S,
     Finding,
     Severity,
     finding,
 )
 from hyperscale.scheduler.observability.journal import Entry, Journal
+from hyperscale.scheduler.observability.story import (
+    BACK,
+    CLAIMED,
+    ENDED,
+    LATE_S,
+    LOST,
+    REFUSED,
+    SUBMITTED,
+)
 
-SUBMITTED: Final = "job submitted"
-CLAIMED: Final = "job claimed"
-ENDED: Final = "job ended"
-BACK: Final = "job goes back"
-LOST: Final = "job lost"
-REFUSED: Final = "report refused"
 LEADING: Final = "leading"
 STORE_AWAY: Final = frozenset(
     {
@@ -40,113 +42,26 @@ STORE_AWAY: Final = frozenset(
 )
 HEARTBEAT: Final = "heartbeat not delivered"
 REPLACED: Final = "another process took this worker's id: stopping"
+UNREGISTERED: Final = "registration refused"
+ELECTION_AWAY: Final = "election service does not answer"
+KEY_REUSED: Final = "key used for other content"
+STANDSTILL: Final = frozenset(
+    {"ticks stand still: a call of the store does not return", "a term ended by an error"}
+)
+CUT_OFF: Final = "silent workers answer, waiting"
+TICKS_WAIT: Final = "ticks wait"
 MASS_SILENCE: Final = "most workers are silent at once, waiting"
 SET_ASIDE: Final = "schedule set aside"
 
-LATE_S: Final = 60.0
 HOUR: Final = 3600 * SECOND
 ELECTIONS_MAX: Final = 2
 """In an hour: one for a start, one for a planned restart; S-87 warns beyond."""
-RETRIES_MANY: Final = 20
-"""Below so many, retries are no storm whatever their share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one job went."""
-
-    kind: str
-    cause: str
-    path: tuple[str, ...]
-    """Who spoke of it, in order: node/component."""
-    duration_s: float
-    symptoms: tuple[str, ...]
-    advice: str
-
-    @property
-    def bad(self) -> bool:
-        return self.kind not in ("completed", "under way", "waiting")
-
-
-def judge(story: Sequence[Entry], end: Instant) -> Verdict:
-    """Of one job's entries, oldest first; at least one. The logs reach to `end`."""
-    events = [one.event for one in story]
-    kind, cause, advice = _kind(story, events, end)
-    path = [f"{one.node}/{one.component}" if one.node else one.component for one in story]
-    symptoms = [
-        f"{event}{f' ({number} times)' if number > 1 else ''}"
-        for event, number in Counter(
-            f"{one.event}{f': {one.why}' if one.why else ''}"
-            for one in story
-            if one.event in (BACK, LOST, REFUSED) or one.level in ("warning", "error")
-        ).items()
-    ]
-    return Verdict(
-        kind,
-        cause,
-        tuple(here for before, here in pairwise(["", *path]) if here != before),
-        (story[-1].at - story[0].at) / SECOND,
-        tuple(symptoms),
-        advice,
-    )
-
-
-def _kind(story: Sequence[Entry], events: Sequence[str], end: Instant) -> tuple[str, str, str]:
-    ends = [one for one in story if one.event == ENDED]
-    last = ends[-1] if ends else None
-    if last is not None and last.text("operation_result") == "COMPLETED":
-        return "completed", "", ""
-    if last is not None and last.text("operation_result") == "CANCELLED":
-        return "cancelled", "somebody asked for it", "the audit log says who"
-    if events.count(LOST) and (last is None or "lost" in last.why):
-        return (
-            "worker lost",
-            next(one.why for one in reversed(story) if one.event == LOST) or "its lease ended",
-            "look at the last lines of the worker that held it: killed, out of memory, cut off?",
-        )
-    if last is not None:
-        return (
-            "failed",
-            last.why or "no reason was given",
-            "hyperscale job logs JOB shows its output; hyperscale job retry JOB runs it again",
-        )
-    if REFUSED in events:
-        return (
-            "report refused",
-            next(one.why for one in story if one.event == REFUSED),
-            "its worker was silent longer than its lease; somebody else has the job",
-        )
-    if BACK in events:
-        return (
-            "retrying",
-            next(one.why for one in reversed(story) if one.event == BACK),
-            "it is tried again by itself",
-        )
-    if CLAIMED in events:
-        return "under way", "claimed, and the logs end before it does", ""
-    if end - story[0].at < LATE_S * SECOND:
-        return "waiting", "submitted shortly before the logs end", ""
-    return (
-        "never claimed",
-        "no worker took it",
-        "hyperscale scheduler doctor says whether one is there that can",
-    )
 
 
 def diagnose(journal: Journal) -> list[Finding]:
     """Worst first, as `doctor` does."""
     found = [one for look in _LOOKS for one in look(journal)]
     return sorted(found, key=lambda one: (one.severity, one.name))
-
-
-def failures(journal: Journal) -> list[tuple[str, Verdict]]:
-    """Every job that did not go well, by its first line."""
-    stories = defaultdict(list)
-    for one in journal.entries:
-        if one.job:
-            stories[one.job].append(one)
-    judged = ((job, judge(story, journal.end)) for job, story in stories.items())
-    return [(job, verdict) for job, verdict in judged if verdict.bad]
 
 
 def _completed_twice(journal: Journal) -> list[Finding]:
@@ -272,6 +187,65 @@ def _store_away(journal: Journal) -> list[Finding]:
     ]
 
 
+def _election_away(journal: Journal) -> list[Finding]:
+    nodes = sorted({one.node or "?" for one in journal.entries if one.event == ELECTION_AWAY})
+    return _named(
+        nodes,
+        "election away",
+        Severity.CRITICAL,
+        "the election service did not answer",
+        "who cannot reach it does not lead; look at that service and the way to it",
+    )
+
+
+def _standstill(journal: Journal) -> list[Finding]:
+    nodes = sorted({one.node or "?" for one in journal.entries if one.event in STANDSTILL})
+    return _named(
+        nodes,
+        "standstill",
+        Severity.CRITICAL,
+        "a leader fired and promoted nothing and gave up its term",
+        "look at the store; the line itself says what happened",
+    )
+
+
+def _ticks_wait(journal: Journal) -> list[Finding]:
+    waits = [one for one in journal.entries if one.event == TICKS_WAIT]
+    if not waits:
+        return []
+    return [
+        Finding(
+            "ticks wait",
+            Severity.CRITICAL,
+            f"the store refused new jobs {len(waits)} times: {waits[0].why}",
+            "let jobs end, or shorten what is kept (`keep` in the settings)",
+        )
+    ]
+
+
+def _keys(journal: Journal) -> list[Finding]:
+    jobs = sorted({one.job for one in journal.entries if one.event == KEY_REUSED})
+    return _named(
+        jobs,
+        "key reused",
+        Severity.WARNING,
+        "its idempotency key came again with other content",
+        "the later submission was refused: give each job a key of its own",
+    )
+
+
+def _cut_off(journal: Journal) -> list[Finding]:
+    said = [one.said.get("workers") for one in journal.entries if one.event == CUT_OFF]
+    names = sorted({str(name) for names in said if isinstance(names, list) for name in names})
+    return _named(
+        names,
+        "cut off",
+        Severity.WARNING,
+        "answered when asked, though no heartbeat came",
+        "the way from there to the store is broken or slow",
+    )
+
+
 def _heartbeats(journal: Journal) -> list[Finding]:
     beats = Counter(one.node for one in journal.entries if one.event == HEARTBEAT)
     found = _named(
@@ -294,12 +268,18 @@ def _heartbeats(journal: Journal) -> list[Finding]:
 
 
 def _registrations(journal: Journal) -> list[Finding]:
-    names = sorted({one.text("worker") for one in journal.entries if one.event == REPLACED})
+    names = sorted(
+        {
+            one.text("worker") or one.text("worker_id")
+            for one in journal.entries
+            if one.event in (REPLACED, UNREGISTERED)
+        }
+    )
     return _named(
         names,
         "id taken",
         Severity.WARNING,
-        "replaced by another process under the same id",
+        "two processes wanted this worker's id",
         "two workers were started under one --node on one machine",
     )
 
@@ -365,10 +345,15 @@ _LOOKS: Final[tuple[Callable[[Journal], list[Finding]], ...]] = (
     _stale_reports,
     _bouncing,
     _retry_storm,
+    _keys,
     _two_leaders,
     _elections,
     _store_away,
+    _election_away,
+    _standstill,
+    _ticks_wait,
     _heartbeats,
+    _cut_off,
     _registrations,
     _late,
     _skew,

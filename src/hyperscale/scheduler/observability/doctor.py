@@ -1,19 +1,24 @@
 """What is wrong, by name: stuck, drifting, starving, skewed and their kin (S-91).
 
-Pure: facts in, findings out, worst first. Gathering the facts is the caller's business.
+Pure: facts in, findings out, worst first. Gathering the facts is the caller's business. What cannot
+be seen now, only in how things came to be, `analysis` finds in the logs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from hyperscale.errors import HyperscaleError
+from hyperscale.scheduler.coordinator.timetable import ticks_of
 from hyperscale.scheduler.model.emergency import Emergency
 from hyperscale.scheduler.model.instants import SECOND, Instant, after
 from hyperscale.scheduler.model.job import Job, JobState
 from hyperscale.scheduler.model.schedule import Schedule
 from hyperscale.scheduler.model.worker import Worker, WorkerState, is_homeless
+from hyperscale.scheduler.policies.ticks import next_tick
 from hyperscale.scheduler.stores.contract import Counts
 
 CLAIM_NOT_STARTED_S: Final = 60.0
@@ -24,6 +29,10 @@ STARVING_S: Final = 30 * 60.0
 SKEW_S: Final = 1.0
 SILENT_S: Final = 30.0
 LOST_CLAIMS: Final = 3
+EXHAUSTED_S: Final = 60.0
+TAKING: Final = frozenset({WorkerState.AVAILABLE, WorkerState.BUSY})
+RETRIES_MANY: Final = 20
+"""Below so many, retries are no storm whatever their share."""
 NAMED_MAX: Final = 5
 
 
@@ -49,6 +58,8 @@ class Facts:
     degraded: str
     emergency: Emergency | None = None
     counts: Counts
+    next_due: Instant | None = None
+    """Of the delayed job that comes first."""
     pending: tuple[Job, ...]
     held: tuple[Job, ...]
     schedules: tuple[Schedule, ...]
@@ -61,9 +72,20 @@ def diagnose(facts: Facts) -> list[Finding]:
         *_workers(facts),
         *_held(facts),
         *_waiting(facts),
+        *_retrying(facts),
         *_schedules(facts),
     ]
     return sorted(found, key=lambda one: (one.severity, one.name))
+
+
+def store_away(why: str) -> Finding:
+    """All that can be said then."""
+    return Finding(
+        "store away",
+        Severity.CRITICAL,
+        f"the store does not answer: {why}",
+        "what was acknowledged is safe in it; look at the store, and the way to it",
+    )
 
 
 def _coordination(facts: Facts) -> list[Finding]:
@@ -124,7 +146,17 @@ def _workers(facts: Facts) -> list[Finding]:
             )
         )
     silent = [w.id for w in alive if w.seen_at < after(facts.now, -SILENT_S)]
-    if silent:
+    if len(silent) > 1 and len(silent) > len(alive) / 2:
+        found.append(
+            finding(
+                "mass silence",
+                Severity.CRITICAL,
+                f"most workers have sent no heartbeat for {SILENT_S:.0f} s",
+                "a partition or a stopped store rather than dead workers: look there first",
+                silent,
+            )
+        )
+    elif silent:
         found.append(
             finding(
                 "silent",
@@ -192,6 +224,28 @@ def _waiting(facts: Facts) -> list[Finding]:
         if after(job.due_at, STARVING_S) < facts.now and job.id not in set(homeless)
     ]
     found = []
+    late_s = 0.0 if facts.next_due is None else (facts.now - facts.next_due) / SECOND
+    if late_s > DRIFT_S:
+        found.append(
+            Finding(
+                "unpromoted",
+                Severity.CRITICAL,
+                f"the first delayed job was due {late_s:.0f} s ago and is not in the queue yet",
+                "the leader does that: it is overloaded, hangs, or nobody leads",
+            )
+        )
+    overdue = [job for job in ready if after(job.due_at, EXHAUSTED_S) < facts.now]
+    crowded = [job.id for job in overdue if _all_full(job, facts.workers)]
+    if crowded:
+        found.append(
+            finding(
+                "exhausted",
+                Severity.WARNING,
+                f"due for more than {EXHAUSTED_S:.0f} s while every worker for it is full",
+                "add workers or slots",
+                crowded,
+            )
+        )
     if homeless:
         found.append(
             finding(
@@ -215,23 +269,67 @@ def _waiting(facts: Facts) -> list[Finding]:
     return found
 
 
+def _all_full(job: Job, workers: tuple[Worker, ...]) -> bool:
+    """Somebody could run it, and none of those has room."""
+    able = [w for w in workers if w.state in TAKING and not is_homeless(job.spec, (w,))]
+    return bool(able) and all(worker.state is WorkerState.BUSY for worker in able)
+
+
+def _retrying(facts: Facts) -> list[Finding]:
+    again = [job for job in facts.pending if job.retries]
+    if len(again) < RETRIES_MANY or 2 * len(again) <= len(facts.pending):
+        return []
+    why, number = Counter(job.error for job in again).most_common(1)[0]
+    return [
+        Finding(
+            "retry storm",
+            Severity.WARNING,
+            f"{len(again)} of {len(facts.pending)} waiting jobs failed before; {number}: {why}",
+            "mend what they call, or give the jobs fewer retries",
+        )
+    ]
+
+
 def _schedules(facts: Facts) -> list[Finding]:
+    broken = [f"{s.id} ({why})" for s in facts.schedules if (why := _incomputable(s))]
     late = [
         f"{s.id} ({(facts.now - s.next_at) / SECOND:.0f} s)"
         for s in facts.schedules
         if s.next_at is not None and after(s.next_at, DRIFT_S) < facts.now
     ]
-    if not late:
-        return []
-    return [
-        finding(
-            "drifting",
-            Severity.CRITICAL,
-            f"should have ticked more than {DRIFT_S:.0f} s ago",
-            "the leader is overloaded, or nobody leads",
-            late,
+    found = []
+    if broken:
+        found.append(
+            finding(
+                "set aside",
+                Severity.CRITICAL,
+                "no tick can be computed",
+                "its zone or expression is not known to this version: change the schedule",
+                broken,
+            )
         )
-    ]
+    if late:
+        found.append(
+            finding(
+                "drifting",
+                Severity.CRITICAL,
+                f"should have ticked more than {DRIFT_S:.0f} s ago",
+                "the leader is overloaded, or nobody leads",
+                late,
+            )
+        )
+    return found
+
+
+def _incomputable(schedule: Schedule) -> str:
+    """Why; empty: it has a next tick, needs none, or has had its last."""
+    if schedule.next_at is not None or schedule.definition.paused:
+        return ""
+    try:
+        next_tick(schedule.definition, ticks_of(schedule.definition), schedule.cursor)
+    except HyperscaleError as error:
+        return error.message
+    return ""
 
 
 def finding(

@@ -26,6 +26,9 @@ class Listener:
     def lost(self, job: Job) -> None:
         """Taken from a worker whose lease ended."""
 
+    def called(self, call: str, took_s: float, trouble: BaseException | None) -> None:
+        """A call of the store, or of the election's lease, that has just ended."""
+
     # Calls of the store.
 
     def submit(

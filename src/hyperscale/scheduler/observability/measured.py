@@ -11,10 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from hyperscale.runtime.logs import logger
-from hyperscale.scheduler.model.errors import DedupConflict, StoreUnavailable
+from hyperscale.scheduler.elections.contract import Leader
+from hyperscale.scheduler.elections.leased import Lease
+from hyperscale.scheduler.model.errors import DedupConflict, StaleSession, StoreUnavailable
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.instants import SECOND, Instant
 from hyperscale.scheduler.model.job import Job, JobState
@@ -31,6 +33,8 @@ from hyperscale.scheduler.observability.listening import Listener
 from hyperscale.scheduler.observability.metrics import Metrics, band
 from hyperscale.scheduler.stores.contract import Store, Submission, Submitted
 
+T = TypeVar("T")
+
 COMPONENT: Final = "store"
 _UNTIMED: Final = frozenset({"changed", "close"})
 """They wait on purpose."""
@@ -45,7 +49,9 @@ class _Measured:
     def __init__(self, store: Store, metrics: Metrics, listeners: tuple[Listener, ...]) -> None:
         self._store = store
         self._listeners = listeners
+        self._of_calls = _of_calls(listeners)
         self._metrics = metrics
+        self._log = logger("scheduler.jobs")
 
     def __getattr__(self, name: str) -> Any:
         given = getattr(self._store, name)
@@ -65,16 +71,12 @@ class _Measured:
         **kwargs: Any,
     ) -> Any:
         begun = perf_counter()
+        trouble: BaseException | None = None
         try:
             result = await call(*args, **kwargs)
-        except StoreUnavailable:
-            self._metrics.partitions.inc()
-            if name == "beat":
-                lost_s = perf_counter() - begun
-                self._metrics.heartbeats.labels(COMPONENT, "false").observe(lost_s)
-            raise
-        except DedupConflict:
-            self._metrics.dedups.labels(COMPONENT, "conflict").inc()
+        except BaseException as error:
+            trouble = error
+            self._trouble(name, error, perf_counter() - begun)
             raise
         finally:
             took_s = perf_counter() - begun
@@ -82,9 +84,79 @@ class _Measured:
                 self._metrics.coordination.labels(COMPONENT, COMPONENT, name).observe(took_s)
             else:
                 self._metrics.operations.labels(COMPONENT, name).observe(took_s)
+            for one in self._of_calls:
+                one.called(name, took_s, trouble)
         for note in notes:
             note(result, took_s, *args)
         return result
+
+    def _trouble(self, name: str, error: BaseException, took_s: float) -> None:
+        if isinstance(error, StoreUnavailable):
+            self._metrics.partitions.inc()
+            if name == "beat":
+                self._metrics.heartbeats.labels(COMPONENT, "false").observe(took_s)
+        elif isinstance(error, DedupConflict):
+            self._metrics.dedups.labels(COMPONENT, "conflict").inc()
+            self._log.warning(
+                "key used for other content", job_id=error.job_id, warning_reason=error.message
+            )
+        elif isinstance(error, StaleSession) and name == "register":
+            self._log.warning(
+                "registration refused", worker_id=error.worker_id, warning_reason=error.message
+            )
+
+
+def measured_lease(lease: Lease, service: str, metrics: Metrics, *listeners: Listener) -> Lease:
+    return _MeasuredLease(lease, service, metrics, listeners)
+
+
+class _MeasuredLease:
+    """What takes, keeps or gives up the lead is timed; what waits or looks is not."""
+
+    def __init__(
+        self, lease: Lease, service: str, metrics: Metrics, listeners: tuple[Listener, ...]
+    ) -> None:
+        self._metrics = metrics
+        self._service = service
+        self._of_calls = _of_calls(listeners)
+        self._lease = lease
+
+    async def acquire(self, floor: int) -> int | None:
+        return await self._timed("acquire", self._lease.acquire(floor))
+
+    async def renew(self, token: int) -> bool:
+        return await self._timed("renew", self._lease.renew(token))
+
+    async def release(self, token: int) -> None:
+        await self._timed("release", self._lease.release(token))
+
+    async def vacant(self, timeout_s: float) -> None:
+        await self._lease.vacant(timeout_s)
+
+    async def holder(self) -> Leader | None:
+        return await self._lease.holder()
+
+    async def close(self) -> None:
+        await self._lease.close()
+
+    async def _timed(self, name: str, call: Awaitable[T]) -> T:
+        begun = perf_counter()
+        trouble: BaseException | None = None
+        try:
+            return await call
+        except BaseException as error:
+            trouble = error
+            raise
+        finally:
+            took_s = perf_counter() - begun
+            self._metrics.coordination.labels("election", self._service, name).observe(took_s)
+            for one in self._of_calls:
+                one.called(name, took_s, trouble)
+
+
+def _of_calls(listeners: tuple[Listener, ...]) -> list[Listener]:
+    """Those who want each call, so that it costs nothing when nobody does."""
+    return [one for one in listeners if type(one).called is not Listener.called]
 
 
 class _Noted(Listener):

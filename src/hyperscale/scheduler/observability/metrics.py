@@ -127,7 +127,7 @@ class QueueGauges:
         self._letters = gauge("scheduler_dead_letter_depth", "jobs that failed for good")
         self._schedules = gauge("scheduler_schedules", "schedules")
         self._leading = gauge("scheduler_leading", "1 on the leader")
-        self._lateness = gauge("scheduler_tick_lateness_seconds", "of the last tick")
+        self._lateness = gauge("scheduler_tick_lateness_seconds", "of the last tick, for a minute")
         self._stopped = gauge("scheduler_emergency_stop", "1: nothing starts until it is ended")
 
     def of_process(self, leading: bool, late_s: float) -> None:

@@ -4,7 +4,8 @@ Pure: records in, plain spans out. Every id follows from the job and its fencing
 processes which never speak to each other, and a repeated call, tell of the same spans. A caller's
 W3C `traceparent` travels as a tag of that name and makes the job a part of the caller's trace.
 
-A share of the jobs is told as it happens; an attempt that fails is told whole, whatever the share.
+A share of the jobs is told as it happens. An attempt that fails is told whole at its end, whatever
+the share; so are others while the share is raised (see `sampling`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Final
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import Completed, Failed
+from hyperscale.scheduler.observability.sampling import Kind
 
 TRACEPARENT: Final = "traceparent"
-SHARE_DEFAULT: Final = 0.01
-"""S-88. A job that comes with a sampled traceparent is told in any case."""
+CLASS: Final = "scheduler.class"
 REMEMBERED_MAX: Final = 10_000
 """Starts of attempts that this process saw and that have not ended."""
 _HEADER: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
@@ -55,6 +56,7 @@ def is_traceparent(text: str) -> bool:
 
 class Spans:
     def __init__(self, share: float) -> None:
+        """A job that comes with a sampled traceparent is told whatever the share."""
         self._share = share
         self._begun: OrderedDict[tuple[str, int], Job] = OrderedDict()
 
@@ -69,16 +71,22 @@ class Spans:
         self._remember(job)
 
     def ended(
-        self, job: Job, report: Completed | Failed, begun: Instant, ended: Instant
+        self,
+        job: Job,
+        report: Completed | Failed,
+        begun: Instant,
+        ended: Instant,
+        raised: float = 0.0,
     ) -> list[Span]:
-        """`begun` to `ended` is the time the report took; `job` is as it is behind it."""
+        """`begun` to `ended` is the time the report took; `job` is as it is behind it. `raised` is
+        the share now."""
         held = self._begun.pop((job.id, report.token), None) or job
         error = report.error or str(report.failure) if isinstance(report, Failed) else ""
         run = _run(held, report, begun, error)
         spans = [run, _after(run, "complete", job, report, begun, ended)]
         if self._wanted(job):
             return spans
-        if not error:
+        if not error and not _within(_origin(job.id, job.spec.tags), raised):
             return []
         return [_submit(job, job.created_at, job.created_at), _claim(held, report.token), *spans]
 
@@ -87,7 +95,7 @@ class Spans:
         return [
             Span(
                 name="lost",
-                trace_id=_origin(job).trace_id,
+                trace_id=_trace_id(job),
                 span_id=_span_id(job.id, job.token, "lost"),
                 parent_id=_span_id(job.id, 0, "submit"),
                 start=job.updated_at,
@@ -97,11 +105,14 @@ class Spans:
             )
         ]
 
+    def traceparent(self, job_id: str, token: int, tags: Mapping[str, str]) -> str:
+        """For what the run calls."""
+        origin = _origin(job_id, tags)
+        flags = _SAMPLED if _within(origin, self._share) else 0
+        return f"00-{origin.trace_id:032x}-{_span_id(job_id, token, 'run'):016x}-{flags:02x}"
+
     def _wanted(self, job: Job) -> bool:
-        origin = _origin(job)
-        if origin.sampled is not None:
-            return origin.sampled
-        return (origin.trace_id & (1 << 64) - 1) < self._share * (1 << 64)
+        return _within(_origin(job.id, job.spec.tags), self._share)
 
     def _remember(self, job: Job) -> None:
         key = (job.id, job.token)
@@ -111,10 +122,16 @@ class Spans:
             self._begun.popitem(last=False)
 
 
-def _origin(job: Job) -> _Origin:
-    said = _HEADER.fullmatch(job.spec.tags.get(TRACEPARENT, ""))
+def _within(origin: _Origin, share: float) -> bool:
+    if origin.sampled is not None:
+        return origin.sampled
+    return (origin.trace_id & (1 << 64) - 1) < share * (1 << 64)
+
+
+def _origin(job_id: str, tags: Mapping[str, str]) -> _Origin:
+    said = _HEADER.fullmatch(tags.get(TRACEPARENT, ""))
     if said is None:
-        digest = hashlib.sha256(job.id.encode()).digest()
+        digest = hashlib.sha256(job_id.encode()).digest()
         return _Origin(int.from_bytes(digest[:16]) or 1, None, None)
     return _Origin(int(said[1], 16), int(said[2], 16), bool(int(said[3], 16) & _SAMPLED))
 
@@ -125,7 +142,7 @@ def _span_id(job_id: str, token: int, name: str) -> int:
 
 
 def _submit(job: Job, begun: Instant, ended: Instant) -> Span:
-    origin = _origin(job)
+    origin = _origin(job.id, job.spec.tags)
     return Span(
         name="submit",
         trace_id=origin.trace_id,
@@ -143,7 +160,7 @@ def _claim(job: Job, token: int | None = None) -> Span:
     claimed_at = job.updated_at if job.claimed_at is None else job.claimed_at
     return Span(
         name="claim",
-        trace_id=_origin(job).trace_id,
+        trace_id=_trace_id(job),
         span_id=_span_id(job.id, token, "claim"),
         parent_id=_span_id(job.id, 0, "submit"),
         start=min(job.due_at, claimed_at),
@@ -156,7 +173,7 @@ def _run(held: Job, report: Completed | Failed, ended: Instant, error: str) -> S
     begun = held.started_at if held.started_at is not None else held.claimed_at
     return Span(
         name="run",
-        trace_id=_origin(held).trace_id,
+        trace_id=_trace_id(held),
         span_id=_span_id(held.id, report.token, "run"),
         parent_id=_span_id(held.id, report.token, "claim"),
         start=ended if begun is None else begun,
@@ -181,8 +198,13 @@ def _after(
     )
 
 
+def _trace_id(job: Job) -> int:
+    return _origin(job.id, job.spec.tags).trace_id
+
+
 def _attributes(job: Job) -> dict[str, str | int]:
     return {
+        CLASS: str(Kind.JOB),
         "job.id": job.id,
         "job.name": job.spec.name,
         "job.kind": job.spec.kind,

@@ -7,28 +7,55 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hyperscale.errors import BadInput
 from hyperscale.runtime.logs import logger
+from hyperscale.scheduler.model.errors import (
+    AlreadyExists,
+    DedupConflict,
+    IllegalTransition,
+    InvalidJob,
+    NotFound,
+    VersionConflict,
+)
 from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import Accepted, Completed, Failed, Report, Started
 from hyperscale.scheduler.observability.listening import Listener
-from hyperscale.scheduler.observability.spans import Span, Spans
+from hyperscale.scheduler.observability.sampling import KIND_OF, Kind, Shares
+from hyperscale.scheduler.observability.spans import CLASS, Span, Spans
 
 SERVICE: Final = "hyperscale-scheduler"
 PATH: Final = "/v1/traces"
 EXPORT_TIMEOUT_S: Final = 5.0
 EVERY_S: Final = 1.0
+ANSWERS: Final = (
+    AlreadyExists,
+    DedupConflict,
+    IllegalTransition,
+    InvalidJob,
+    NotFound,
+    VersionConflict,
+)
+"""Refusals that say what the caller asked for, not that something is broken."""
 
 
 class Traces(Listener):
-    def __init__(self, endpoint: str, share: float, node: str) -> None:
-        """Raises BadInput when the library is missing or the address means nothing."""
+    def __init__(
+        self,
+        endpoint: str,
+        share: float,
+        node: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`share` is that of the jobs. Raises BadInput when the library is missing or the address
+        means nothing."""
         parts = urlsplit(endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput(
@@ -47,6 +74,9 @@ class Traces(Listener):
             schedule_delay_millis=EVERY_S * 1000,
         )
         self._spans = Spans(share)
+        self._shares = Shares(share)
+        self._clock = clock
+        self._random = random.Random()
 
     def close(self) -> None:
         """Sends what is left; blocks for one export at most."""
@@ -62,10 +92,38 @@ class Traces(Listener):
         if isinstance(report, Started):
             self._spans.started(answer.job)
         elif isinstance(report, Completed | Failed):
-            self._send(self._spans.ended(answer.job, report, now, after(now, took_s)))
+            clock_s = self._clock()
+            self._shares.note(Kind.JOB, isinstance(report, Failed), clock_s)
+            share = self._shares.of(Kind.JOB, clock_s)
+            self._send(self._spans.ended(answer.job, report, now, after(now, took_s), share))
 
     def lost(self, job: Job) -> None:
+        self._shares.note(Kind.JOB, True, self._clock())
         self._send(self._spans.lost(job))
+
+    def called(self, call: str, took_s: float, trouble: BaseException | None) -> None:
+        kind, clock_s = KIND_OF.get(call, Kind.LOOKS), self._clock()
+        broken = trouble is not None and not isinstance(trouble, ANSWERS)
+        # Cut off: by a timeout, or because the process stops. Not known to have failed.
+        failed = broken and not isinstance(trouble, asyncio.CancelledError)
+        self._shares.note(kind, failed, clock_s)
+        if not failed and self._random.random() >= self._shares.of(kind, clock_s):
+            return
+        ended = time.time_ns() // 1000
+        span = Span(
+            name=call,
+            trace_id=self._random.getrandbits(128) or 1,
+            span_id=self._random.getrandbits(64) or 1,
+            parent_id=None,
+            start=after(ended, -took_s),
+            end=ended,
+            attributes={CLASS: str(kind)},
+            error=f"{type(trouble).__name__}: {trouble}" if broken else "",
+        )
+        self._send([span])
+
+    def traceparent(self, job_id: str, token: int, tags: Mapping[str, str]) -> str:
+        return self._spans.traceparent(job_id, token, tags)
 
     def _send(self, spans: Sequence[Span]) -> None:
         for span in spans:

@@ -35,13 +35,13 @@ def content_digest(spec: JobSpec, when: Instant | None = None) -> str:
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
-def dedup_key(given: str | None, digest: str, by_content: bool) -> str | None:
-    """The key to deduplicate under; None: not at all. An empty key is refused, because it would
-    make all unrelated jobs one."""
-    if given is not None:
-        if not given.strip() or len(given) > KEY_LENGTH_MAX:
-            raise InvalidJob(f"an idempotency key needs 1 to {KEY_LENGTH_MAX} characters")
-        if given.startswith(_CONTENT_PREFIX):
-            raise InvalidJob(f"an idempotency key must not start with {_CONTENT_PREFIX!r}")
-        return given
-    return _CONTENT_PREFIX + digest if by_content else None
+def dedup_key(given: str | None, digest: str) -> str:
+    """The key to deduplicate under: of the content, when none is given. An empty key is refused,
+    because it would make all unrelated jobs one."""
+    if given is None:
+        return _CONTENT_PREFIX + digest
+    if not given.strip() or len(given) > KEY_LENGTH_MAX:
+        raise InvalidJob(f"an idempotency key needs 1 to {KEY_LENGTH_MAX} characters")
+    if given.startswith(_CONTENT_PREFIX):
+        raise InvalidJob(f"an idempotency key must not start with {_CONTENT_PREFIX!r}")
+    return given

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from hyperscale.scheduler.model.job import Job, JobState
-from hyperscale.scheduler.model.records import Attempt
 from hyperscale.scheduler.model.reports import (
     LOG_CHARS_MAX,
     Accepted,
@@ -36,18 +33,17 @@ class Judgement(NamedTuple):
 
 
 _LAST: Final[dict[type[Report], str]] = {
-    Completed: "completed",
-    Failed: "failed",
-    Released: "released",
+    Completed: lifecycle.COMPLETED,
+    Failed: lifecycle.FAILED,
+    Released: lifecycle.RELEASED,
 }
 
 
 def judge(job: Job | None, report: Report, now: int) -> Judgement:
     if job is None:
         return _refuse(report, Refusal.UNKNOWN_JOB)
-    kind = type(report)
     if not job.held:
-        if report.token == job.token and job.last_report == _LAST.get(kind, "none"):
+        if report.token == job.token and job.last_report == _LAST.get(type(report), "none"):
             return Judgement(Accepted(job, repeated=True))
         return _refuse(report, Refusal.NOT_HELD)
     if report.worker != job.worker:
@@ -59,7 +55,6 @@ def judge(job: Job | None, report: Report, now: int) -> Judgement:
     if isinstance(report, Completed) and job.state is JobState.CLAIMED:
         return _refuse(report, Refusal.NOT_STARTED)
     step = _step(job, report, now)
-    step = Step(replace(step.job, last_report=_LAST.get(kind, "")), step.attempt)
     return Judgement(Accepted(step.job), step)
 
 
@@ -70,16 +65,10 @@ def _step(job: Job, report: Report, now: int) -> Step:
         return Step(lifecycle.beaten(job, now, report.lease_s, report.progress))
     if isinstance(report, Released):
         return lifecycle.released(job, now)
+    exit_code, log = report.exit_code, report.log[-LOG_CHARS_MAX:]
     if isinstance(report, Completed):
-        step = lifecycle.completed(job, now)
-    else:
-        step = lifecycle.failed(job, report.failure, report.error, now)
-    assert step.attempt is not None
-    return Step(step.job, _with_output(step.attempt, report))
-
-
-def _with_output(attempt: Attempt, report: Completed | Failed) -> Attempt:
-    return replace(attempt, exit_code=report.exit_code, log=report.log[-LOG_CHARS_MAX:])
+        return lifecycle.completed(job, now, exit_code, log)
+    return lifecycle.failed(job, report.failure, report.error, now, exit_code, log)
 
 
 def _refuse(report: Report, reason: Refusal) -> Judgement:

@@ -25,6 +25,12 @@ AVOID_S: Final = 10.0
 """So long a retry is kept from the worker where it failed; then any worker is better than none."""
 
 
+COMPLETED: Final = "completed"
+FAILED: Final = "failed"
+RELEASED: Final = "released"
+"""What a worker gave its job away with: `last_report`. A holder's other reports leave none."""
+
+
 class Step(NamedTuple):
     job: Job
     attempt: Attempt | None = None
@@ -50,59 +56,85 @@ def claimed(job: Job, worker: str, token: int, now: Instant, lease_s: float) -> 
 
 
 def started(job: Job, now: Instant, lease_s: float) -> Job:
-    running = replace(job, state=to(job, Event.START), started_at=now, progress=0.0, updated_at=now)
-    return replace(running, lease_until=lease_end(running, now, lease_s))
+    return replace(
+        job,
+        state=to(job, Event.START),
+        started_at=now,
+        lease_until=_lease_end(job, now, lease_s, now, job.progress_at),
+        progress=0.0,
+        last_report="",
+        updated_at=now,
+    )
 
 
 def beaten(job: Job, now: Instant, lease_s: float, progress: float | None) -> Job:
     to(job, Event.BEAT)
     if progress is not None and progress != job.progress:
         job = replace(job, progress=min(1.0, max(0.0, progress)), progress_at=now)
-    return replace(job, lease_until=lease_end(job, now, lease_s), updated_at=now)
+    until = _lease_end(job, now, lease_s, job.started_at, job.progress_at)
+    return replace(job, lease_until=until, last_report="", updated_at=now)
 
 
-def lease_end(job: Job, now: Instant, lease_s: float) -> Instant:
+def _lease_end(
+    job: Job, now: Instant, lease_s: float, started_at: Instant | None, progress_at: Instant | None
+) -> Instant:
     """A heartbeat proves that the worker lives, not that the job moves: no lease reaches beyond the
     job's timeout or its patience for progress."""
     until = after(now, lease_s)
-    if job.started_at is None:
+    if started_at is None:
         return until
-    if job.spec.timeout_s is not None:
-        until = min(until, after(job.started_at, job.spec.timeout_s + KILL_GRACE_S))
-    if job.spec.stall_timeout_s is not None:
-        moved_at = job.started_at if job.progress_at is None else job.progress_at
-        until = min(until, after(moved_at, job.spec.stall_timeout_s))
+    spec = job.spec
+    if spec.timeout_s is not None:
+        until = min(until, after(started_at, spec.timeout_s + KILL_GRACE_S))
+    if spec.stall_timeout_s is not None:
+        moved_at = started_at if progress_at is None else progress_at
+        until = min(until, after(moved_at, spec.stall_timeout_s))
     return until
 
 
-def completed(job: Job, now: Instant) -> Step:
-    done = _ended(job, to(job, Event.COMPLETE), now, None, "")
-    done = replace(done, progress=1.0)
-    return Step(done, _attempt(job, now, Outcome.COMPLETED))
+def completed(job: Job, now: Instant, exit_code: int | None, log: str) -> Step:
+    done = replace(
+        job,
+        state=to(job, Event.COMPLETE),
+        worker="",
+        lease_until=None,
+        progress=1.0,
+        failure=None,
+        error="",
+        last_report=COMPLETED,
+        finished_at=now,
+        updated_at=now,
+    )
+    return Step(done, _attempt(job, now, Outcome.COMPLETED, exit_code=exit_code, log=log))
 
 
 def released(job: Job, now: Instant) -> Step:
     if job.cancel_requested:
-        return _stopped(job, "", now)
-    back = _queued(job, to(job, Event.RELEASE), now)
-    return Step(back, _attempt(job, now, Outcome.RELEASED))
+        over, attempt = _stopped(job, "", now)
+    else:
+        over = _queued(job, to(job, Event.RELEASE), now)
+        attempt = _attempt(job, now, Outcome.RELEASED)
+    return Step(replace(over, last_report=RELEASED), attempt)
 
 
-def failed(job: Job, failure: Failure, error: str, now: Instant) -> Step:
+def failed(
+    job: Job, failure: Failure, error: str, now: Instant, exit_code: int | None, log: str
+) -> Step:
     """A failure the worker reports."""
-    return _failed(job, failure, error, now, Outcome.FAILED)
+    over, attempt = _failed(job, failure, error, now, Outcome.FAILED)
+    return Step(replace(over, last_report=FAILED), replace(attempt, exit_code=exit_code, log=log))
 
 
 def taken_away(job: Job, token: int, now: Instant) -> Step:
     """Its lease ended or its worker is lost; `token` is fresh, the former holder's is void."""
     if job.state is JobState.EXECUTING:
-        step = _failed(job, *_why_lost(job, now), now, Outcome.LOST)
-        return Step(replace(step.job, token=token), step.attempt)
+        over, attempt = _failed(job, *_why_lost(job, now), now, Outcome.LOST)
+        return Step(replace(over, token=token), attempt)
     lost = job.claims_lost + 1
     error = f"claimed {lost} times and never started"
     if lost >= CLAIMS_LOST_MAX:
-        step = _failed(job, Failure.NEVER_STARTED, error, now, Outcome.LOST)
-        return Step(replace(step.job, token=token, claims_lost=lost), step.attempt)
+        over, attempt = _failed(job, Failure.NEVER_STARTED, error, now, Outcome.LOST)
+        return Step(replace(over, token=token, claims_lost=lost), attempt)
     back = _queued(job, to(job, Event.RELEASE), now)
     back = replace(back, token=token, claims_lost=lost, avoid_worker=job.worker)
     return Step(back, _attempt(job, now, Outcome.LOST))
@@ -128,7 +160,9 @@ def _why_lost(job: Job, now: Instant) -> tuple[Failure, str]:
     return Failure.WORKER_LOST, f"worker {job.worker} was lost"
 
 
-def _failed(job: Job, failure: Failure, error: str, now: Instant, outcome: Outcome) -> Step:
+def _failed(
+    job: Job, failure: Failure, error: str, now: Instant, outcome: Outcome
+) -> tuple[Job, Attempt]:
     error = error[:ERROR_CHARS_MAX]
     if job.cancel_requested:
         return _stopped(job, error, now)
@@ -137,7 +171,7 @@ def _failed(job: Job, failure: Failure, error: str, now: Instant, outcome: Outco
     attempt = _attempt(job, now, outcome, failure, error)
     retry = decide_retry(job.spec.retry, failure, job.retries, job.id)
     if retry is None:
-        return Step(_ended(job, to(job, Event.FAIL), now, failure, error), attempt)
+        return _ended(job, to(job, Event.FAIL), now, failure, error), attempt
     back = _queued(job, to(job, Event.RETRY), now)
     back = replace(
         back,
@@ -148,12 +182,12 @@ def _failed(job: Job, failure: Failure, error: str, now: Instant, outcome: Outco
         failure=failure,
         error=error,
     )
-    return Step(back, attempt)
+    return back, attempt
 
 
-def _stopped(job: Job, error: str, now: Instant) -> Step:
+def _stopped(job: Job, error: str, now: Instant) -> tuple[Job, Attempt]:
     over = _ended(job, to(job, Event.STOPPED), now, Failure.CANCELLED, error)
-    return Step(over, _attempt(job, now, Outcome.CANCELLED, Failure.CANCELLED, error))
+    return over, _attempt(job, now, Outcome.CANCELLED, Failure.CANCELLED, error)
 
 
 def _queued(job: Job, state: JobState, now: Instant) -> Job:
@@ -185,7 +219,13 @@ def _ended(job: Job, state: JobState, now: Instant, failure: Failure | None, err
 
 
 def _attempt(
-    job: Job, now: Instant, outcome: Outcome, failure: Failure | None = None, error: str = ""
+    job: Job,
+    now: Instant,
+    outcome: Outcome,
+    failure: Failure | None = None,
+    error: str = "",
+    exit_code: int | None = None,
+    log: str = "",
 ) -> Attempt:
     assert job.claimed_at is not None
     return Attempt(
@@ -200,4 +240,6 @@ def _attempt(
         outcome=outcome,
         failure=failure,
         error=error,
+        exit_code=exit_code,
+        log=log,
     )

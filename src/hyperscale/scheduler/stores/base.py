@@ -77,8 +77,11 @@ class RecordStore(ABC):
     async def counts(self) -> Counts: ...
 
     @abstractmethod
-    async def _write(self, steps: Sequence[Operation[T]]) -> list[T | SchedulerError]:
-        """Each step atomic, in order, each outcome in its place."""
+    async def _write(
+        self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
+    ) -> list[T | SchedulerError]:
+        """Each step atomic, in order, each outcome in its place. `job_ids` may tell beforehand of
+        jobs that the steps will ask for."""
 
     @abstractmethod
     async def _get_many(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]: ...
@@ -119,22 +122,24 @@ class RecordStore(ABC):
         (value,) = await self._get_many(kind, [key])
         return value
 
-    async def _step(self, step: Operation[T]) -> T:
-        (outcome,) = _all(await self._write([step]))
+    async def _step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
+        (outcome,) = await self._write([step], job_ids)
+        if isinstance(outcome, SchedulerError):
+            raise outcome
         return outcome
 
     # Jobs.
 
     async def submit(self, submission: Submission, now: Instant) -> Submitted:
-        return await self._step(
-            partial(jobs.submit, submission=submission, now=now, limits=self._limits)
-        )
+        step = partial(jobs.submit, submission=submission, now=now, limits=self._limits)
+        return await self._step(step, (submission.job.id,))
 
     async def submit_batch(
         self, submissions: Sequence[Submission], now: Instant
     ) -> list[Submitted | SchedulerError]:
         return await self._write(
-            [partial(jobs.submit, submission=s, now=now, limits=self._limits) for s in submissions]
+            [partial(jobs.submit, submission=s, now=now, limits=self._limits) for s in submissions],
+            [submission.job.id for submission in submissions],
         )
 
     async def report(self, report: Report, now: Instant) -> Answer:
@@ -142,7 +147,7 @@ class RecordStore(ABC):
 
     async def report_batch(self, reports: Sequence[Report], now: Instant) -> list[Answer]:
         steps: list[Operation[Answer]] = [partial(jobs.report, said=r, now=now) for r in reports]
-        return _all(await self._write(steps))
+        return _all(await self._write(steps, [report.job_id for report in reports]))
 
     async def cancel(self, job_id: str, now: Instant) -> Job:
         return await self._step(partial(jobs.cancel, job_id=job_id, now=now))

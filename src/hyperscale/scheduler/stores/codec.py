@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple, fields
+from msgspec.structs import asdict, fields
 
 from hyperscale.scheduler.model.job import HEAD_FIELDS, RUN_FIELDS, Job
 from hyperscale.scheduler.stores.records import KINDS, Kind
@@ -33,7 +33,6 @@ _head_values = attrgetter(*HEAD_FIELDS)
 _run_values = attrgetter(*RUN_FIELDS)
 _head_decoder = msgspec.msgpack.Decoder(_half("Head", HEAD_FIELDS))
 _run_decoder = msgspec.msgpack.Decoder(_half("Run", RUN_FIELDS))
-_FIELDS = HEAD_FIELDS + RUN_FIELDS
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
     kind.name: msgspec.msgpack.Decoder(kind.type) for kind in KINDS
 }
@@ -48,8 +47,7 @@ def encode_run(job: Job) -> bytes:
 
 
 def decode_job(head: bytes, run: bytes) -> Job:
-    values = astuple(_head_decoder.decode(head)) + astuple(_run_decoder.decode(run))
-    return Job(**dict(zip(_FIELDS, values, strict=True)))
+    return Job(**(asdict(_head_decoder.decode(head)) | asdict(_run_decoder.decode(run))))
 
 
 def encode(value: object) -> bytes:

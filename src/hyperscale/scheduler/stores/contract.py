@@ -42,12 +42,12 @@ class Dedup(msgspec.Struct, frozen=True, kw_only=True):
     window_s: float
 
 
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
+class Submission(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     job: Job
     dedup: Dedup | None = None
 
 
-class Submitted(msgspec.Struct, frozen=True):
+class Submitted(msgspec.Struct, frozen=True, gc=False):
     job: Job
     """The new job, or the original one."""
     created: bool

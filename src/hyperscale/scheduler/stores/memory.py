@@ -187,7 +187,9 @@ class MemoryStore(RecordStore):
             letters=records.count(LETTERS),
         )
 
-    async def _write(self, steps: Sequence[Operation[T]]) -> list[T | SchedulerError]:
+    async def _write(
+        self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
+    ) -> list[T | SchedulerError]:
         outcomes: list[T | SchedulerError] = []
         for step in steps:
             changes = self._records.changes

@@ -8,9 +8,10 @@ capabilities, so a job nobody can run blocks nobody (S-43).
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.model.job import ENDS, HELD, Job
 from hyperscale.scheduler.policies.ageing import next_boost_at
 
 
@@ -24,11 +25,16 @@ class Place(IntEnum):
     DONE = 4
 
 
+_BY_STATE: Final = {
+    **dict.fromkeys(ENDS, Place.DONE),
+    **dict.fromkeys(HELD, Place.HELD),
+}
+
+
 def place_of(job: Job, now: Instant) -> Place:
-    if job.ended:
-        return Place.DONE
-    if job.held:
-        return Place.HELD
+    place = _BY_STATE.get(job.state)
+    if place is not None:
+        return place
     if job.waiting:
         return Place.WAITING
     return Place.DELAYED if job.due_at > now else Place.READY

@@ -17,6 +17,7 @@ from hyperscale.scheduler.model.reports import Answer, Completed, Failed, Refuse
 from hyperscale.scheduler.stores.contract import Store
 from hyperscale.scheduler.worker.spool import Spool
 
+FINAL: Final = (Completed, Failed)
 BATCH: Final = 500
 RETRY_FIRST_S: Final = 0.1
 RETRY_FACTOR: Final = 1.5
@@ -99,13 +100,13 @@ class Reporter:
                     "reports wait for the store", count=len(reports), error=str(error)
                 )
                 for report in reports:
-                    if isinstance(report, Completed | Failed):
+                    if isinstance(report, FINAL):
                         self._keep(report)
             await asyncio.sleep(delay_s)
             delay_s = min(RETRY_MAX_S, delay_s * RETRY_FACTOR)
 
     def _answered(self, report: Report, answer: Answer) -> None:
-        if isinstance(report, Completed | Failed):
+        if isinstance(report, FINAL):
             self._spool.forget(report)
         if isinstance(answer, Refused):
             self._log.warning(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
@@ -23,10 +23,13 @@ CANCELLED_BY_ASKING: Final = "stopped as asked"
 class Running:
     """`progress` is the newest the executor told; `task` runs it now."""
 
-    __slots__ = ("admitted", "disowned", "job", "progress", "stopped", "task")
+    __slots__ = ("_as_task", "admitted", "disowned", "job", "progress", "stopped", "target", "task")
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.target = target_of(job.spec.kind, job.spec.payload)
+        """What its circuit breaker is for."""
+        self._as_task: Task | None = None
         self.progress: float | None = None
         self.task: asyncio.Task[None] | None = None
         self.admitted = False
@@ -39,8 +42,18 @@ class Running:
         self.progress = progress
 
     def as_task(self) -> Task:
-        job = self.job
-        return Task(job_id=job.id, token=job.token, payload=job.spec.payload, progress=self.told)
+        """The same each time: a lane is told of it first, and then to run it."""
+        if self._as_task is None:
+            job = self.job
+            self._as_task = Task(
+                job_id=job.id,
+                token=job.token,
+                payload=job.spec.payload,
+                progress=self.told,
+                tags=job.spec.tags,
+                correlation_id=job.correlation_id or job.id,
+            )
+        return self._as_task
 
     def stop(self) -> None:
         self.stopped = True
@@ -56,37 +69,43 @@ async def execute(
     upcoming: Sequence[Running] = (),
 ) -> Result:
     """Whatever happens, a result; only cancellation passes through."""
-    job = running.job
-    executor = executors.get(job.spec.kind)
-    if executor is None:
-        return permanent(f"this worker has no executor {job.spec.kind!r}")
-    target = target_of(job.spec.kind, job.spec.payload)
+    kind, target = running.job.spec.kind, running.target
+    executor = executors.get(kind) if lane is None else None
+    if lane is None and executor is None:
+        return permanent(f"this worker has no executor {kind!r}")
     if not running.admitted and not breakers.admits(target, time.monotonic()):
         return Broken(failure=Failure.EXHAUSTED, error=f"{target} keeps failing and rests")
-    work = (
-        executor.run(running.as_task())
-        if lane is None
-        else lane.run(running.as_task(), [each.as_task() for each in upcoming])
-    )
-    with correlated(correlation_id=job.correlation_id or job.id, job_id=job.id):
-        try:
-            if job.spec.timeout_s is None:
-                result = await work
-            else:
-                async with asyncio.timeout(job.spec.timeout_s):
-                    result = await work
-        except TimeoutError:
-            result = Broken(
-                failure=Failure.TIMEOUT,
-                error=f"killed at its timeout of {job.spec.timeout_s or 0:g} s",
-            )
-        except Exception as error:  # noqa: BLE001 - a plugin's mistake must not end the worker
-            _log.error("executor failed", kind=job.spec.kind, error=repr(error), exc_info=error)
-            result = Broken(failure=Failure.ERROR, error=f"{type(error).__name__}: {error}")
-    ok = isinstance(result, Done)
-    if ok or (isinstance(result, Broken) and counts(job.spec.kind, result.failure)):
-        breakers.ended(target, ok, time.monotonic())
+    task = running.as_task()
+    if lane is not None:
+        # It works for the upcoming ones too: what it logs is not of one job.
+        work = lane.run(task, [each.as_task() for each in upcoming])
+        result = await _result(running.job, work)
+    else:
+        assert executor is not None
+        with correlated(correlation_id=task.correlation_id, job_id=task.job_id):
+            result = await _result(running.job, executor.run(task))
+    if isinstance(result, Done):
+        breakers.ended(target, True, time.monotonic())
+    elif counts(kind, result.failure):
+        breakers.ended(target, False, time.monotonic())
     return result
+
+
+async def _result(job: Job, work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        if job.spec.timeout_s is None:
+            return await work
+        async with asyncio.timeout(job.spec.timeout_s):
+            return await work
+    except TimeoutError:
+        return Broken(
+            failure=Failure.TIMEOUT,
+            error=f"killed at its timeout of {job.spec.timeout_s or 0:g} s",
+        )
+    except Exception as error:  # noqa: BLE001 - a plugin's mistake must not end the worker
+        with correlated(correlation_id=job.correlation_id or job.id, job_id=job.id):
+            _log.error("executor failed", kind=job.spec.kind, error=repr(error), exc_info=error)
+        return Broken(failure=Failure.ERROR, error=f"{type(error).__name__}: {error}")
 
 
 def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:

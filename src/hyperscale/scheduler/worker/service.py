@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
@@ -79,9 +79,9 @@ class WorkerService:
         await self._register()
         self._tasks.spawn("worker reports", self._reporter.run())
         await self._reporter.send_left()
-        self._tasks.spawn("worker heartbeat", self._beat_forever())
-        self._tasks.spawn("job heartbeats", self._beat_jobs_forever())
-        self._claiming = self._tasks.spawn("worker claims", self._claim_forever())
+        self._tasks.spawn("worker heartbeat", self._tireless(self._beat_forever))
+        self._tasks.spawn("job heartbeats", self._tireless(self._beat_jobs_forever))
+        self._claiming = self._tasks.spawn("worker claims", self._tireless(self._claim_forever))
 
     def drain(self) -> None:
         """Finish what runs, take nothing more."""
@@ -117,6 +117,16 @@ class WorkerService:
         await self._tasks.stop()
         await self._executors.close()
         self._ended.set()
+
+    async def _tireless(self, loop: Callable[[], Awaitable[None]]) -> None:
+        """What nobody expected ends one turn only: a worker that beats and claims nothing looks
+        healthy, and one that claims and does not beat loses its jobs."""
+        while True:
+            try:
+                return await loop()
+            except Exception as error:  # noqa: BLE001
+                self._log.error("a turn of the worker failed", error=str(error), exc_info=error)
+                await asyncio.sleep(RETRY_S)
 
     # The worker itself.
 

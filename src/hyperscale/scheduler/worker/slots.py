@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hyperscale.scheduler.executors.breaker import Breakers, Circuit, target_of
+from hyperscale.scheduler.executors.breaker import Breakers, Circuit
 from hyperscale.scheduler.executors.contract import Broken, Result
 from hyperscale.scheduler.executors.lanes import Lane, Laned
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute
 
-UPCOMING_MAX: Final = 16
-"""Enough that a process is woken once for many jobs; some milliseconds of very short ones."""
+UPCOMING_MAX: Final = 64
+"""Enough that a process is told once of many jobs; some milliseconds of very short ones."""
 
 Ended = Callable[[Running, Result, float], None]
 """Takes a job, what became of it, and the seconds it ran. Called as soon as its slot is free."""
@@ -126,8 +126,7 @@ class Slots:
             return added
         share = min(UPCOMING_MAX - len(slot.upcoming), len(waiting) // self._count)
         while len(added) < share and waiting[0].job.spec.kind == kind:
-            target = target_of(kind, waiting[0].job.spec.payload)
-            if self._breakers.circuit(target) is not Circuit.CLOSED:
+            if self._breakers.circuit(waiting[0].target) is not Circuit.CLOSED:
                 break
             waiting[0].admitted = True
             added.append(waiting.popleft())

@@ -45,8 +45,17 @@ def test_nothing_is_claimed_until_it_ends_and_both_are_audited() -> None:
         assert (await api.call("DELETE", PATH)).json()["stopped"] is False
         assert await claim() == [job["job_id"]]
         rows = (await api.get("/api/v1/audit"))["rows"]
-        acts = [(row["action"], row["detail"]) for row in rows if "emergency" in row["action"]]
-        assert acts[:2] == [("emergency.stop", "fire"), ("emergency.resume", "")]
+        acts = [
+            (row["action"], row["outcome"], row["detail"])
+            for row in rows
+            if "emergency" in row["action"]
+        ]
+        assert acts[:4] == [
+            ("emergency.stop", "asked", "fire"),
+            ("emergency.stop", "done", "fire"),
+            ("emergency.resume", "asked", ""),
+            ("emergency.resume", "done", ""),
+        ]
 
     with_api(test)
 

@@ -210,6 +210,7 @@ def test_roles_and_tokens() -> None:
         rows = (await api.call("GET", "/api/v1/audit", role=Role.ADMIN)).json()["rows"]
         assert [(row["actor"], row["outcome"]) for row in rows] == [
             ("viewer", "denied"),
+            ("operator", "asked"),
             ("operator", "done"),
             ("operator", "denied"),
         ]

@@ -78,7 +78,7 @@ def test_an_edited_audit_row_breaks_the_chain() -> None:
         for number in range(3):
             await api.post("/api/v1/jobs", {**JOB, "name": f"job-{number}"})
         verdict = await api.get("/api/v1/audit/verify")
-        assert verdict == {"good": True, "rows": 3, "first": 1, "broken_at": None}
+        assert verdict == {"good": True, "rows": 6, "first": 1, "broken_at": None}
         rows = await api.store.audits()
         edited = msgspec.structs.replace(rows[1], actor="nobody")
         api.store._records.put(AUDITS, audit_key(2), edited)

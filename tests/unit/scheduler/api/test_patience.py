@@ -100,11 +100,31 @@ def test_an_id_that_somebody_else_has_is_still_409(monkeypatch: pytest.MonkeyPat
     with_api(test)
 
 
-def test_what_was_done_is_answered_although_the_audit_row_is_lost(
+def test_nothing_is_done_that_the_audit_log_cannot_know_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(api: Api) -> None:
         failing(monkeypatch, api, "audit", 1000)
+        answer = await api.call("POST", "/api/v1/jobs", JOB)
+        assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
+        assert await job_count(api) == 0
+
+    with_api(test)
+
+
+def test_what_was_done_is_answered_although_the_row_of_its_end_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(api: Api) -> None:
+        submit = api.store.submit
+
+        async def submitted_last(*args: Any) -> Any:
+            failing(monkeypatch, api, "audit", 1000)
+            return await submit(*args)
+
+        monkeypatch.setattr(api.store, "submit", submitted_last)
         assert (await api.post("/api/v1/jobs", JOB))["created"] is True
+        rows = await api.store.audits()
+        assert [(row.action, row.outcome) for row in rows] == [("job.submit", "asked")]
 
     with_api(test)

@@ -44,6 +44,28 @@ def test_the_only_worker_may_die() -> None:
     assert judge_workers({"a": 46}, SETTINGS).dead == ("a",)
 
 
+def test_who_answers_when_asked_is_spared_for_one_threshold_more() -> None:
+    silent = {"a": 46.0, "b": 46.0, "c": 0.0, "d": 0.0, "e": 31.0}
+    verdict = judge_workers(silent, SETTINGS, frozenset({"a", "c"}))
+    assert (verdict.suspects, verdict.dead, verdict.doubted) == (("a", "e"), ("b",), False)
+    assert judge_workers({"a": 90.0}, SETTINGS, frozenset({"a"})).dead == ("a",)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 200)),
+    st.frozensets(st.sampled_from("abcdef")),
+)
+def test_an_answer_spares_and_never_condemns(
+    silences_s: dict[str, float], answered: frozenset[str]
+) -> None:
+    before, behind = (judge_workers(silences_s, SETTINGS, who) for who in (frozenset(), answered))
+    assert set(behind.dead) <= set(before.dead)
+    assert set(before.dead) - set(behind.dead) <= answered
+    assert not set(behind.dead) & set(behind.suspects)
+    assert all(silences_s[name] >= SETTINGS.dead_after_s for name in behind.dead)
+    assert {n for n, s in silences_s.items() if s >= 2 * SETTINGS.dead_after_s} <= set(behind.dead)
+
+
 def test_a_newborn_leader_gives_everybody_a_whole_threshold() -> None:
     hearing = Hearing(100.0)
     silent = [worker("a", seen_at=after(NOW, -3600))]

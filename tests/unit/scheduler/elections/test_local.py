@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.elections.contract import Election, Term
+from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable, Term
 from hyperscale.scheduler.elections.leased import LeasedElection
-from hyperscale.scheduler.elections.local import LocalLease
+from hyperscale.scheduler.elections.local import KEY, LocalLease, _Row
 from hyperscale.scheduler.elections.opening import open_election
+from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.stores.contract import Value
 from hyperscale.scheduler.stores.memory import MemoryStore
 from tests.unit.scheduler.elections.contract import TTL_S, ElectionCases, Ground, zero
 
@@ -80,6 +83,69 @@ def test_a_clock_that_steps_back_does_not_prolong_the_wait() -> None:
         assert await other.acquire(0) is None
         clock.now_s += 10
         assert await other.acquire(0) == 2
+
+    asyncio.run(run())
+
+
+class Lossy(MemoryStore):
+    """Writes happen; so many of the answers to them are lost."""
+
+    lost = 0
+
+    async def put(self, key: str, data: bytes, version: int) -> Value:
+        value = await super().put(key, data, version)
+        if self.lost:
+            self.lost -= 1
+            raise StoreUnavailable("the answer was lost")
+        return value
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_renewal_whose_answer_is_lost_costs_no_term(lost: int) -> None:
+    async def run() -> None:
+        store = Lossy()
+        lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
+        token = await lease.acquire(0)
+        assert token == 1
+        store.lost = lost
+        for _ in range(lost):
+            with pytest.raises(ElectionUnavailable):
+                await lease.renew(token)
+        assert await lease.renew(token)
+        assert await lease.renew(token)
+
+    asyncio.run(run())
+
+
+def test_a_takeover_whose_answer_is_lost_is_not_waited_for() -> None:
+    async def run() -> None:
+        store = Lossy()
+        lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
+        store.lost = 1
+        with pytest.raises(ElectionUnavailable):
+            await lease.acquire(0)
+        token = await lease.acquire(0)
+        assert token == 2
+        assert await lease.renew(token)
+
+    asyncio.run(run())
+
+
+def test_a_row_of_somebody_else_under_the_same_name_is_not_ours() -> None:
+    async def run() -> None:
+        store, walls = Lossy(), [Clock(), Clock()]
+        walls[1].now_s += 1  # two processes are never at it in the same microsecond
+        one, two = (LocalLease(store, "one", "", 10.0, Clock(), wall) for wall in walls)
+        token = await one.acquire(0)
+        assert token == 1
+        store.lost = 1
+        with pytest.raises(ElectionUnavailable):
+            await one.renew(token)
+        value = await store.get(KEY)
+        assert value is not None
+        await store.put(KEY, msgspec.json.encode(_Row("one", "", 2, 0.0, 10.0)), value.version)
+        assert not await one.renew(token)
+        assert await two.acquire(0) == 3
 
     asyncio.run(run())
 

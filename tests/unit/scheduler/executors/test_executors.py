@@ -21,6 +21,7 @@ from hyperscale.scheduler.executors.loadtest import LoadtestExecutor, _judged
 from hyperscale.scheduler.executors.processes import Exited
 from hyperscale.scheduler.executors.python import PythonExecutor
 from hyperscale.scheduler.model.failure import Failure
+from tests.integration.clients.certificates import Authority
 
 
 def task(**payload: str) -> Task:
@@ -220,6 +221,40 @@ def test_http_by_status(answer: bytes, payload: dict[str, str], failure: Failure
     else:
         assert isinstance(result, Broken)
         assert result.failure is failure
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://a..b/", "http://[::1/"])
+def test_an_address_that_can_never_answer_is_not_tried_again(url: str) -> None:
+    (result,) = run(HttpExecutor(), task(url=url))
+    assert isinstance(result, Broken)
+    assert result.failure is Failure.PERMANENT
+
+
+def test_a_tls_server_that_hangs_costs_the_timeout_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A goodbye in good manners would wait half a minute for the other side's."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", authority.ca)
+    silent = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        silent.set()
+
+    async def served() -> Result:
+        context = authority.server(authority.issue("hanging"))
+        server = await asyncio.start_server(hang, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        async with server, asyncio.timeout(15):
+            payload = {"url": f"https://127.0.0.1:{port}/", "timeout_s": "0.5"}
+            return await HttpExecutor().run(task(**payload))
+
+    result = asyncio.run(served())
+    assert silent.is_set()
+    assert isinstance(result, Broken)
+    assert result.error == "no answer within 0.5 s"
 
 
 def test_http_without_a_server_or_an_address() -> None:

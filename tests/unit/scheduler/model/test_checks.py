@@ -39,6 +39,7 @@ from hyperscale.scheduler.model.worker import Worker, check_worker
         ({"tags": {"bad tag": ""}}, "tag"),
         ({"tags": {"t": "x" * 201}}, "value of tag"),
         ({"payload": {"k": "x" * 70_000}}, "payload"),
+        ({"payload": {"k": "é" * 40_000}}, "payload has 80001 bytes"),
         ({"timeout_s": 0.0}, "timeout"),
         ({"stall_timeout_s": -1.0}, "stall"),
         ({"retry": RetryPolicy(max_retries=-1)}, "max_retries"),
@@ -58,6 +59,8 @@ def test_a_bad_spec_is_named(fields: dict[str, Any], word: str) -> None:
 def test_a_good_spec_passes() -> None:
     spec = JobSpec(name="n", kind="python", capabilities=normal_capabilities(["b", "a", "b"]))
     assert check_spec(spec) is spec
+    full = JobSpec(name="n", kind="python", payload={"kk": "é" * 32_767})
+    assert check_spec(full) is full
     assert spec.capabilities == ("a", "b")
     assert spec.priority == 500
 

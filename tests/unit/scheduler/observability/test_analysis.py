@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.scheduler.observability.analysis import diagnose, failures, judge
+from hyperscale.scheduler.observability import analysis, story
+from hyperscale.scheduler.observability.analysis import diagnose
 from hyperscale.scheduler.observability.journal import Journal, read
+from hyperscale.scheduler.observability.story import failures, judge
 
 
 def line(second: float, event: str, level: str = "info", node: str = "n-1", **said: Any) -> bytes:
@@ -141,6 +144,12 @@ LOST = [
             "id taken",
             [line(0, "another process took this worker's id: stopping", "error", worker="w-1")],
         ),
+        ("id taken", [line(0, "registration refused", "warning", worker_id="w-1")]),
+        ("election away", [line(0, "election service does not answer", "warning", error="cut")]),
+        ("standstill", [line(0, "a term ended by an error", "error", error="boom")]),
+        ("ticks wait", [line(0, "ticks wait", "error", error="the store holds 9 jobs")]),
+        ("key reused", [job(0, "key used for other content", warning_reason="other content")]),
+        ("cut off", [line(0, "silent workers answer, waiting", "warning", workers=["w-1"])]),
         ("late", [job(99, "job claimed", worker_id="w-1", fencing_token=7, waited_s=99.0)]),
         ("skewed", [job(5, "job submitted"), line(1, "job claimed", node="n-2", job_id="j-1")]),
         ("set aside", [line(0, "schedule set aside", "error", schedule_id="s-1")]),
@@ -148,6 +157,19 @@ LOST = [
 )
 def test_each_fault_is_named(name: str, lines: list[bytes]) -> None:
     assert names(*lines) == [name]
+
+
+def test_each_event_that_is_looked_for_is_one_that_is_written() -> None:
+    room = Path(analysis.__file__).parents[1]
+    readers = {Path(analysis.__file__), Path(story.__file__)}
+    written = "".join(one.read_text() for one in room.rglob("*.py") if one not in readers)
+    looked_for = {
+        *(story.SUBMITTED, story.CLAIMED, story.ENDED, story.BACK, story.LOST, story.REFUSED),
+        *(analysis.LEADING, analysis.HEARTBEAT, analysis.REPLACED, analysis.UNREGISTERED),
+        *(analysis.MASS_SILENCE, analysis.SET_ASIDE, analysis.ELECTION_AWAY, analysis.CUT_OFF),
+        *(analysis.KEY_REUSED, analysis.TICKS_WAIT, *analysis.STORE_AWAY, *analysis.STANDSTILL),
+    }
+    assert {event for event in looked_for if f'"{event}"' not in written} == set()
 
 
 def test_two_terms_an_hour_apart_are_no_trouble() -> None:

@@ -94,6 +94,43 @@ def test_nobody_there() -> None:
     assert {one.severity for one in found} == {Severity.CRITICAL}
 
 
+def test_unpromoted() -> None:
+    assert names(next_due=NOW - 6 * SECOND) == ["unpromoted"]
+    assert names(next_due=NOW - 4 * SECOND) == []
+    assert names(next_due=NOW + 60 * SECOND) == []
+
+
+def test_exhausted() -> None:
+    late, full = job(due_at=NOW - 61 * SECOND), replace(WORKER, state=WorkerState.BUSY)
+    assert names(pending=(late,), workers=(full,)) == ["exhausted"]
+    assert names(pending=(late,), workers=(full, WORKER)) == []
+    elsewhere = replace(WORKER, metadata={"kinds": "python"})
+    assert names(pending=(late,), workers=(full, elsewhere)) == ["exhausted"]
+    assert names(pending=(job(due_at=NOW - 59 * SECOND),), workers=(full,)) == []
+
+
+def test_retry_storm() -> None:
+    again = tuple(job(id=f"j-{n}", retries=1, error="no answer") for n in range(20))
+    assert names(pending=again) == ["retry storm"]
+    assert names(pending=again[1:]) == []
+    assert names(pending=again + tuple(job(id=f"new-{n}") for n in range(20))) == []
+
+
+def test_set_aside() -> None:
+    definition = ScheduleDefinition(name="s", job=SPEC, cron="* * * * *", zone="Mars/Phobos")
+    aside = Schedule(id="s-1", definition=definition, created_at=0, updated_at=0, cursor=0)
+    assert names(schedules=(aside,)) == ["set aside"]
+    assert names(schedules=(replace(aside, definition=replace(definition, paused=True)),)) == []
+    over = replace(definition, zone="UTC", end_at=1)
+    assert names(schedules=(replace(aside, definition=over),)) == []
+
+
+def test_most_workers_silent() -> None:
+    silent = [replace(WORKER, id=f"w-{n}", seen_at=NOW - 31 * SECOND) for n in range(2)]
+    assert names(workers=(*silent, WORKER)) == ["mass silence"]
+    assert names(workers=(silent[0], WORKER, replace(WORKER, id="w-9"))) == ["silent"]
+
+
 def test_many_subjects_are_counted_not_listed() -> None:
     jobs = tuple(job(id=f"j-{number}", claims_lost=3) for number in range(8))
     (found,) = diagnose(

@@ -145,3 +145,28 @@ def test_the_share_is_kept_roughly() -> None:
 )
 def test_only_a_good_traceparent_is_taken(text: str, good: bool) -> None:
     assert is_traceparent(text) is good
+
+
+def test_while_the_share_is_raised_more_is_told_and_whole() -> None:
+    spans, job = Spans(0.0), a_job()
+    assert spans.submitted(job, NOW, NOW) == spans.claimed(claimed(job)) == []
+    done = msgspec.structs.replace(started(claimed(job)), state=JobState.COMPLETED)
+    told = spans.ended(done, Completed(job_id=job.id, worker="w-1", token=7), NOW, NOW, raised=1.0)
+    assert [one.name for one in told] == ["submit", "claim", "run", "complete"]
+
+
+@pytest.mark.parametrize(("share", "flags"), [(1.0, "01"), (0.0, "00")])
+def test_what_a_run_calls_is_its_child(share: float, flags: str) -> None:
+    spans, job = Spans(share), a_job()
+    _, trace, parent, sampled = spans.traceparent(job.id, 7, job.spec.tags).split("-")
+    *_, run, _ = whole_life(Spans(1.0), job)
+    assert (trace, parent, sampled) == (f"{run.trace_id:032x}", f"{run.span_id:016x}", flags)
+
+
+def test_the_callers_word_on_sampling_is_handed_on() -> None:
+    for flags in ("00", "01"):
+        tags = {"traceparent": f"00-{TRACE}-{PARENT}-{flags}"}
+        text = Spans(0.5).traceparent("j-1", 7, tags)
+        assert is_traceparent(text)
+        assert text.startswith(f"00-{TRACE}-")
+        assert text.endswith(f"-{flags}")

@@ -88,13 +88,12 @@ def test_the_digest_knows_content_and_not_order_or_labels() -> None:
 
 
 def test_keys() -> None:
-    assert dedup_key("mine", "d", by_content=True) == "mine"
-    assert dedup_key(None, "d", by_content=False) is None
-    by_content = dedup_key(None, "d", by_content=True)
-    assert by_content is not None
+    assert dedup_key("mine", "d") == "mine"
+    by_content = dedup_key(None, "d")
+    assert by_content != dedup_key(None, "e")
     for bad in ("", "  ", "x" * 257, by_content):
         with pytest.raises(InvalidJob):
-            dedup_key(bad, "d", by_content=False)
+            dedup_key(bad, "d")
 
 
 @given(st.text(), st.integers(0, 2**53))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.policies.lifecycle import AVOID_S, claimed, started
@@ -40,7 +38,7 @@ def claim(queue: Queue, wanted: Claim, now: Instant) -> list[Job]:
             continue
         mine = claimed(job, wanted.worker, queue.token(), now, wanted.lease_s)
         if wanted.start:
-            mine = replace(started(mine, now, wanted.lease_s), last_report="")
+            mine = started(mine, now, wanted.lease_s)
         queue.put_job(job, mine, now)
         taken.append(mine)
     return taken

@@ -8,17 +8,18 @@ after a transaction, until another connection changes the file.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import Job
+from hyperscale.scheduler.model.job import Job, JobState
 from hyperscale.scheduler.policies.ageing import BOOST_AGE
 from hyperscale.scheduler.stores import codec
 from hyperscale.scheduler.stores.placement import Place, lane_of, place_of, watch_at
 from hyperscale.scheduler.stores.records import LETTERS, SCHEDULES, WORKERS, Kind
+from hyperscale.scheduler.stores.sqlite.bulk import Bulk, Lookup
 
 T = TypeVar("T")
 
@@ -29,18 +30,27 @@ KNOWN_MAX: Final = 4096
 """Live jobs remembered, some 8 MB. Those that wait are not added to a full memory: they are claimed
 in the order they came, so the oldest are the ones to keep."""
 COUNTED: Final = frozenset({SCHEDULES.name, WORKERS.name, LETTERS.name})
+_STATES: Final = {state: state.value for state in JobState}
+"""As SQLite takes them at once; of an enum's member it first asks how to adapt it."""
 
-_INSERT: Final = (
-    "INSERT INTO jobs (id, head, run, state, place, at, lane, rank, due_at, created_at,"
-    " schedule_id, worker) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = Bulk(
+    "INSERT OR ROLLBACK INTO jobs (id, head, run, state, place, at, lane, rank, due_at, created_at,"
+    " schedule_id, worker)",
+    12,
+    "",
 )
-_UPDATE: Final = (
-    "UPDATE jobs SET run = ?, state = ?, place = ?, at = ?, rank = ?, due_at = ?, worker = ?"
-    " WHERE id = ?"
+_UPDATE: Final = Bulk(
+    "UPDATE OR ROLLBACK jobs SET run = column2, state = column3, place = column4, at = column5,"
+    " rank = column6, due_at = column7, worker = column8 FROM (",
+    8,
+    ") WHERE id = column1",
 )
-_SAVE: Final = (
-    "INSERT INTO records VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET at = ?3, data = ?4"
+_SAVE: Final = Bulk(
+    "INSERT OR ROLLBACK INTO records",
+    4,
+    "ON CONFLICT DO UPDATE SET at = excluded.at, data = excluded.data",
 )
+_FIND: Final = Lookup("SELECT id, head, run FROM jobs WHERE id IN")
 _COUNT: Final = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
 # A delayed job has its submitted priority (ageing begins when it is ready), hence the plain sum.
 _PROMOTE: Final = (
@@ -117,6 +127,15 @@ class SqliteRecords:
                 known.pop(job_id, None)
             elif job_id in known or len(known) < KNOWN_MAX:
                 known[job_id] = job
+
+    def look_up(self, job_ids: Sequence[str]) -> None:
+        """Together, what `job` would look up one by one. None of them was asked for yet."""
+        unknown = list(dict.fromkeys(i for i in job_ids if i not in self._known))
+        if len(unknown) < 2:
+            return
+        self._jobs.update(dict.fromkeys(unknown))
+        for job_id, head, run in _FIND.rows(self._db, unknown):
+            self._jobs[job_id] = codec.decode_job(head, run)
 
     def job(self, job_id: str) -> Job | None:
         if job_id not in self._jobs:
@@ -198,7 +217,9 @@ class SqliteRecords:
         self._save_jobs()
         lanes = [lane for (lane,) in self._db.execute(_LANES) if fits(lane)]
         queues = [self._db.execute(_READY, (lane, limit)).fetchall() for lane in lanes]
-        for *_, job_id in islice(merge(*queues), limit):
+        ids = [job_id for *_, job_id in islice(merge(*queues), limit)]
+        self.look_up([job_id for job_id in ids if job_id not in self._jobs])
+        for job_id in ids:
             job = self.job(job_id)
             assert job is not None, "the index and the rows are one table"
             yield job
@@ -208,23 +229,23 @@ class SqliteRecords:
         for job_id, place in self._placed.items():
             job = self._jobs[job_id]
             assert job is not None
-            at, run = watch_at(job, place), codec.encode_run(job)
+            at, run, state = watch_at(job, place), codec.encode_run(job), _STATES[job.state]
             if job_id in self._new:
                 inserts.append(
                     (
-                        *(job_id, codec.encode_head(job), run, job.state, place, at),
+                        *(job_id, codec.encode_head(job), run, state, int(place), at),
                         *(lane_of(job), job.rank, job.due_at, job.created_at),
                         *(job.schedule_id, job.worker),
                     )
                 )
             else:
                 updates.append(
-                    (run, job.state, place, at, job.rank, job.due_at, job.worker, job_id)
+                    (job_id, run, state, int(place), at, job.rank, job.due_at, job.worker)
                 )
         self._placed.clear()
         self._new.clear()
-        self._db.executemany(_INSERT, inserts)
-        self._db.executemany(_UPDATE, updates)
+        _INSERT.run(self._db, inserts)
+        _UPDATE.run(self._db, updates)
 
     def _save_values(self) -> None:
         saves, drops = [], []
@@ -236,7 +257,7 @@ class SqliteRecords:
                 at = None if kind.at is None else kind.at(value)
                 saves.append((name, key, at, codec.encode(value)))
         self._unsaved.clear()
-        self._db.executemany(_SAVE, saves)
+        _SAVE.run(self._db, saves)
         self._db.executemany("DELETE FROM records WHERE kind = ? AND key = ?", drops)
 
     def _add(self, name: str, amount: int) -> int:

@@ -15,6 +15,9 @@ from hyperscale.errors import BadInput
 BUSY_TIMEOUT_S: Final = 5.0
 """Longer than any batch of another process takes to commit on a slow disk."""
 
+LIBRARY: Final = (3, 33, 0)
+"""Of August 2020: the first SQLite whose UPDATE takes many rows at once (`bulk`)."""
+
 # One row per job: the columns repeat what the indexes need, head and run hold all of it.
 # `place` and `at` are placement.py's; ready = 2, held = 3, done = 4.
 _FIRST: Final = """
@@ -56,6 +59,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that may be used from another thread than this, by one at a time."""
+    if sqlite3.sqlite_version_info < LIBRARY:
+        raise BadInput(
+            f"the job store needs SQLite {'.'.join(map(str, LIBRARY))} or newer,"
+            f" and this Python has {sqlite3.sqlite_version}",
+            "use another Python, or the store redis://...",
+        )
     try:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False

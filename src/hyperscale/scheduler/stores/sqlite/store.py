@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -78,8 +78,10 @@ class SqliteStore(RecordStore):
         taken: T = outcome
         return taken
 
-    async def _write(self, steps: Sequence[Operation[T]]) -> list[T | SchedulerError]:
-        return await self._writer.run(steps)
+    def _write(
+        self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
+    ) -> Coroutine[Any, Any, list[T | SchedulerError]]:
+        return self._writer.run(steps, job_ids)
 
     async def _look(self, question: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()

@@ -30,6 +30,7 @@ Step = Callable[[SqliteRecords], Any]
 @dataclass(slots=True)
 class _Request:
     steps: Sequence[Step]
+    job_ids: Sequence[str]
     waiting: asyncio.Future[list[Any]]
     outcomes: list[Any] = field(default_factory=list)
     error: Exception | None = None
@@ -42,22 +43,27 @@ class Writer:
         self._records = SqliteRecords(connection)
         self._on_news = on_news
         self._loop = asyncio.get_running_loop()
-        self._room = asyncio.Semaphore(REQUESTS_MAX)
+        self._unanswered = 0
+        self._room = asyncio.Event()
         self._arrived: list[_Request] = []
         self._queue: SimpleQueue[list[_Request] | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="job-store-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, steps: Sequence[Step]) -> list[Any]:
-        async with self._room:
-            if self._closed:
-                raise StoreUnavailable("the job store is closed")
-            request = _Request(steps, self._loop.create_future())
-            if not self._arrived:
-                self._loop.call_soon(self._hand_over)
-            self._arrived.append(request)
-            return await request.waiting
+    async def run(self, steps: Sequence[Step], job_ids: Sequence[str] = ()) -> list[Any]:
+        """`job_ids` are those the steps will ask for: all that wait are then looked up at once."""
+        while self._unanswered >= REQUESTS_MAX:
+            self._room.clear()
+            await self._room.wait()
+        if self._closed:
+            raise StoreUnavailable("the job store is closed")
+        request = _Request(steps, job_ids, self._loop.create_future())
+        self._unanswered += 1
+        if not self._arrived:
+            self._loop.call_soon(self._hand_over)
+        self._arrived.append(request)
+        return await request.waiting
 
     def _hand_over(self) -> None:
         if self._arrived:
@@ -105,13 +111,19 @@ class Writer:
                     self._commit([request])
                 return
             batch[0].error = error
-        self._loop.call_soon_threadsafe(self._deliver, batch, sign)
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, batch, sign)
+        except RuntimeError:
+            # A program that ended without closing its store: nobody waits for the answer any more.
+            if not self._loop.is_closed():
+                raise
 
     def _transact(self, batch: list[_Request]) -> int | None:
         records = self._records
         self._db.execute("BEGIN IMMEDIATE")
         try:
             records.begin()
+            records.look_up([job_id for request in batch for job_id in request.job_ids])
             for request in batch:
                 request.outcomes = [self._step(step) for step in request.steps]
             sign = records.flush()
@@ -132,6 +144,8 @@ class Writer:
             return refusal
 
     def _deliver(self, batch: list[_Request], sign: int | None) -> None:
+        self._unanswered -= len(batch)
+        self._room.set()
         for request in batch:
             if request.waiting.done():
                 continue
