@@ -35,14 +35,14 @@ from harness import (
     HERE,
     Figure,
     NotMeasured,
-    failed,
+    Part,
     interleave,
     last_words,
-    machine,
+    measure,
     note,
     on_core,
+    parser_of,
     resident_bytes,
-    table,
     wait_for,
 )
 from startup import first_byte_server
@@ -260,7 +260,7 @@ def memory_figure(name: str, series: list[int]) -> Figure:
     )
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
+PARTS: dict[str, Part] = {
     "throughput": throughput,
     "waiting": waiting,
     "failover": failover,
@@ -270,27 +270,12 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser = parser_of(__doc__, PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="of a throughput window")
     parser.add_argument("--ingest-seconds", type=float, default=60.0)
     parser.add_argument("--jobs", type=int, default=1_000)
-    options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    note(machine())
-    figures = []
-    for name in options.parts or PARTS:
-        note(f"{name}:")
-        try:
-            figures += PARTS[name](options)
-        except (NotMeasured, subprocess.SubprocessError) as error:
-            figures.append(failed(name, "", error))
-    print(table(figures))
-    return int(any(figure.ok is False for figure in figures))
+    return measure(parser, parser.parse_args(), PARTS)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 
 Each has a server and a connection of its own and says what a worker says; only the load behind the
 numbers is made up. Reports are encoded once and only their numbers change, so that one process
-can be a thousand workers beside the manager that is measured. Like a worker, each waits for its
-answer before the next report, pauses when it is asked to, and tells again what was refused. Prints
-one line of JSON a second.
+can be a thousand workers beside the manager that is measured. Like a worker, each asks for an
+answer twice a second and waits for it before the next report, pauses when it is asked to, and tells
+again what the manager has not taken. Prints one line of JSON a second.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hyperscale.cluster.identity import Node
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.histogram import Sparse, summarise
+from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import (
     PARTS,
     AskParts,
@@ -52,6 +53,8 @@ from hyperscale.wire import handshake
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.envelope import (
     REPLY,
+    REQUEST,
+    SEND,
     Envelope,
     Verb,
     pack_message,
@@ -71,18 +74,22 @@ REPORT_S = 0.1
 REQUESTS_PER_REPORT = 40
 TIMEOUT_S = 10.0
 PAUSE_S_MAX = 1.0  # as a worker: it is heard of every second, come what may
+ANSWER_S = 0.5  # as a worker: reports between two answers go one way
 SETTLE_S = 60.0  # to register, be given a part, prepare it and start
 ANSWER = PARTS.by_struct[ProgressAnswer]
 
 # Stand-ins that take as many bytes as any value that will be written over them.
 _SEQ = 0x7ABCDEF1
+_SETTLED = 0x7ABCDEF2
 _ELAPSED_S = 1.2345678912345e77
-_ID_AT = 6  # behind length, flags and verb
+_VERB_AT = 5  # behind length and flags
+_BUDGET_MS = int(TIMEOUT_S * 1000)
 
 
 class Tally:
     def __init__(self) -> None:
-        self.due = self.sent = self.taken = self.refused = self.slowed = self.unknown = 0
+        self.due = self.sent = self.taken = self.again = 0
+        self.refused = self.slowed = self.unknown = 0
         self.late_s = 0.0
 
     def say(self, running: int) -> None:
@@ -130,13 +137,17 @@ class Reporter:
         self._decoder = decoder
         self._frame = bytearray(frame)
         self._seq_at = frame.index(struct.pack("!I", _SEQ))
+        self._settled_at = frame.index(struct.pack("!I", _SETTLED))
         self._elapsed_at = frame.index(struct.pack("!d", _ELAPSED_S))
         self._tally = tally
         self._began = time.monotonic()
-        self._seq = 0
+        self._seq = 0  # told
+        self._settled = 0  # and taken
         self._id = 0
         self._waits = False  # for an answer
         self._overdue = False
+        self._asked_at = 0.0
+        self._quiet_until = 0.0
         self._pause_until = 0.0
 
     def due(self) -> None:
@@ -147,44 +158,61 @@ class Reporter:
             self._send()
 
     def _send(self) -> None:
-        self._waits = True
-        self._id += 1
+        now = time.monotonic()
+        frame = self._frame
+        self._waits = now >= self._quiet_until
+        self._seq += 1
         self._tally.sent += 1
-        struct.pack_into("!I", self._frame, _ID_AT, self._id)
-        struct.pack_into("!I", self._frame, self._seq_at, self._seq + 1)
-        struct.pack_into("!d", self._frame, self._elapsed_at, time.monotonic() - self._began)
-        self._stream.write(bytes(self._frame))
+        if self._waits:
+            self._id += 1
+            self._asked_at = now
+            struct.pack_into("!BII", frame, _VERB_AT, REQUEST, self._id, _BUDGET_MS)
+        else:
+            struct.pack_into("!BII", frame, _VERB_AT, SEND, 0, 0)
+        struct.pack_into("!I", frame, self._seq_at, self._seq)
+        struct.pack_into("!I", frame, self._settled_at, self._settled)
+        struct.pack_into("!d", frame, self._elapsed_at, now - self._began)
+        self._stream.write(bytes(frame))
 
     async def listen(self) -> None:
         while data := await self._stream.read(1 << 16):
             self._decoder.feed(data)
             for flags, payload in self._decoder:
-                envelope = unpack(payload)
-                if envelope.verb == Verb.PING:
-                    self._stream.write(pack_plain(Verb.PONG, envelope.id))
-                    continue
-                self._waits = False
-                if envelope.verb == REPLY:
-                    self._answered(read_message(ANSWER, flags, envelope.body))
-                else:
-                    self._refused(envelope)
-                if self._overdue and time.monotonic() >= self._pause_until:
-                    self._send()
-                self._overdue = False
+                self._heard(flags, unpack(payload))
+
+    def _heard(self, flags: int, envelope: Envelope) -> None:
+        if envelope.verb == REPLY:
+            self._answered(read_message(ANSWER, flags, envelope.body))
+        elif envelope.verb == Verb.REFUSED:
+            self._refused(decode_plain(Refusal, envelope.body))
+        elif envelope.verb == Verb.PING:
+            self._stream.write(pack_plain(Verb.PONG, envelope.id))
+            return
+        else:
+            return
+        self._waits = False
+        if self._overdue and time.monotonic() >= self._pause_until:
+            self._send()
+        self._overdue = False
 
     def _answered(self, answer: ProgressAnswer) -> None:
         if not answer.known:
             self._tally.unknown += 1
+            self._seq = self._settled
             return
-        self._seq += 1
-        self._tally.taken += 1
+        (taken,) = answer.taken
+        self._tally.taken += taken - self._settled
+        self._tally.again += max(0, self._seq - taken)
+        self._seq = self._settled = taken
         if answer.delay_ms:
             self._tally.slowed += 1
             self._pause_until = time.monotonic() + REPORT_S + answer.delay_ms / 1000
+        else:
+            self._quiet_until = self._asked_at + ANSWER_S
 
-    def _refused(self, envelope: Envelope) -> None:
+    def _refused(self, said: Refusal) -> None:
         self._tally.refused += 1
-        said: Refusal = decode_plain(Refusal, envelope.body)
+        self._seq = self._settled
         self._pause_until = time.monotonic() + min(said.retry_after_s or REPORT_S, PAUSE_S_MAX)
 
 
@@ -281,7 +309,8 @@ class SimulatedWorker:
             fence=self._fence,
             state="running",
             elapsed_s=_ELAPSED_S,
-            deltas=(a_delta(self._step, self._number),),
+            deltas=(pack(a_delta(self._step, self._number)),),
+            settled_seq=_SETTLED,
         )
         report = ReportProgress(
             worker=self.name,
@@ -292,7 +321,7 @@ class SimulatedWorker:
             memory_percent=20.0,
         )
         kind = PARTS.of(report)
-        return pack_message(Verb.REQUEST, 0, int(TIMEOUT_S * 1000), kind, report)
+        return pack_message(REQUEST, 0, _BUDGET_MS, kind, report)
 
 
 async def work(port: int, count: int, seconds: float) -> None:

@@ -8,14 +8,16 @@ target, the same way for everyone, over a window in the middle of the load.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,3 +175,33 @@ def interleave(turns: Sequence[tuple[str, Callable[[], float]]], rounds: int) ->
         for label, measure in turns:
             taken.add(label, measure)
     return taken
+
+
+Part = Callable[[argparse.Namespace], list[Figure]]
+
+
+def parser_of(description: str | None, parts: Mapping[str, Part]) -> argparse.ArgumentParser:
+    """For a benchmark of several parts, of which a person may name some."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(parts))
+    return parser
+
+
+def measure(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, parts: Mapping[str, Part]
+) -> int:
+    """Takes the figures, shows the table; the exit code says whether all are as required."""
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    note(machine())
+    figures: list[Figure] = []
+    for name in options.parts or parts:
+        note(f"{name}:")
+        try:
+            figures += parts[name](options)
+        except (NotMeasured, subprocess.SubprocessError) as error:
+            figures.append(failed(name, "", error))
+    print(table(figures))
+    return int(any(figure.ok is False for figure in figures))

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from harness import Figure, NotMeasured, failed, interleave, last_words, machine, note, table
+from harness import Figure, NotMeasured, Part, interleave, last_words, measure, note, parser_of
 from scheduler_contenders import (
     BATCH,
     NOTHING,
@@ -241,22 +241,22 @@ def memory(directory: Path, _: argparse.Namespace) -> list[Figure]:
     return [below("memory, 10,000 jobs and 20 workers", float(done.stdout), 150, "MB")]
 
 
-PARTS: dict[str, Callable[[Path, argparse.Namespace], list[Figure]]] = {
-    "throughput": throughput,
-    "disk": disk,
-    "pickup": pickup,
-    "queue": queue,
-    "ticks": ticks,
-    "lateness": lateness,
-    "memory": memory,
+def in_a_directory(part: Callable[[Path, argparse.Namespace], list[Figure]]) -> Part:
+    def measured(options: argparse.Namespace) -> list[Figure]:
+        with tempfile.TemporaryDirectory(prefix=f"bench-{part.__name__}-") as directory:
+            return part(Path(directory), options)
+
+    return measured
+
+
+PARTS = {
+    part.__name__: in_a_directory(part)
+    for part in (throughput, disk, pickup, queue, ticks, lateness, memory)
 }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser = parser_of(__doc__, PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=20_000, help="of ours, per round")
     parser.add_argument("--celery", default=sys.executable, help="interpreter that has Celery")
@@ -267,19 +267,7 @@ def main() -> int:
         run(_ten_thousand_jobs(options.ten_thousand_jobs))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return 0
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    note(machine())
-    figures: list[Figure] = []
-    for name in options.parts or PARTS:
-        note(f"{name}:")
-        with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as directory:
-            try:
-                figures += PARTS[name](Path(directory), options)
-            except (NotMeasured, subprocess.SubprocessError) as error:
-                figures.append(failed(name, "", error))
-    print(table(figures))
-    return int(any(figure.ok is False for figure in figures))
+    return measure(parser, options, PARTS)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.histogram import Sparse
+from hyperscale.metrics.interval import Amounts
 from hyperscale.metrics.results import WorkflowResult
-from hyperscale.metrics.timeline import Amounts, Timeline
+from hyperscale.metrics.timeline import Timeline
 
 
 def sparse(bucket: int, count: int) -> Sparse:
@@ -83,7 +84,7 @@ def test_totals_are_the_sum_over_cores_and_duplicates_do_nothing(
     assert sum(point.requests for point in result.series) == result.requests
     assert sum(point.bytes_in for point in result.series) == result.steps[0].bytes_in
     assert sum(point.iterations for point in result.series) == result.iterations
-    assert len(result.series) <= 600
+    assert len(result.series) <= 901
 
     other = WorkflowAggregate("W", ["a"])
     for (core, _), delta in sorted(unique.items(), key=lambda item: item[0]):
@@ -92,13 +93,13 @@ def test_totals_are_the_sum_over_cores_and_duplicates_do_nothing(
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 0.3), st.integers(0, 1000)), max_size=200),
+    st.lists(st.tuples(st.floats(0, 1.2), st.integers(0, 1000)), max_size=200),
     st.integers(2, 12),
 )
-def test_doubling_keeps_totals_and_the_bound(
+def test_widening_keeps_totals_and_the_bound(
     steps: list[tuple[float, int]], points_max: int
 ) -> None:
-    timeline = Timeline(0.25, points_max)
+    timeline = Timeline(points_max)
     now_s, total = 0.0, 0
     for pause_s, requests in steps:
         start_s, now_s = now_s, now_s + pause_s

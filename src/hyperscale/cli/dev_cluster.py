@@ -15,6 +15,7 @@ from typing import Any
 
 from hyperscale.cli import streams
 from hyperscale.cli.dev_nodes import DevNode, Lifeline, preload
+from hyperscale.cli.serving import read_or_show
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client import dev_file
 from hyperscale.nodes.client.client import connect
@@ -88,6 +89,7 @@ def carry_on(plan: Plan) -> None:
         check_ports(nodes)
         make_credentials(folder, nodes)
         preload()
+        check_settings(nodes)
         streams.note(f"starting {_counted(plan)} in {folder}")
         for node in nodes:
             node.start(lifeline, WORKER)
@@ -200,6 +202,19 @@ def check_ports(nodes: list[DevNode]) -> None:
                     f"port {port} of this machine cannot be used: {error.strerror}",
                     "another cluster may run already; --port N starts this one elsewhere",
                 ) from error
+
+
+def check_settings(nodes: list[DevNode]) -> None:
+    """What is wrong with the file or the environment is said once, and not by every node."""
+    from hyperscale.nodes.manager import settings as manager
+    from hyperscale.nodes.worker import settings as worker
+
+    for role, sections, check in (
+        ("manager", manager.SECTIONS, manager.manager_settings),
+        ("worker", worker.sections(), worker.worker_settings),
+    ):
+        for node in [node for node in nodes if node.role == role][:1]:
+            read_or_show(node.flags(), sections, check)
 
 
 def make_credentials(folder: Path, nodes: list[DevNode]) -> None:

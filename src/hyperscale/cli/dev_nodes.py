@@ -24,6 +24,7 @@ FORKED = sys.platform == "linux"
 KEPT_LINES = 20
 READ_BYTES = 64 * 1024
 GONE_S = 0.02
+REPEATABLE = ("seed", "set")
 
 _processes: Any = multiprocessing.get_context("fork" if FORKED else "spawn")
 
@@ -58,6 +59,20 @@ class DevNode:
         self._process: Any = None
         self._output: Connection | None = None
         self._told_to_end = False
+
+    def flags(self) -> dict[str, str | list[str]]:
+        """As the command reads its words."""
+        said: dict[str, str | list[str]] = {}
+        words = iter(self.words[1:])
+        for word in words:
+            flag, given, value = word.partition("=")
+            name = flag.removeprefix("--").replace("-", "_")
+            value = value if given else next(words)
+            if name in REPEATABLE:
+                said[name] = [*said.get(name, ()), value]
+            else:
+                said[name] = value
+        return said
 
     def start(self, lifeline: Lifeline, environ: dict[str, str]) -> None:
         """Must be called before there is an event loop: a fork would inherit it."""

@@ -24,7 +24,7 @@ from hyperscale.metrics.results import (
     WorkflowResult,
 )
 from hyperscale.metrics.saturation import saturation
-from hyperscale.metrics.timeline import POINTS_MAX
+from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.hooks import HookType
 

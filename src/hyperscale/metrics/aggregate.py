@@ -16,9 +16,11 @@ from hyperscale.metrics.delta import CheckDelta, Delta
 from hyperscale.metrics.exported import AggregateState, DamagedState
 from hyperscale.metrics.failures import SAMPLES_MAX
 from hyperscale.metrics.histogram import Histogram
+from hyperscale.metrics.interval import Amounts
 from hyperscale.metrics.results import CheckResult, CoreUse, Mark, StepResult, WorkflowResult
 from hyperscale.metrics.tallies import CoreTally, MetricKind, MetricTally, StepTally
-from hyperscale.metrics.timeline import POINTS_MAX, Amounts, Timeline
+from hyperscale.metrics.tiers import POINTS_MAX
+from hyperscale.metrics.timeline import Timeline
 
 MARKS_MAX = 200
 RECENT_S = 30.0  # how far back recent_rate can look
@@ -39,7 +41,6 @@ class WorkflowAggregate:
         checks: Iterable[str] = (),
         metrics: Mapping[str, MetricKind] | None = None,
         *,
-        width_s: float = 1.0,
         points_max: int = POINTS_MAX,
     ) -> None:
         self.facts = WorkflowResult(name=name)
@@ -59,7 +60,7 @@ class WorkflowAggregate:
         }
         self._iteration = Histogram()
         self._cores: dict[int, CoreTally] = {}
-        self._timeline = Timeline(width_s, points_max)
+        self._timeline = Timeline(points_max)
         self._marks: list[Mark] = []
         self._recent: deque[tuple[float, int]] = deque([(0.0, 0)])
 
@@ -239,7 +240,7 @@ class WorkflowAggregate:
             and self._checks.keys() >= {check.name for check in other.checks}
             and self._metrics.keys() >= {metric.name for metric in other.metrics}
         )
-        if strange or not self._timeline.fits(other.timeline):
+        if strange:
             raise DamagedState(f"the numbers given for {self.name} are of another workflow")
         return other
 

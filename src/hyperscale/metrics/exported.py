@@ -7,18 +7,19 @@ It carries its version; bytes that are damaged, of another version or too long r
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
 import numpy as np
 
 from hyperscale.errors import RunFailed
+from hyperscale.metrics import tiers
 from hyperscale.metrics.delta import CheckDelta, MetricDelta, StepDelta
 from hyperscale.metrics.histogram import LATENCY, VALUES, Scale, Sparse, add_up
 from hyperscale.metrics.results import Mark
 
-VERSION = 2
+VERSION = 3
 # What `export` keeps to by making the timeline coarser: an hour of a usual run is some 300 kB.
 STATE_BYTES_AIM = 3 << 20
 # What is read at all. Thousands of steps with every bucket in use stay below it.
@@ -49,6 +50,7 @@ Counts = tuple[int, int, int, int, int, int]
 class SlotState(msgspec.Struct, array_like=True):
     """One interval of the timeline. `response` is None where it equals `service`."""
 
+    width_s: int
     amounts: Counts
     vus: int
     service: Sparse | None
@@ -56,7 +58,8 @@ class SlotState(msgspec.Struct, array_like=True):
 
 
 class TimelineState(msgspec.Struct, array_like=True):
-    width_s: float
+    """Intervals side by side from the beginning of the load; the last one holds `now_s`."""
+
     now_s: float
     slots: list[SlotState]
 
@@ -83,7 +86,8 @@ _decoder = msgspec.msgpack.Decoder(AggregateState)
 def encode(state: AggregateState) -> bytes:
     data = _encoder.encode(state)
     while len(data) > STATE_BYTES_AIM and len(state.timeline.slots) > 1:
-        state.timeline = coarser(state.timeline)
+        widths_s = [slot.width_s for slot in state.timeline.slots]
+        state.timeline = regrouped(state.timeline, tiers.coarser(widths_s))
         data = _encoder.encode(state)
     return data
 
@@ -105,20 +109,22 @@ def decode(data: bytes) -> AggregateState:
     return state
 
 
-def coarser(timeline: TimelineState) -> TimelineState:
-    """The same timeline in intervals twice as wide."""
+def regrouped(timeline: TimelineState, groups: Sequence[tiers.Group]) -> TimelineState:
+    """The same timeline with neighbours joined."""
     slots = timeline.slots
     return TimelineState(
-        timeline.width_s * 2,
         timeline.now_s,
-        [_joined(slots[number : number + 2]) for number in range(0, len(slots), 2)],
+        [_joined(slots[begin:end], width_s) for begin, end, width_s in groups],
     )
 
 
-def _joined(slots: list[SlotState]) -> SlotState:
+def _joined(slots: list[SlotState], width_s: int) -> SlotState:
+    if slots[0].width_s == width_s:
+        return slots[0]
     late = any(slot.response is not None for slot in slots)
     responses = [slot.response or slot.service for slot in slots] if late else []
     return SlotState(
+        width_s=width_s,
         amounts=_sums([slot.amounts for slot in slots]),
         vus=max(slot.vus for slot in slots),
         service=add_up(slot.service for slot in slots),
@@ -143,11 +149,7 @@ def _version_of(data: bytes) -> int:
 
 def _check(state: AggregateState) -> None:
     """What the types do not say: a bucket that does not exist must not be counted somewhere."""
-    width_s, now_s = state.timeline.width_s, state.timeline.now_s
-    if not (math.isfinite(now_s) and 0 < width_s < math.inf and now_s / width_s < SLOTS_MAX):
-        raise ValueError("a timeline of no length")
-    if len(state.timeline.slots) != int(now_s / width_s) + 1:
-        raise ValueError("a timeline with intervals missing")
+    _check_borders(state.timeline)
     latencies = chain(
         [state.iteration],
         *([step.service, step.response, *step.phases.values()] for step in state.steps),
@@ -158,6 +160,19 @@ def _check(state: AggregateState) -> None:
         _check_buckets(sparse, LATENCY)
     for metric in state.metrics:
         _check_buckets(metric.values, VALUES)
+
+
+def _check_borders(timeline: TimelineState) -> None:
+    """Any two timelines that pass can be added up."""
+    if not 0 <= timeline.now_s <= tiers.LOAD_S_MAX or not 0 < len(timeline.slots) <= SLOTS_MAX:
+        raise ValueError("a timeline of no length")
+    cells = tiers.stretches([slot.width_s for slot in timeline.slots])
+    if not all(
+        tiers.is_width(width_s) and start_s % width_s == 0 for start_s, width_s in cells[:-1]
+    ):
+        raise ValueError("a timeline with intervals of a strange width")
+    if not cells[-2].start_s <= timeline.now_s < cells[-1].start_s:
+        raise ValueError("a timeline with intervals missing")
 
 
 def _check_buckets(sparse: Sparse | None, scale: Scale) -> None:

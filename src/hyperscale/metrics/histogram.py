@@ -102,7 +102,9 @@ class Sparse(msgspec.Struct, array_like=True, frozen=True, gc=False):
         squares: float,
     ) -> Sparse:
         amounts = np.asarray(counts)
-        return _pack(np.asarray(buckets), amounts, int(amounts.sum()), low, high, total, squares)
+        return pack_sparse(
+            np.asarray(buckets), amounts, int(amounts.sum()), low, high, total, squares
+        )
 
     @property
     def buckets(self) -> Ints:
@@ -119,7 +121,7 @@ _BUCKET_TYPE = np.dtype("<u2")
 _COUNT_TYPES = {width / 2: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
 
 
-def _pack(
+def pack_sparse(
     buckets: Ints,
     counts: Ints,
     count: int,
@@ -156,7 +158,7 @@ def summarise(values: Floats, scale: Scale = LATENCY) -> Sparse | None:
     dense = np.bincount(scale.buckets(values))
     used = np.flatnonzero(dense)
     squares = float(np.dot(values, values))
-    return _pack(used, dense[used], values.size, low, float(values.max()), total, squares)
+    return pack_sparse(used, dense[used], values.size, low, float(values.max()), total, squares)
 
 
 def add_up(sparses: Iterable[Sparse | None]) -> Sparse | None:
@@ -166,7 +168,7 @@ def add_up(sparses: Iterable[Sparse | None]) -> Sparse | None:
         return given[0] if given else None
     dense = _dense(given)
     used = np.flatnonzero(dense)
-    return _pack(
+    return pack_sparse(
         used,
         dense[used],
         sum([s.count for s in given]),

@@ -9,6 +9,7 @@ import numpy as np
 
 from hyperscale.metrics.histogram import Floats
 from hyperscale.metrics.noise import Spread, spread
+from hyperscale.metrics.points import widened
 from hyperscale.metrics.results import Point
 
 Metric = Literal["throughput", "error_share", "p50", "p95", "p99"]
@@ -38,35 +39,19 @@ def timeline_spreads(before: list[Point], after: list[Point]) -> dict[Metric, Sp
 
 
 def _align(before: list[Point], after: list[Point]) -> tuple[list[Point], list[Point]]:
-    """Both timelines in intervals of the same width over the time they share."""
-    if not before or not after:
-        return [], []
-    width_s = max(before[0].width_s, after[0].width_s)
-    old, new = _widen(before, width_s), _widen(after, width_s)
-    shared = min(len(old), len(new))
-    return old[:shared], new[:shared]
+    """Both timelines in intervals of the same width over the time they share.
+
+    The last point of a timeline is as wide as the run left it; all others are whole intervals."""
+    width_s = max((point.width_s for point in (*before[:-1], *after[:-1])), default=math.inf)
+    old, new = _whole(before, width_s), _whole(after, width_s)
+    shared = sorted(old.keys() & new.keys())
+    return [old[at_s] for at_s in shared], [new[at_s] for at_s in shared]
 
 
-def _widen(points: list[Point], width_s: float) -> list[Point]:
-    """Join intervals up to a width; an incomplete last one is left out.
-
-    A joined percentile is the mean of the parts: good enough to see how much it varies.
-    """
-    ratio = max(1, round(width_s / points[0].width_s))
-    regular = [p for p in points if math.isclose(p.width_s, points[0].width_s, rel_tol=1e-6)]
-    joined = []
-    for start in range(0, len(regular) - ratio + 1, ratio):
-        parts = regular[start : start + ratio]
-        weights = [p.requests for p in parts] if any(p.requests for p in parts) else None
-        joined.append(
-            Point(
-                at_s=parts[0].at_s,
-                width_s=width_s,
-                requests=sum(p.requests for p in parts),
-                failed=sum(p.failed for p in parts),
-                p50_ms=float(np.average([p.p50_ms for p in parts], weights=weights)),
-                p95_ms=float(np.average([p.p95_ms for p in parts], weights=weights)),
-                p99_ms=float(np.average([p.p99_ms for p in parts], weights=weights)),
-            )
-        )
-    return joined
+def _whole(points: list[Point], width_s: float) -> dict[float, Point]:
+    """Intervals of this width by where they begin; those with less in them are left out."""
+    return {
+        point.at_s: point
+        for point in widened(points, width_s)
+        if math.isclose(point.width_s, width_s, rel_tol=1e-6)
+    }

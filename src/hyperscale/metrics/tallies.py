@@ -14,9 +14,9 @@ from hyperscale.metrics.delta import Delta, MetricDelta, StepDelta
 from hyperscale.metrics.exported import CoreState
 from hyperscale.metrics.failures import FailureKinds
 from hyperscale.metrics.histogram import VALUES, Histogram
+from hyperscale.metrics.interval import LatencyPair
 from hyperscale.metrics.results import CoreUse, ErrorCount, MetricResult, StepResult
 from hyperscale.metrics.saturation import BUSY
-from hyperscale.metrics.timeline import LatencyPair
 
 MetricKind = Literal["count", "rate", "distribution", "sample"]
 

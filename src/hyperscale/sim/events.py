@@ -21,48 +21,50 @@ else:
     _Handle = object
 
 
+NEVER = -math.inf
+
+
 class Event(_Handle):
     """A callback in the queue: what asyncio wants of a handle, without its weight, because most
     of them are made, run once and thrown away."""
 
-    __slots__ = ("arguments", "call", "context", "dropped", "due_local", "loop", "process")
+    __slots__ = ("arguments", "call", "context", "due_local", "loop", "process")
 
     def __init__(
         self,
         loop: SimLoop,
         call: Callable[..., object],
         arguments: tuple[Any, ...],
-        context: Context,
+        context: Context | None,
         process: Process | None,
-        due_local: float = -math.inf,
+        due_local: float = NEVER,
     ) -> None:
+        """`context` is None for what happens outside every process."""
         self.loop = loop
         self.call: Callable[..., object] | None = call
         self.arguments = arguments
         self.context = context
         self.process = process
         self.due_local = due_local
-        self.dropped = False
 
     def cancel(self) -> None:
-        if not self.dropped:
-            self.dropped = True
+        if self.call is not None:
             self.call = None
             self.arguments = ()
-            if self.due_local != -math.inf:
+            if self.due_local != NEVER:
                 self.loop.note_stale_timer()
 
     def cancelled(self) -> bool:
-        return self.dropped
+        return self.call is None
 
     def when(self) -> float:
         return self.due_local
 
     def get_context(self) -> Context:
-        return self.context
+        return Context() if self.context is None else self.context
 
     def __repr__(self) -> str:
-        return f"<Event {self.call!r} dropped={self.dropped}>"
+        return f"<Event {self.call!r}>"
 
 
 class Nap:

@@ -35,10 +35,7 @@ class SimClock:
         self._world = world
         self._loop = world.loop
         self._machine = machine
-        self._process = process
-
-    def now(self) -> float:
-        return self._process.local_time(self._loop.now)
+        self.now = process.now
 
     def wall(self) -> float:
         return self._world.wall() + self._machine.wall_offset_s
@@ -161,48 +158,21 @@ class SimHost:
     def __init__(
         self, world: World, machine: Machine, process: Process, random: Random, report: Report
     ) -> None:
-        self._machine = machine
-        self._clock = SimClock(world, machine, process)
-        self._tasks = SimTasks(process, report)
-        self._network = SimNetwork(world, machine, process, self._tasks)
-        self._disk = SimDisk(world.loop, process, machine.disk, world.coverage)
-        self._random = random
+        self.name = machine.name
+        self.ip = machine.ip
+        """The one address of this host."""
+        self.clock = SimClock(world, machine, process)
+        self.tasks = SimTasks(process, report)
+        self.network = SimNetwork(world, machine, process, self.tasks)
+        self.disk = SimDisk(world.loop, process, machine.disk, world.coverage)
+        self.random = random
         self.process = process
         self.generation = machine.generation
 
-    @property
-    def name(self) -> str:
-        return self._machine.name
-
-    @property
-    def ip(self) -> str:
-        """The one address of this host."""
-        return self._machine.ip
-
-    @property
-    def clock(self) -> SimClock:
-        return self._clock
-
-    @property
-    def network(self) -> SimNetwork:
-        return self._network
-
-    @property
-    def disk(self) -> SimDisk:
-        return self._disk
-
-    @property
-    def tasks(self) -> SimTasks:
-        return self._tasks
-
-    @property
-    def random(self) -> Random:
-        return self._random
-
     async def stop(self) -> None:
         """As the real host: tasks first, they may still want to say goodbye."""
-        await self._tasks.stop()
-        self._network.close()
+        await self.tasks.stop()
+        self.network.close()
 
 
 def is_ip(text: str) -> bool:

@@ -18,7 +18,7 @@ from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
-from hyperscale.sim.events import Event
+from hyperscale.sim.events import NEVER, Event
 from hyperscale.sim.process import CURRENT, Process
 
 T = TypeVar("T")
@@ -81,13 +81,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self._running = False
         self._shut = False
         self._on_error: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
-        self._root = Context()
 
     # -- what asyncio asks of a loop --------------------------------------------------------
 
     def time(self) -> float:
         process = CURRENT.get(None)
-        return self.now if process is None else process.local_time(self.now)
+        return self.now if process is None else process.now()
 
     def call_soon(
         self,
@@ -193,7 +192,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def at(self, true_time: float, callback: Callable[..., object], *args: Any) -> Event:
         """Call back at a true time, outside every process: for the network and the faults."""
-        event = Event(self, callback, args, self._root, None, true_time)
+        event = Event(self, callback, args, None, None, true_time)
         self._push(true_time, event)
         return event
 
@@ -218,7 +217,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def note_stale_timer(self) -> None:
         self._stale_timers += 1
         if self._stale_timers > STALE_TIMERS_MIN and self._stale_timers * 2 > len(self._timers):
-            self._timers[:] = [entry for entry in self._timers if not entry[2].dropped]
+            self._timers[:] = [entry for entry in self._timers if entry[2].call is not None]
             heapify(self._timers)
             self._stale_timers = 0
 
@@ -277,7 +276,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 event = ready.popleft()
             elif timers:
                 due, _, event = heappop(timers)
-                if event.dropped:
+                if event.call is None:
                     self._stale_timers -= 1
                     continue
                 if due > self.now:
@@ -285,10 +284,10 @@ class SimLoop(asyncio.BaseEventLoop):
                         self._stuck("only timers at the end of time are left")
                     self.now = due
                     instant_ends = self.event_count + self._events_per_instant_max
-                event.due_local = -math.inf
+                event.due_local = NEVER
             else:
                 self._stuck("nothing is left that could ever happen")
-            call, process = event.call, event.process
+            call, context, process = event.call, event.context, event.process
             if call is None:
                 continue
             if process is not None and not process.running:
@@ -298,7 +297,10 @@ class SimLoop(asyncio.BaseEventLoop):
             if count > instant_ends or not count % CHECK_EVERY_EVENTS:
                 self._check_limits(count, instant_ends)
             try:
-                event.context.run(call, *event.arguments)
+                if context is None:
+                    call(*event.arguments)
+                else:
+                    context.run(call, *event.arguments)
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:  # noqa: BLE001 - as asyncio: to the handler, go on

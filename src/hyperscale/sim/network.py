@@ -41,16 +41,12 @@ class SimDatagrams:
         on_datagram: Callable[[bytes, Address], None],
     ) -> None:
         self._fabric = fabric
-        self._address = address
+        self.address = address
         self.machine = machine
         self.process = process
         self.on_datagram = on_datagram
         self._unread: deque[tuple[bytes, Address]] = deque()
         self._reading = False
-
-    @property
-    def address(self) -> Address:
-        return self._address
 
     def send(self, to: Address, data: bytes) -> None:
         if not self.process.dead:
@@ -96,8 +92,6 @@ class Fabric:
         self.stream_breaks_after_s = STREAM_BREAKS_AFTER_S
         self.datagram_cost_s = 0.0
         """How long a process works on each datagram; 0: no time, and none waits unread."""
-        self.datagrams_sent: Counter[str] = Counter()
-        self.datagram_bytes_sent: Counter[str] = Counter()
         self.by_ip: dict[str, Machine] = {}
         self.connections: dict[Connection, None] = {}
         self._cuts: list[Cut] = []
@@ -146,9 +140,9 @@ class Fabric:
         seconds, tail = link.latency.sample(self.random)
         if tail:
             self.coverage["latency-tail"] += 1
-        for machine in (source, target):
-            if machine.slow is not None:
-                seconds += machine.slow.sample(self.random)[0]
+        for slow in (source.slow, target.slow):
+            if slow is not None:
+                seconds += slow.sample(self.random)[0]
                 self.coverage["slow-node"] += 1
         if link.bytes_per_s is not None:
             pair = (source.name, target.name)
@@ -181,8 +175,6 @@ class Fabric:
 
     def send(self, port: SimDatagrams, to: Address, data: bytes) -> None:
         now, source = self.loop.now, port.machine
-        self.datagrams_sent[source.name] += 1
-        self.datagram_bytes_sent[source.name] += len(data)
         target = self.by_ip.get(to.host)
         if target is None or len(data) > DATAGRAM_BYTES_MAX:
             self.trace.message(now, source.name, str(to), data, "undeliverable")
@@ -190,7 +182,7 @@ class Fabric:
         if target is source:
             self._deliver_after(LOOPBACK_S, port, target, to, data)
             return
-        cut = self.cut_between(source.name, target.name)
+        cut = self.cut_between(source.name, target.name) if self._cuts else None
         if cut is not None:
             self.coverage[cut.kind] += 1
             self.trace.message(

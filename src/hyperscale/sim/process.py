@@ -53,18 +53,23 @@ class Process:
     def local_time(self, true_time: float) -> float:
         return self._base_local + (true_time - self._base_true) * self.rate
 
+    def now(self) -> float:
+        """What its clock shows."""
+        return self._base_local + (self._loop.now - self._base_true) * self.rate
+
     def true_time(self, local_time: float) -> float:
         """The first true time at which this clock shows at least `local_time`: a timer that fired
         a rounding error early would find nothing due and be set again for ever."""
-        true_time = self._base_true + (local_time - self._base_local) / self.rate
-        while self.local_time(true_time) < local_time:
+        base_local, base_true, rate = self._base_local, self._base_true, self.rate
+        true_time = base_true + (local_time - base_local) / rate
+        while base_local + (true_time - base_true) * rate < local_time:
             true_time += max(math.ulp(local_time), math.ulp(true_time))
         return true_time
 
     def set_rate(self, rate: float) -> None:
         """From now on; timers already set keep the true time they were given."""
         assert rate > 0
-        self._base_local = self.local_time(self._loop.now)
+        self._base_local = self.now()
         self._base_true = self._loop.now
         self.rate = rate
 

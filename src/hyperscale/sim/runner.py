@@ -221,6 +221,5 @@ def sweep(
             gc.unfreeze()
         return
     with get_context("spawn").Pool(min(jobs, len(seeds)), initializer=gc.freeze) as pool:
-        yield from pool.imap_unordered(
-            order, seeds, chunksize=max(1, min(16, len(seeds) // jobs // 4))
-        )
+        # One at a time: no process is left alone with a batch of long ones at the end.
+        yield from pool.imap_unordered(order, seeds)

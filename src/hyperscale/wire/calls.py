@@ -62,12 +62,19 @@ class Calls:
         return reply
 
     async def send(self, message: object) -> None:
-        kind = self._registry.of(message)
-        frame = pack_message(Verb.SEND, 0, 0, kind, message)
         if self._outbox.congested:
             await self._outbox.room()
         self._check_open()
-        self._outbox.put(frame)
+        self._send(message)
+
+    def tell(self, message: object) -> bool:
+        if self._outbox.congested or self._ended is not None:
+            return False
+        self._send(message)
+        return True
+
+    def _send(self, message: object) -> None:
+        self._outbox.put(pack_message(Verb.SEND, 0, 0, self._registry.of(message), message))
 
     def subscribe(self, message: object, expect: type[R], window: int) -> Updates[R]:
         self._check_open()

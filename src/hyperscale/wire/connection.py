@@ -82,6 +82,10 @@ class Connection:
         """Send one way. Returns when there is room for it, not when it has arrived."""
         await self._calls.send(message)
 
+    def tell(self, message: object) -> bool:
+        """Send one way if it can be done at once."""
+        return self._calls.tell(message)
+
     def subscribe(self, message: object, expect: type[R], window: int = 64) -> Updates[R]:
         """Updates until either side ends them; at most `window` wait here unread."""
         return self._calls.subscribe(message, expect, window)

@@ -33,7 +33,10 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind of message. `wire_name` and `decoder` are made once, for the hot path."""
+    """One kind of message. `wire_name` and `decoder` are made once, for the hot path.
+
+    `self_judged`: not the node's door but its handler decides whether it comes in, which then must
+    be a plain function."""
 
     name: str
     struct: type[msgspec.Struct]
@@ -43,6 +46,7 @@ class Kind:
     max_bytes: int
     wire_name: bytes = field(repr=False)
     decoder: msgspec.msgpack.Decoder[Any] = field(repr=False)
+    self_judged: bool = False
 
 
 class Registry:
@@ -61,6 +65,7 @@ class Registry:
         max_bytes: int = DEFAULT_LIMIT_BYTES,
         version: int = 1,
         oldest: int = 1,
+        self_judged: bool = False,
     ) -> Kind:
         """Make a struct a message. Its msgspec tag is its name when no other is given."""
         name = kind or getattr(struct.__struct_config__, "tag", None)
@@ -75,7 +80,15 @@ class Registry:
             raise ValueError(f"{name!r} has no sensible versions: {oldest}..{version}")
         decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(struct)
         added = Kind(
-            name, struct, Priority(priority), version, oldest, max_bytes, wire_name, decoder
+            name,
+            struct,
+            Priority(priority),
+            version,
+            oldest,
+            max_bytes,
+            wire_name,
+            decoder,
+            self_judged,
         )
         self.by_struct[struct] = self.by_wire_name[wire_name] = added
         return added

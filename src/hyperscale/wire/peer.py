@@ -84,6 +84,10 @@ class Peer:
     async def send(self, message: object) -> None:
         await (await self.connection()).send(message)
 
+    def tell(self, message: object) -> bool:
+        """Send one way at once, or not at all: False without a connection that has room."""
+        return self._connection is not None and self._connection.tell(message)
+
     async def subscribe(self, message: object, expect: type[R], window: int = 64) -> Updates[R]:
         return (await self.connection()).subscribe(message, expect, window)
 

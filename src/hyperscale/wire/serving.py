@@ -49,12 +49,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Call(NamedTuple):
-    """Who asks, and for how many seconds the answer is of use to them (None: no limit)."""
+    """Who asks, and for how many seconds the answer is of use to them (None: no limit). Nobody
+    waits for the answer to what was sent one way."""
 
     connection: Connection
     peer: Identity
     kind: Kind
     budget_s: float | None
+    one_way: bool = False
 
 
 Handler = Callable[[Call, Any], Any]
@@ -136,21 +138,24 @@ class Serving:
         try:
             kind = self._registry.named(envelope.name, envelope.version)
             handler, shape = self._find(kind, verb)
-            if shape is not Shape.PLAIN or self._admission is not None or self._outbox.congested:
-                self._admit(kind)
+            plain = shape is Shape.PLAIN
+            by_the_door = self._admission is not None and not (plain and kind.self_judged)
+            if by_the_door or not plain or self._outbox.congested:
+                self._admit(kind, by_the_door)
         except Refused as refusal:
             self.refuse(verb, id, refusal)
             return
         try:
             message = read_message(kind, flags, envelope.body)
-            call = Call(self._connection, self._peer, kind, envelope.number / 1000 or None)
-            if shape is not Shape.PLAIN:
+            budget_s = envelope.number / 1000 or None
+            call = Call(self._connection, self._peer, kind, budget_s, verb == SEND)
+            if not plain:
                 self._start(verb, id, handler, shape, call, message)
                 return
             self._reply(verb, id, handler(call, message))
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
             self._not_done(verb, id, kind, error)
-        if self._admission is not None:
+        if by_the_door:
             self._leave(kind)
 
     def cancelled(self, key: int) -> None:
@@ -187,13 +192,13 @@ class Serving:
             raise Refused(kind.name, "this node does not answer it", code=Reason.NOT_ANSWERED)
         return found
 
-    def _admit(self, kind: Kind) -> None:
+    def _admit(self, kind: Kind, by_the_door: bool) -> None:
         if kind.priority is not Priority.CRITICAL:
             full = len(self._running) >= self._in_flight_max
             if full or self._outbox.overfull:
                 why = "too many requests at once" if full else "answers are not read fast enough"
                 raise Refused(kind.name, why, RETRY_AFTER_S, Reason.OVERLOADED)
-        if self._admission is not None:
+        if by_the_door and self._admission is not None:
             wait_s = self._admission.enter(kind, self._peer)
             if wait_s is not None:
                 raise Refused(kind.name, "this node is overloaded", wait_s, Reason.OVERLOADED)

@@ -187,7 +187,7 @@ def test_one_key_is_one_job(fleet: Fleet, witness: Witness, tmp_path: Path) -> N
 
 
 def test_pause_resume_and_scale(fleet: Fleet, witness: Witness, tmp_path: Path) -> None:
-    job_id = fleet.detached(steady(tmp_path, witness.url, duration="5s", think="20ms"))
+    job_id = fleet.detached(steady(tmp_path, witness.url, duration="12s", think="20ms"))
     fleet.wait_until_running(job_id, 20)
     assert "paused" in fleet.hyperscale("pause", job_id).out
 

@@ -36,6 +36,10 @@ class Tell(msgspec.Struct, tag="test.tell"):
     text: str
 
 
+class Often(msgspec.Struct, tag="test.often"):
+    text: str
+
+
 class Watch(msgspec.Struct, tag="test.watch"):
     count: int
 
@@ -57,6 +61,7 @@ def registry() -> Registry:
     for struct in (Ask, Answer, Tell, Watch, Tick):
         made.add(struct, priority=Priority.NORMAL)
     made.add(Urgent, priority=Priority.CRITICAL)
+    made.add(Often, priority=Priority.NORMAL, self_judged=True)
     made.add(Small, priority=Priority.LOW, max_bytes=1000)
     return made
 

@@ -23,6 +23,7 @@ from hyperscale.wire.serving import Call
 from tests.integration.wire.nodes import (
     Answer,
     Ask,
+    Often,
     Small,
     Tell,
     Tick,
@@ -103,6 +104,27 @@ def test_one_way_messages_arrive_in_order(tmp_path: Path) -> None:
                 await pair.peer.send(Tell(str(number)))
             await until(lambda: len(got) == 200)
             assert got == [str(number) for number in range(200)]
+
+    run(main())
+
+
+def test_what_is_told_at_once_needs_a_connection_and_no_answer(tmp_path: Path) -> None:
+    got: list[tuple[str, bool]] = []
+
+    def listen(call: Call, ask: Ask) -> Answer:
+        got.append((ask.text, call.one_way))
+        return Answer("heard")
+
+    async def main() -> None:
+        async with connected(tmp_path, {Ask: listen}) as pair:
+            assert not pair.peer.tell(Ask("too early"))
+            assert await pair.peer.request(Ask("first"), Answer) == Answer("heard")
+            assert pair.peer.tell(Ask("second"))
+            await pair.peer.request(Ask("third"), Answer)
+            assert got == [("first", False), ("second", True), ("third", False)]
+            assert (await pair.peer.connection()).counts["late_answers"] == 0
+            pair.peer.close()
+            assert not pair.peer.tell(Ask("too late"))
 
     run(main())
 
@@ -243,6 +265,35 @@ def test_admission_decides_and_gets_its_slots_back(tmp_path: Path) -> None:
             with pytest.raises(Refused, match="overloaded") as refused:
                 await pair.peer.request(Ask("x"), Answer)
             assert refused.value.retry_after_s == 0.7
+
+    run(main())
+
+
+def test_a_handler_that_judges_for_itself_is_not_behind_the_door(tmp_path: Path) -> None:
+    class Shut:
+        def enter(self, kind: Any, peer: Any) -> float | None:
+            return 0.7
+
+        def leave(self, kind: Any, peer: Any) -> None:
+            raise AssertionError("nobody entered")
+
+    def judge(call: Call, often: Often) -> Answer:
+        if often.text == "no":
+            raise Refused(call.kind.name, "too often", 0.3, Reason.OVERLOADED)
+        return Answer(often.text)
+
+    async def later(call: Call, often: Often) -> Answer:
+        raise AssertionError("a task needs a slot")
+
+    async def main() -> None:
+        async with connected(tmp_path, {Often: judge}, admission=Shut()) as pair:
+            assert await pair.peer.request(Often("yes"), Answer) == Answer("yes")
+            with pytest.raises(Refused, match="too often") as refused:
+                await pair.peer.request(Often("no"), Answer)
+            assert refused.value.retry_after_s == 0.3
+        async with connected(tmp_path, {Often: later}, admission=Shut()) as pair:
+            with pytest.raises(Refused, match="overloaded"):
+                await pair.peer.request(Often("yes"), Answer)
 
     run(main())
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import math
+
+import msgspec
 import numpy as np
 import pytest
 
+from hyperscale.metrics import exported
 from hyperscale.metrics.aggregate import MARKS_MAX, WorkflowAggregate
 from hyperscale.metrics.delta import CheckDelta, Delta, ErrorDelta, MetricDelta, StepDelta
 from hyperscale.metrics.exported import STATE_BYTES_MAX, DamagedState
@@ -230,8 +234,33 @@ def test_states_of_another_workflow_or_version_are_refused():
         with pytest.raises(DamagedState, match="another workflow"):
             stranger.absorb(state)
     newer = bytearray(state)
-    newer[1] = 3
-    with pytest.raises(DamagedState, match="version 3, this program reads 2"):
+    newer[1] = 4
+    with pytest.raises(DamagedState, match="version 4, this program reads 3"):
         aggregate.absorb(bytes(newer))
     with pytest.raises(DamagedState, match="bytes"):
         aggregate.absorb(bytes(STATE_BYTES_MAX + 1))
+
+
+@pytest.mark.parametrize(
+    ("now_s", "widths_s"),
+    [
+        (0.5, []),
+        (3.5, [1, 1, 1]),
+        (1.0, [1, 1, 1]),
+        (math.nan, [1]),
+        (-1.0, [1]),
+        (2.0**25, [2**26]),
+        (3.5, [1, 3]),
+        (2.5, [1, 2]),
+        (0.5, [0, 1]),
+    ],
+)
+def test_borders_that_nothing_could_be_added_to_are_refused(now_s: float, widths_s: list[int]):
+    aggregate = WorkflowAggregate("W", ["get"])
+    state = exported.decode(aggregate.export())
+    state.timeline.now_s = now_s
+    slot = state.timeline.slots[0]
+    state.timeline.slots = [msgspec.structs.replace(slot, width_s=width_s) for width_s in widths_s]
+    with pytest.raises(DamagedState, match="a timeline"):
+        aggregate.absorb(msgspec.msgpack.encode(state))
+    assert aggregate.elapsed_s == 0.0

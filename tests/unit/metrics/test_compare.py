@@ -129,8 +129,8 @@ def test_short_runs_are_judged_cautiously_and_say_so():
 
 
 def test_runs_of_different_length_meet_over_the_time_they_share():
-    long = simulate(3, seconds=700)
-    assert long.workflows[0].series[0].width_s == 2.0
+    long = simulate(3, seconds=1_100)
+    assert {point.width_s for point in long.workflows[0].series} == {10.0, 1.0}
     assert compare(simulate(1), long).verdict == "same"
     assert compare(long, simulate(1, slower=1.3)).verdict == "worse"
 

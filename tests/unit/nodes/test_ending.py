@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from hyperscale.ledger.wal import LogFailed
 from hyperscale.nodes.member.process import first_of, stopped
 
@@ -31,6 +33,30 @@ def test_what_is_not_first_is_cancelled() -> None:
                 raise
 
         await first_of(slow(), asyncio.sleep(0))
-        await asyncio.wait_for(cancelled.wait(), 5.0)
+        assert cancelled.is_set()
+
+    asyncio.run(story())
+
+
+def test_what_the_first_died_of_is_told() -> None:
+    async def fail() -> None:
+        raise OSError("no space")
+
+    async def story() -> None:
+        with pytest.raises(OSError, match="no space"):
+            await first_of(asyncio.Event().wait(), fail())
+
+    asyncio.run(story())
+
+
+def test_nothing_goes_on_when_nobody_waits_any_more() -> None:
+    async def story() -> None:
+        waiting = asyncio.create_task(first_of(asyncio.Event().wait(), asyncio.Event().wait()))
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 4
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(story())

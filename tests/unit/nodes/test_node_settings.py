@@ -54,6 +54,27 @@ def test_every_number_of_a_protocol_is_a_setting() -> None:
     assert made.election.lease_s == 2.5
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "membership.gossip_interval_s",
+        "membership.exchange_interval_s",
+        "membership.seed_retry_s",
+        "election.ballot_resend_s",
+        "election.retry_delay_min_s",
+    ],
+)
+def test_a_duration_of_nothing_is_refused_by_its_name(name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} takes seconds above zero, not 0"):
+        read(set=[f"{name}=0"])
+    with pytest.raises(BadInput, match=f"{name} takes nothing below zero"):
+        read(set=[f"{name}=-1"])
+
+
+def test_some_durations_may_be_none() -> None:
+    assert read(set=["membership.leave_s=0"]).membership.leave_s == 0.0
+
+
 def test_seeds_are_addresses_names_or_services() -> None:
     made = read(seed=["127.0.0.1:7001,[::1]:7002", "seed.example:9", "srv:_x._tcp.example"])
 

@@ -226,19 +226,6 @@ def test_an_error_in_a_receiver_fails_the_run() -> None:
     assert "cannot read this" in world.failures[0]
 
 
-def test_what_each_host_sends_is_counted() -> None:
-    world = world_of("a", "b")
-
-    async def story() -> None:
-        a, _ = await port(world, "a")
-        for size in (10, 20):
-            a.send(at(world, "b", 7), bytes(size))
-
-    finish(world, story())
-    assert world.network.datagrams_sent == {"a": 2}
-    assert world.network.datagram_bytes_sent == {"a": 30}
-
-
 def test_work_on_a_datagram_makes_the_next_one_wait() -> None:
     world = world_of("a", "b")
     world.network.default = Link(Latency(0.1, 0.0))

@@ -55,10 +55,12 @@ def place(desk: Desk, now: float) -> None:
     desk.hungry = False
     for job_id in sorted(desk.displaced, key=lambda job_id: desk.watches[job_id].arrival):
         _rehouse(desk, now, desk.book.jobs[job_id])
-    _serve_queue(desk, now)
-    wake = [w.pause_until for w in desk.pool.workers.values() if w.pause_until > now]
-    waiting = len(desk.queue) or desk.displaced
-    desk.deadlines.set(("pool",), min(wake, default=None) if waiting else None)
+    if len(desk.queue):
+        _serve_queue(desk, now)
+    wake: list[float] = []
+    if len(desk.queue) or desk.displaced:
+        wake = [w.pause_until for w in desk.pool.workers.values() if w.pause_until > now]
+    desk.deadlines.set(("pool",), min(wake, default=None))
 
 
 def _serve_queue(desk: Desk, now: float) -> None:

@@ -180,13 +180,15 @@ class Pool:
         return max(0, worker.total - used)
 
     def takes_part(self, now: float, worker: Worker) -> bool:
-        """It counts among the cores there are, though it may have none free."""
-        routing = self.signals(now, worker).routing
+        """It counts among the cores there are, though it may have none free. Asked of all workers
+        whenever one comes or goes, so no more is looked at than matters: neither evicted nor
+        drained."""
         return (
             worker.registered
             and not worker.draining
             and not self._is_silent(now, worker)
-            and routing in (Routing.ROUTE, Routing.INVESTIGATE, Routing.HOLD)
+            and not self._is_gone(now, worker)
+            and self._progress(now, worker) is not Progress.STUCK
         )
 
     def total_cores(self, now: float) -> int:
@@ -206,20 +208,28 @@ class Pool:
             and now >= worker.pause_until
             and self.free(worker) > 0
         )
-        progress = worker.pace.progress(now, limits.stalled_s, limits.stuck_s)
-        overdue = False
-        if progress is Progress.STUCK:
-            if worker.extensions.excuses(now):
-                progress = Progress.STALLED
-            else:
-                overdue = worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+        progress = self._progress(now, worker)
         evict_at = worker.extensions.evict_at()
-        if evict_at is not None and now >= evict_at:
-            overdue = True
-        gone = (worker.dead_at is not None and now - worker.heard_at >= limits.reschedule_s) or (
+        overdue = (evict_at is not None and now >= evict_at) or (
+            progress is Progress.STUCK
+            and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+        )
+        live = not self._is_gone(now, worker)
+        return Signals(live, ready, progress, worker.dead_at is not None, overdue)
+
+    def _progress(self, now: float, worker: Worker) -> Progress:
+        """Whoever asked for patience is not stuck as long as it lasts."""
+        limits = self._settings
+        found = worker.pace.progress(now, limits.stalled_s, limits.stuck_s)
+        if found is Progress.STUCK and worker.extensions.excuses(now):
+            return Progress.STALLED
+        return found
+
+    def _is_gone(self, now: float, worker: Worker) -> bool:
+        limits = self._settings
+        return (worker.dead_at is not None and now - worker.heard_at >= limits.reschedule_s) or (
             not worker.registered and now - worker.heard_at >= limits.register_s
         )
-        return Signals(not gone, ready, progress, worker.dead_at is not None, overdue)
 
     def _is_silent(self, now: float, worker: Worker) -> bool:
         return now - worker.heard_at >= self._settings.silence_s

@@ -15,12 +15,13 @@ Key = TypeVar("Key")
 
 
 class Deadlines(Generic[Key]):
-    __slots__ = ("_current", "_heap", "_token")
+    __slots__ = ("_current", "_heap", "_next", "_token")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []
         self._current: dict[Key, tuple[float, int]] = {}
         self._token = 0
+        self._next: float | None = math.inf  # None: look again
 
     def __len__(self) -> int:
         return len(self._current)
@@ -36,6 +37,7 @@ class Deadlines(Generic[Key]):
         self._token += 1
         self._current[key] = (due, self._token)
         heapq.heappush(self._heap, (due, self._token, key))
+        self._next = None
         if len(self._heap) > 2 * len(self._current) + 64:
             self._compact()
 
@@ -45,11 +47,26 @@ class Deadlines(Generic[Key]):
             self.set(key, due)
 
     def cancel(self, key: Key) -> None:
-        self._current.pop(key, None)
+        if self._current.pop(key, None) is not None:
+            self._next = None
 
     @property
     def next(self) -> float:
         """When the earliest current deadline is due; infinity when there is none."""
+        if self._next is None:
+            self._next = self._look()
+        return self._next
+
+    def pop(self, now: float) -> Key | None:
+        """Take the earliest key that is due, or None. Ties fire in the order they were set."""
+        if self.next > now:
+            return None
+        _, _, key = heapq.heappop(self._heap)
+        del self._current[key]
+        self._next = None
+        return key
+
+    def _look(self) -> float:
         heap, current = self._heap, self._current
         while heap:
             due, token, key = heap[0]
@@ -58,14 +75,6 @@ class Deadlines(Generic[Key]):
                 return due
             heapq.heappop(heap)
         return math.inf
-
-    def pop(self, now: float) -> Key | None:
-        """Take the earliest key that is due, or None. Ties fire in the order they were set."""
-        if self.next > now:
-            return None
-        _, _, key = heapq.heappop(self._heap)
-        del self._current[key]
-        return key
 
     def _compact(self) -> None:
         self._heap = [(due, token, key) for key, (due, token) in self._current.items()]

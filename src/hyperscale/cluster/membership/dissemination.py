@@ -67,8 +67,17 @@ class Dissemination:
         if not self._by_subject:
             return []
         chosen = self._choose(room)
+        tiers = self._tiers
         for news in chosen:
-            self._told(news, limit, copies)
+            subject, told = news.subject, news.told + copies
+            del tiers[news.told][subject]
+            if told >= limit:
+                del self._by_subject[subject]
+                continue
+            news.told = told
+            while len(tiers) <= told:
+                tiers.append({})
+            tiers[told][subject] = news
         return [news.update for news in chosen]
 
     def _choose(self, room: int) -> list[_News]:
@@ -76,16 +85,19 @@ class Dissemination:
         later: list[_News] = []
         joins_room = room // 2
         for news in self._least_told():
-            if news.size > room:
+            size = news.size
+            if size > room:
                 if room < _SMALLEST_BYTES:
                     break
-            elif news.join and news.size > joins_room:
+            elif not news.join:
+                chosen.append(news)
+                room -= size
+            elif size > joins_room:
                 later.append(news)
             else:
                 chosen.append(news)
-                room -= news.size
-                if news.join:
-                    joins_room -= news.size
+                room -= size
+                joins_room -= size
         for news in later:
             if news.size <= room:
                 chosen.append(news)
@@ -94,16 +106,6 @@ class Dissemination:
 
     def _least_told(self) -> Iterator[_News]:
         return islice(chain.from_iterable(map(dict.values, self._tiers)), _SCAN_MAX)
-
-    def _told(self, news: _News, limit: int, copies: int) -> None:
-        del self._tiers[news.told][news.subject]
-        news.told += copies
-        if news.told >= limit:
-            del self._by_subject[news.subject]
-            return
-        while len(self._tiers) <= news.told:
-            self._tiers.append({})
-        self._tiers[news.told][news.subject] = news
 
     def _drop_most_told(self) -> None:
         for tier in reversed(self._tiers):

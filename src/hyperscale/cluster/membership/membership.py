@@ -19,7 +19,7 @@ early or too late is harmless; too late is noticed, and the time we slept is hel
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hyperscale.cluster.coordinates import Coordinate, distance_s, rtt_upper_bound_s
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
@@ -36,6 +36,7 @@ from hyperscale.cluster.membership.messages import (
     Alive,
     Datagram,
     Difference,
+    Gossip,
     Left,
     Nack,
     Ping,
@@ -44,7 +45,6 @@ from hyperscale.cluster.membership.messages import (
     RelayedAck,
     Sender,
     Summary,
-    Update,
     check_speaker,
     decode_datagram,
     decode_exchange,
@@ -63,9 +63,11 @@ class Membership:
         rng: random.Random,
         durable_incarnation: int = 0,
         rumors: type[Rumors] = Rumors,
+        decode: Callable[[bytes, bytes], Datagram] = decode_datagram,
     ) -> None:
         """`durable_incarnation` is the limit last persisted, 0 on a first start: this life begins
-        above it, so `me.incarnation` is only a lower bound."""
+        above it, so `me.incarnation` is only a lower bound. `decode` takes our header and a
+        datagram."""
         if not all(map(str.isascii, (me.node_id, me.role, me.datacenter))):
             raise ValueError("node id, role and datacenter are ASCII: they travel in datagrams")
         self.config = config
@@ -77,6 +79,7 @@ class Membership:
         self._introductions = Introductions(
             self._station, self._rumors, self._prober, self._exchanges
         )
+        self._decode = decode
         self._lagging = False
         self._started = False
 
@@ -236,34 +239,24 @@ class Membership:
     def receive(self, now: float, data: bytes, speaker: NodeId | None = None) -> list[Effect]:
         """One datagram. Raises Refused for what is not ours or not well formed, and then nothing
         has changed. `speaker` is who sealed it, when that is known."""
-        message = decode_datagram(self._station.header, data)
-        check_speaker(message.sender, speaker)
-        self._station.now = now
+        station = self._station
+        message = self._decode(station.header, data)
         sender = message.sender
-        if not self._started or sender.node.node_id == self._station.me.node_id:
+        check_speaker(sender, speaker)
+        station.now = now
+        if not self._started or sender.node.node_id == station.me.node_id:
             self._doppelganger(sender)
-            return self._station.drain()
-        self._hear(message.updates)
-        revived = self._greet(sender)
-        self._dispatch(message)
+            return station.drain()
+        if message.updates:
+            station.seen.judge(message.updates, self._rumors.hear)
+        revived = self._rumors.greet(sender)
+        if not isinstance(message, Gossip):
+            self._dispatch(message)
         if revived:
             self._exchanges.begin(sender.node.tcp)
-        return self._station.drain()
+        return station.drain()
 
-    def _hear(self, updates: list[Update]) -> None:
-        seen = self._station.seen
-        for update in updates:
-            if update not in seen and self._rumors.hear(update):
-                seen.add(update)
-
-    def _greet(self, sender: Sender) -> bool:
-        """True when somebody believed dead spoke with a fresh incarnation."""
-        before = self._station.view.get(sender.node.node_id)
-        was_gone = before is not None and not before.live
-        after = self._rumors.greet(sender)
-        return was_gone and after is not None and after.live
-
-    def _dispatch(self, message: Datagram) -> None:
+    def _dispatch(self, message: Ping | Ack | PingRequest | RelayedAck | Nack) -> None:
         if isinstance(message, Ping):
             self._pinged(message)
         elif isinstance(message, Ack):
@@ -272,7 +265,7 @@ class Membership:
             self._prober.requested(message)
         elif isinstance(message, RelayedAck):
             self._prober.relayed(message)
-        elif isinstance(message, Nack):
+        else:
             self._prober.nacked(message)
 
     def _pinged(self, message: Ping) -> None:

@@ -188,7 +188,8 @@ def encode(head: bytes, message: Datagram | Exchanged) -> bytes:
 
 
 def decode_datagram(head: bytes, data: bytes) -> Datagram:
-    _check_header(head, data)
+    if not data.startswith(head):
+        raise _stranger(head, data)
     try:
         return _datagrams.decode(data[HEADER_BYTES:])
     except _UNDECODABLE:
@@ -196,7 +197,8 @@ def decode_datagram(head: bytes, data: bytes) -> Datagram:
 
 
 def decode_exchange(head: bytes, data: bytes) -> Exchanged:
-    _check_header(head, data)
+    if not data.startswith(head):
+        raise _stranger(head, data)
     try:
         return _exchanges.decode(data[HEADER_BYTES:])
     except _UNDECODABLE:
@@ -209,9 +211,7 @@ def check_speaker(sender: Sender, speaker: NodeId | None) -> None:
         raise Refused("impostor")
 
 
-def _check_header(head: bytes, data: bytes) -> None:
-    if data.startswith(head):
-        return
+def _stranger(head: bytes, data: bytes) -> Refused:
     if len(data) < HEADER_BYTES:
-        raise Refused("malformed")
-    raise Refused("version" if data[0] != head[0] else "cluster")
+        return Refused("malformed")
+    return Refused("version" if data[0] != head[0] else "cluster")

@@ -75,21 +75,24 @@ class Rumors:
         suspect_s = self._station.now - known.changed_at
         return known.state is State.SUSPECT and suspect_s >= self._waits()[0]
 
-    def greet(self, sender: Sender) -> Member | None:
-        """Somebody spoke to us first-hand. None when its row stays gone (a tombstone stands)."""
+    def greet(self, sender: Sender) -> bool:
+        """Somebody spoke to us first-hand; True when it was believed gone and lives again."""
         node = sender.node
         member = self._station.view.get(node.node_id)
+        revived = False
         if member is None or member.incarnation < node.incarnation:
+            was_gone = member is not None and not member.live
             member = self.alive(node, Via.OWNER)
             if member is None:
-                return None
+                return False  # a tombstone stands
+            revived = was_gone and member.live
         if sender.coordinate is not None:
             member.coordinate = sender.coordinate
         if not member.confirmed and member.live and member.node.udp == node.udp:
             self._confirm(member)
         if sender.heartbeat_version > 0:
             self._heartbeat(member, sender)
-        return member
+        return revived
 
     # --- about ourselves ----------------------------------------------------------------------
 
@@ -321,13 +324,11 @@ class Rumors:
             self._start_suspicion(member, (station.me.node_id,))
 
     def _heartbeat(self, member: Member, sender: Sender) -> None:
-        newest = (member.heartbeat_life, member.heartbeat_version)
-        offered = (sender.node.incarnation, sender.heartbeat_version)
-        if offered > newest:
-            member.heartbeat_life, member.heartbeat_version = offered
-            self._station.out.append(
-                Heartbeat(sender.node, sender.heartbeat_version, sender.heartbeat)
-            )
+        life, version = sender.node.incarnation, sender.heartbeat_version
+        newest = member.heartbeat_life
+        if life > newest or (life == newest and version > member.heartbeat_version):
+            member.heartbeat_life, member.heartbeat_version = life, version
+            self._station.out.append(Heartbeat(sender.node, version, sender.heartbeat))
 
     def _drop_suspicion(self, member: Member) -> None:
         member.suspicion = None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from hyperscale.cluster.identity import Node, NodeId
@@ -22,10 +23,11 @@ _LIVE: Final = (State.ALIVE, State.SUSPECT)
 
 
 class View:
-    __slots__ = ("_dead", "_digests", "_live", "_place", "_rows", "suspects")
+    __slots__ = ("_dead", "_digests", "_live", "_place", "_rows", "get", "suspects")
 
     def __init__(self) -> None:
         self._rows: dict[NodeId, Member] = {}
+        self.get: Callable[[NodeId], Member | None] = self._rows.get
         self._live: list[NodeId] = []  # everyone but us that is alive or suspect
         self._place: dict[NodeId, int] = {}  # index in _live or _dead
         self._dead: list[NodeId] = []  # dead, not left: worth a ping now and then
@@ -37,9 +39,6 @@ class View:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._rows.values())
-
-    def get(self, node_id: NodeId) -> Member | None:
-        return self._rows.get(node_id)
 
     @property
     def live(self) -> int:
@@ -145,6 +144,7 @@ def bucket(node_id: NodeId) -> int:
     return digest(node_id, 0) % BUCKETS
 
 
+@lru_cache(maxsize=4_096)
 def digest(node_id: NodeId, incarnation: int) -> int:
     """63 bits that differ for any two lives; not linear, so that sums of them cannot cancel."""
     text = f"{node_id}\0{incarnation}".encode()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hyperscale.cluster import calm
+from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
 from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
@@ -61,6 +63,7 @@ class Foreman:
         self.level = 0
         self.reports = 0
         self.reports_unknown = 0
+        self.reports_refused = 0
         self.deltas = 0
 
     def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
@@ -159,9 +162,14 @@ class Foreman:
         settled = await waiting
         return EventAnswer(settled=settled, reason="" if settled else "no quorum yet")
 
-    def progress(self, call: Call, report: ReportProgress) -> ProgressAnswer:
+    def progress(self, call: Call, report: ReportProgress) -> ProgressAnswer | None:
+        """Nobody waits for an answer to most of them: what they need to know, they are told with
+        the next answer."""
         manager = self._manager
-        self._own(call, report.worker)
+        worker = report.worker
+        self._own(call, worker)
+        now = manager.now()
+        self._judge(call, now, worker)
         leadership = manager.leadership
         if not leadership.leads():
             self.reports_unknown += 1
@@ -170,40 +178,53 @@ class Foreman:
                 term=leadership.newest_term,
                 leader_address=leadership.leader_address(),
             )
-        now = manager.now()
         unwanted: Unwanted = ()
         effects: list[Effect] = []
         if not self._routine.holds(now, report):
             heard = manager.jobs.worker_heard(
                 now,
-                report.worker,
+                worker,
                 report.incarnation,
                 report.free_cores,
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
-                self._is_degraded(report.worker),
+                self._is_degraded(worker),
             )
             if heard is None:
                 self.reports_unknown += 1
-                self._routine.forget(report.worker)
+                self._routine.repeat(worker)
                 return ProgressAnswer(known=False, term=leadership.term)
             unwanted, effects = heard
-            self._known[report.worker] = msgspec.structs.replace(report, parts=())
+            self._known[worker] = msgspec.structs.replace(report, parts=())
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
         if unwanted:  # and it may be told so again at once
-            self._routine.forget(report.worker)
+            self._routine.repeat(worker)
         if effects:
             manager.carry_out(effects)
         self.reports += 1
         self.deltas += sum([len(p.deltas) for p in report.parts])
+        if call.one_way:
+            return None
         level = self._pressure(now)
         return ProgressAnswer(
             term=leadership.term,
             level=level,
             delay_ms=DELAYS_MS[level],
+            taken=tuple([manager.live.taken(p) for p in report.parts]),
             wanted=tuple(wanted),
             unwanted=unwanted,
         )
+
+    def _judge(self, call: Call, now: float, worker: str) -> None:
+        """As the door would, at the price of ten thousand a second."""
+        load = self._manager.node.door.load
+        if sheds(load, calm.Priority.NORMAL):
+            why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
+        else:
+            why, wait_s = "too many reports", self._routine.wait_s(now, worker)
+        if wait_s:
+            self.reports_refused += 1
+            raise Refused(call.kind.name, why, wait_s, Reason.OVERLOADED)
 
     def extension(self, call: Call, ask: AskExtension) -> ExtensionAnswer:
         manager = self._manager
@@ -333,14 +354,12 @@ class Foreman:
         return end
 
     def _progressed(self, progress: Progress) -> PartReport:
-        counter = sum(delta.seq for delta in progress.deltas)
-        requests = self._manager.live.counted(progress.part)
         return PartReport(
             progress.part,
             progress.fence,
             progress.state,
             progress.elapsed_s,
-            requests + counter,
+            self._manager.live.counted(progress),
             cores_done=progress.cores_done,
         )
 

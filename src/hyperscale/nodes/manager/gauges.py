@@ -31,6 +31,7 @@ def metrics(manager: Manager) -> Iterator[Metric]:
     yield from _workers(manager)
     yield from _progress(manager)
     yield from _records(manager)
+    yield from _faults(manager)
 
 
 def _jobs(manager: Manager) -> Iterator[Metric]:
@@ -66,9 +67,22 @@ def _workers(manager: Manager) -> Iterator[Metric]:
     yield _by_state("parts", "Parts of workflows on workers, by state.", parts, PART_STATES)
 
 
+def _faults(manager: Manager) -> Iterator[Metric]:
+    yield single(
+        "faults_total",
+        "counter",
+        "Errors in the manager's own code that it lives on with; its log shows where.",
+        manager.faults.count,
+    )
+
+
 def _progress(manager: Manager) -> Iterator[Metric]:
     foreman = manager.foreman
-    reports = {"taken": foreman.reports, "unknown worker": foreman.reports_unknown}
+    reports = {
+        "taken": foreman.reports,
+        "unknown worker": foreman.reports_unknown,
+        "refused": foreman.reports_refused,
+    }
     yield labelled(
         "progress_reports_total", "counter", "Reports of workers.", "fate", _floats(reports)
     )
@@ -168,7 +182,16 @@ def _floats(values: Mapping[str, int]) -> dict[str, float]:
 
 
 def readiness(manager: Manager) -> Health:
-    """It can take a job, or pass it on to who can. Without workers jobs wait, which is no fault."""
+    """It can take a job, or pass it on to who can. Without workers jobs wait, which is no fault.
+    One that lived through a fault of its own goes on, and says so."""
+    health = _standing(manager)
+    if manager.faults.count:
+        remark = f"{manager.faults.count} faults, see its log; the last: {manager.faults.last}"
+        return Health(ok=health.ok, reason=f"{health.reason}; {remark}")
+    return health
+
+
+def _standing(manager: Manager) -> Health:
     leadership, voters = manager.leadership, len(manager.settings.node.voters)
     if not manager.started:
         return Health(ok=False, reason="it is starting")

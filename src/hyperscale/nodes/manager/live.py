@@ -15,29 +15,27 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.exported import DamagedState
-from hyperscale.metrics.merging import merge_deltas
-from hyperscale.metrics.timeline import POINTS_MAX
+from hyperscale.metrics.packed import Outlines, PackedDelta, pack
+from hyperscale.metrics.tiers import LOAD_S_MAX, POINTS_MAX
 from hyperscale.nodes.protocol.jobs import Snapshot, Window
 from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.workload.facts import WorkflowFacts
 
 # A watcher that is further behind gets a snapshot instead: five seconds of windows.
 WINDOWS_MAX = 50
-# An interval with its histogram weighs some 3 KB: with these a workflow stays below 40 MB.
-POINTS_OF_ALL = 10 * POINTS_MAX
+# An interval weighs some 2 KB, 6 KB at most: with these a workflow stays below 40 MB. One or two
+# parts have all tiers of a timeline, those of many have fewer intervals of one width.
+POINTS_OF_ALL = 2 * POINTS_MAX
 POINTS_MIN = 10
-# Deltas of one part that wait to be added up. Adding up costs by the visit, waiting some 3 KB each:
-# with these a thousand parts hold 48 MB at the mean. Parts of one workflow begin together, so each
+# Deltas of one part that wait to be added up. Adding up costs by the visit, waiting some 1 KB each:
+# with these a thousand parts hold 32 MB at the mean. Parts of one workflow begin together, so each
 # is visited at another of its reports: a thousand visits at once would hold up everything else.
-WAITING_MAX = 32
+WAITING_MAX = 64
 # A part's rate is measured over this much of its load time.
 RATE_S = 1.0
 # Deltas of one workflow that wait for the window, should it be late: a second of a full manager.
 PENDING_MAX = 16_384
-# No load runs for half a year; what is told beyond is not believed.
-LOAD_S_MAX = 2.0**24
 _ALL = 0  # all parts together count as one core
 
 
@@ -48,6 +46,7 @@ class LivePart:
     first_core: int
     points_max: int
     aggregate: WorkflowAggregate
+    outlines: Outlines
     seq: int = 0
     complete: bool = True  # false: it began before we led, and its snapshot has not come
     state: str = "preparing"
@@ -55,7 +54,7 @@ class LivePart:
     elapsed_s: float = 0.0
     requests: int = 0
     failed: int = 0
-    waiting: list[Delta] = field(default_factory=list)
+    waiting: list[PackedDelta] = field(default_factory=list)
     rate: float = 0.0
     rated: tuple[float, int] = (0.0, 0)  # load time and requests when it was last measured
 
@@ -66,12 +65,11 @@ class LivePart:
             self.rate = max(0, self.requests - before) / (self.elapsed_s - since_s)
             self.rated = (self.elapsed_s, self.requests)
 
-    def heard(self, delta: Delta) -> None:
+    def heard(self, delta: PackedDelta) -> None:
         self.seq = delta.seq
         self.vus = delta.vus
-        for step in delta.steps:
-            self.requests += step.count
-            self.failed += step.failed
+        self.requests += delta.requests
+        self.failed += delta.failed
         self.waiting.append(delta)
         if (self.number + self.seq) % WAITING_MAX == 0 or len(self.waiting) >= WAITING_MAX:
             self.summed()
@@ -87,7 +85,7 @@ class LivePart:
     def summed(self) -> WorkflowAggregate:
         """All that was heard, added up."""
         if self.waiting:
-            merged = merge_deltas(self.waiting, self.seq, self.vus)
+            merged = self.outlines.add_up(self.waiting, self.seq, self.vus)
             count = len(self.waiting)
             self.aggregate.apply(self.first_core, merged, self.elapsed_s, merged=count)
             self.waiting.clear()
@@ -98,9 +96,10 @@ class LivePart:
 @dataclass(slots=True)
 class LiveWorkflow:
     facts: WorkflowFacts
+    outlines: Outlines
     parts: dict[int, LivePart] = field(default_factory=dict)
     kept: list[bytes] = field(default_factory=list)  # of parts that ended or were lost
-    pending: list[Delta] = field(default_factory=list)
+    pending: list[PackedDelta] = field(default_factory=list)
     index: int = 0
     elapsed_s: float = 0.0
     requests: int = 0
@@ -112,10 +111,10 @@ class LiveWorkflow:
     def complete(self) -> bool:
         return all(part.complete for part in self.parts.values())
 
-    def heard(self, delta: Delta) -> None:
+    def heard(self, delta: PackedDelta) -> None:
         self.pending.append(delta)
         if len(self.pending) >= PENDING_MAX:
-            self.pending = [merge_deltas(self.pending, 0)]
+            self.pending = [pack(self.outlines.add_up(self.pending, 0))]
 
     def turn(self) -> None:
         """Close the window: what comes late is in the next one, and totals never go back."""
@@ -124,7 +123,7 @@ class LiveWorkflow:
         self.index += 1
         vus = sum(part.vus for part in self.parts.values())
         pending, self.pending = self.pending, []  # what cannot be merged is not tried again
-        merged = merge_deltas(pending, self.index, vus)
+        merged = self.outlines.add_up(pending, self.index, vus)
         if self.whole is not None:
             self.whole.apply(_ALL, merged, self.elapsed_s)
         self.windows.append(
@@ -153,6 +152,7 @@ class Live:
 
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, str], LiveWorkflow] = {}
+        self._ended: dict[tuple[str, str], tuple[int, int, float]] = {}
         self.late = 0  # reports of attempts that are over
         self.damaged = 0  # final numbers that cannot be read
 
@@ -178,6 +178,7 @@ class Live:
                 placement.first_core,
                 points,
                 aggregate_of(facts, points),
+                live.outlines,
                 complete=fresh,
             )
 
@@ -203,15 +204,25 @@ class Live:
         key = (part.job_id, part.workflow)
         live = self._workflows.get(key)
         if live is None:
-            live = self._workflows[key] = LiveWorkflow(facts, whole=aggregate_of(facts))
+            whole = aggregate_of(facts)
+            live = LiveWorkflow(facts, Outlines(whole.check), whole=whole)
+            self._workflows[key] = live
         return live
 
-    def forget(self, job_id: str) -> None:
+    def ended(self, job_id: str) -> None:
+        """Its results are in the records: of its workflows no more than the totals is left."""
         for key in [key for key in self._workflows if key[0] == job_id]:
-            del self._workflows[key]
+            live = self._workflows.pop(key)
+            self._ended[key] = (live.requests, live.failed, live.elapsed_s)
+
+    def forget(self, job_id: str) -> None:
+        self.ended(job_id)
+        for key in [key for key in self._ended if key[0] == job_id]:
+            del self._ended[key]
 
     def clear(self) -> None:
         self._workflows.clear()
+        self._ended.clear()
 
     def heard(self, progress: Progress) -> bool:
         """Take in a report; False when a snapshot of this part is wanted first."""
@@ -229,16 +240,26 @@ class Live:
         if progress.snapshot and (not known.complete or progress.snapshot_seq > known.seq):
             known.restored(live.facts, progress.snapshot, progress.snapshot_seq)
             live.whole = None
+        if progress.settled_seq > known.seq:  # we missed some while another manager led
+            known.complete = False
         for delta in progress.deltas:
-            if delta.seq > known.seq + 1:  # we missed some while another manager led
-                known.complete = False
-            if known.complete and delta.seq > known.seq:
-                known.aggregate.check(delta)
+            # What is not the next one is told again, once the worker hears how far we are.
+            if known.complete and delta.seq == known.seq + 1:
+                live.outlines.accept(delta)
                 known.heard(delta)
                 live.heard(delta)
         live.requests += known.requests - requests
         live.failed += known.failed - failed
         return known.complete
+
+    def taken(self, progress: Progress) -> int:
+        """Up to which delta of this part nothing has to be told again: we have it, or do not need
+        it, or its snapshot will bring it."""
+        known = self._part(progress.part)
+        if known is not None and known.complete and known.fence == progress.fence:
+            return known.seq
+        told = [progress.snapshot_seq, *(delta.seq for delta in progress.deltas)]
+        return max(progress.settled_seq, *told)
 
     def close(self, part: Part, fence: Fence) -> tuple[float, int, bytes]:
         """Take out what a lost part had reported: load time, iterations, mergeable state."""
@@ -252,13 +273,16 @@ class Live:
 
     def elapsed_s(self, job_id: str, workflow: str) -> float:
         live = self._workflows.get((job_id, workflow))
-        return 0.0 if live is None else live.elapsed_s
+        return self._last(job_id, workflow)[2] if live is None else live.elapsed_s
+
+    def _last(self, job_id: str, workflow: str) -> tuple[int, int, float]:
+        return self._ended.get((job_id, workflow), (0, 0, 0.0))
 
     def totals(self, job_id: str, name: str) -> tuple[int, int]:
         """Requests of a workflow so far, and how many of them failed."""
         live = self._workflows.get((job_id, name))
         if live is None:
-            return 0, 0
+            return self._last(job_id, name)[:2]
         return live.requests, live.failed
 
     def requests(self, part: Part) -> tuple[int, float]:
@@ -266,10 +290,11 @@ class Live:
         known = self._part(part)
         return (0, 0.0) if known is None else (known.requests, known.rate)
 
-    def counted(self, part: Part) -> int:
-        """Requests of a part so far; asked for with every report, so it must cost nothing."""
-        known = self._part(part)
-        return 0 if known is None else known.requests
+    def counted(self, progress: Progress) -> int:
+        """What grows while a part does anything at all."""
+        known = self._part(progress.part)
+        told = progress.deltas[-1].seq if progress.deltas else 0
+        return told if known is None else known.requests + max(known.seq, told)
 
     def _part(self, part: Part) -> LivePart | None:
         live = self._workflows.get((part.job_id, part.workflow))

@@ -28,6 +28,7 @@ from hyperscale.cluster.jobs.effects import (
     Tell,
 )
 from hyperscale.cluster.jobs.records import (
+    Finished,
     JobRecord,
     Part,
     PartEnded,
@@ -44,6 +45,7 @@ from hyperscale.metrics.results import Environment, Results
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.desk import Desk
+from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.foreman import Foreman
 from hyperscale.nodes.manager.judging import Judging
 from hyperscale.nodes.manager.leading import Leadership
@@ -61,10 +63,9 @@ from hyperscale.runtime.host import Host
 from hyperscale.wire.messages import Registry
 
 LEAD_RETRY_S = 0.5
-# A worker reports twenty times a second at most; a share of a stressed manager is one for each of
-# a thousand workers.
+# A share of a stressed manager is one for each of a thousand workers.
 LIMITS = RateLimitSettings(
-    limits={**LIMITS_PER_WINDOW, "report.progress": 500, "submit.job": 50, "steer.job": 20},
+    limits={**LIMITS_PER_WINDOW, "submit.job": 50, "steer.job": 20},
     stressed_budget=10_000,
 )
 
@@ -75,6 +76,7 @@ class Manager:
         self.settings = settings
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
+        self.faults = Faults(self.log)
         self.jobs = Jobs(settings.jobs, host.random)
         self.live = Live()
         kinds = Registry()
@@ -228,12 +230,19 @@ class Manager:
 
     def _applied(self, record: Record) -> None:
         decoded = job_records.decode(record.payload)
-        effects = self.jobs.applied(self.now(), decoded)
-        if isinstance(decoded, Submitted):
-            self.accept(decoded.job_id, None)
-        if self.leadership.term and self.jobs.took_effect:
-            self._measured(decoded)
-        self.carry_out(effects)
+        about = f"record {type(decoded).__name__} of {decoded.job_id}"
+        effects: list[Effect] = []
+        with self.faults.contained(about):
+            effects = self.jobs.applied(self.now(), decoded)
+            if isinstance(decoded, Submitted):
+                self.accept(decoded.job_id, None)
+            if self.leadership.term and self.jobs.took_effect:
+                self._measured(decoded)
+            if isinstance(decoded, Finished):
+                self.live.ended(decoded.job_id)
+        for effect in effects:
+            with self.faults.contained(about):
+                self.carry_out((effect,))
 
     def _measured(self, record: JobRecord) -> None:
         """A part's true numbers take the place of what it had reported."""
@@ -248,7 +257,8 @@ class Manager:
 
     def _forgotten(self, job_id: str) -> None:
         """All managers forget at the same place in the log, whatever their clocks say."""
-        self.carry_out(self.jobs.forget(self.now(), job_id))
+        with self.faults.contained(f"the end of {job_id}"):
+            self.carry_out(self.jobs.forget(self.now(), job_id))
         self._bodies.pop(job_id, None)
         self.judging.drop(job_id)
         self.live.forget(job_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.records import Finished, JobRecord, Submitted
-from hyperscale.errors import HyperscaleError
+from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import PeerUnreachable, Records, RecordsError
 from hyperscale.ledger.records.quorum import QuorumRecords
 from hyperscale.nodes.protocol.records import RecordsReply, RecordsRequest
@@ -75,6 +75,8 @@ class Recording:
             future.set_result(error)
 
     async def append(self, record: JobRecord) -> None:
+        """Whatever comes of it, the core hears of it: a matter that stays under way for ever is
+        never decided again, and its job never ends."""
         keep_s = self._manager.jobs.keep_s(record.status) if isinstance(record, Finished) else None
         fence = Fence(self._manager.leadership.term)
         try:
@@ -82,19 +84,23 @@ class Recording:
                 record.job_id, RECORD_KIND, job_records.encode(record), fence, keep_s
             )
         except HyperscaleError as error:
-            maybe = isinstance(error, RecordsError) and error.maybe_written
-            self._manager.log.warning(
-                "record not held",
-                job=record.job_id,
-                record=type(record).__name__,
-                reason=error.message,
-                maybe_written=maybe,
-            )
-            self._manager.carry_out(
-                self._manager.jobs.append_failed(self._manager.now(), record, maybe)
-            )
-            if isinstance(record, Submitted):
-                self._manager.accept(record.job_id, error)
-            self._tell(record, error)
+            self._not_held(record, error, isinstance(error, RecordsError) and error.maybe_written)
+        except Exception as error:  # noqa: BLE001 - a fault of ours: it may be written or not
+            self._manager.faults.note(f"holding {type(record).__name__} of {record.job_id}", error)
+            self._not_held(record, RunFailed(f"it could not be written: {error!r}"), True)
         else:
             self._tell(record, None)
+
+    def _not_held(self, record: JobRecord, error: HyperscaleError, maybe_written: bool) -> None:
+        manager = self._manager
+        manager.log.warning(
+            "record not held",
+            job=record.job_id,
+            record=type(record).__name__,
+            reason=error.message,
+            maybe_written=maybe_written,
+        )
+        manager.carry_out(manager.jobs.append_failed(manager.now(), record, maybe_written))
+        if isinstance(record, Submitted):
+            manager.accept(record.job_id, error)
+        self._tell(record, error)

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
 from hyperscale.cluster.membership import (
@@ -33,6 +34,7 @@ from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.runtime.host import Address, Datagrams, Host, Listener, Stream
 from hyperscale.wire.errors import WireError
 
+_EVENTS = (Changed, Heartbeat, SeedSilent)  # a tuple: a union is made anew each time it is read
 EXCHANGE_TIMEOUT_S = 10.0
 EXCHANGES_OUT_MAX = 8  # at one time; more are refused and tried again by the core
 EXCHANGES_IN_MAX = 64
@@ -41,8 +43,7 @@ AUDIT_MAX = 1_000
 LOOPBACK = Address("127.0.0.1", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
+class AuditRecord(NamedTuple):
     at: float
     event: str
     node_id: str
@@ -219,7 +220,7 @@ class MembershipShell:
         for effect in effects:
             if isinstance(effect, Send):
                 self._send(effect)
-            elif isinstance(effect, Changed | Heartbeat | SeedSilent):
+            elif isinstance(effect, _EVENTS):
                 self._announce(effect)
             elif isinstance(effect, Exchange):
                 self._call(effect.to)

@@ -13,6 +13,7 @@ from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
+from hyperscale.runtime.tasks import ended
 
 
 class Served(Protocol):
@@ -57,17 +58,23 @@ async def serve_as(
             on_ready(node)
         await first_of(told.wait(), node.over.wait())
         told.clear()
-        await first_of(told.wait(), node.stop())
+        try:
+            await first_of(told.wait(), node.stop())
+        except Exception as error:
+            raise stopped(settings.id, node.failure or error) from error
         if node.failure is not None:
             raise stopped(settings.id, node.failure)
 
 
 async def first_of(*works: Coroutine[Any, Any, object]) -> None:
-    """Until one of them is done; the others are cancelled."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
+    """Until one of them is done; the others have ended too. Raises what it died of."""
+    tasks = [asyncio.get_running_loop().create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await ended(tasks)
+    for task in done:
+        task.result()
 
 
 def stopped(node_id: str, failure: Exception) -> RunFailed:

@@ -101,8 +101,21 @@ _TEXTS: dict[str, object] = {
 NODE = Section("node", _TEXTS, flags=tuple(_TEXTS))
 SECTIONS = (
     NODE,
-    Section("node.membership", numbers_of(MembershipConfig)),
-    Section("node.election", numbers_of(ElectionSettings)),
+    Section("node.membership", numbers_of(MembershipConfig), may_be_zero=("leave_s",)),
+    Section(
+        "node.election",
+        numbers_of(ElectionSettings),
+        may_be_zero=(
+            "lease_slack_s",
+            "first_delay_max_s",
+            "priority_step_s",
+            "handicap_max_s",
+            "lhm_step_s",
+            "reluctance_s",
+            "reluctance_step_s",
+            "flap_cooldown_s",
+        ),
+    ),
 )
 
 

@@ -40,6 +40,8 @@ class Section:
     """Settings with a flag of their own; of a section of numbers the others are for `--set`."""
     unused: frozenset[str] = frozenset()
     """They may be written, for other roles read the same file, but say nothing to this one."""
+    may_be_zero: tuple[str, ...] = ()
+    """Durations that may be none at all; every other one, by its name `_s`, is above zero."""
 
     @property
     def name(self) -> str:
@@ -127,7 +129,7 @@ class Reading:
         """Make `kind` of a section's numbers. Raises BadInput that names who said them."""
         used, settings = self._sections[section].used, self._settings[section]
         try:
-            return kind(**{name: settings[name].value for name in used}, **more)
+            made = kind(**{name: settings[name].value for name in used}, **more)
         except (ValueError, AssertionError) as error:
             said = [name for name in used if settings[name].origin != DEFAULT]
             named = [name for name in said if re.search(rf"\b{name}\b", str(error))] or said
@@ -136,6 +138,15 @@ class Reading:
             raise BadInput(
                 f"the {section} settings cannot be used{reason}" + (f" ({where})" if where else "")
             ) from None
+        self._check_durations(section)
+        return made
+
+    def _check_durations(self, section: str) -> None:
+        for name in self._sections[section].used:
+            value, label, _ = self._settings[section][name]
+            zero_is_fine = name in self._sections[section].may_be_zero
+            if name.endswith("_s") and value == 0 and not zero_is_fine:
+                raise BadInput(f"{label} takes seconds above zero, not 0")
 
     # -- sources -----------------------------------------------------------------------------
 

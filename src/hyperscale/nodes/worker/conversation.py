@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.identity import Node
+from hyperscale.cluster.jobs.records import Part
 from hyperscale.nodes.protocol.parts import (
     AskExtension,
     EventAnswer,
@@ -156,6 +158,7 @@ class Conversation:
             correlation_id=f"term-{answer.term}",
         )
         self._outbox.hasten(self._clock.now())
+        self._buffer.unanswered()
         self._pace.begin_anew()
         self.changed()
 
@@ -176,16 +179,22 @@ class Conversation:
                 wait_s = GLANCE_S if standing.leader is None else due_at - now
                 await self._pause(self._numbers, wait_s)
             else:
-                pace.sent(now)
-                await self._report_to(standing.leader)
+                await self._report_to(now, standing.leader)
 
-    async def _report_to(self, leader: Address) -> None:
-        report = self._next_report()
+    async def _report_to(self, now: float, leader: Address) -> None:
+        wanted = None if self._pace.holding_back else self._buffer.next_snapshot()
+        quiet = wanted is None and self._pace.may_be_quiet(now)
+        self._pace.sent(now, quiet=quiet)
+        report = self._next_report(wanted)
         try:
+            if quiet and self._links.tell(leader, report):
+                self.counts["reports"] += 1
+                return
             answer = await self._links.ask(
                 leader, report, ProgressAnswer, self._settings.request_timeout_s
             )
         except Refused as refusal:
+            self._buffer.unanswered()
             # It is alive and busy: numbers wait, and it keeps us on its list.
             self.counts["reports_refused"] += 1
             if refusal.retry_after_s is None:
@@ -194,6 +203,7 @@ class Conversation:
             await self._clock.sleep(min(refusal.retry_after_s or REFUSED_PAUSE_S, GLANCE_S))
             return
         except WireError as error:
+            self._buffer.unanswered()
             self.counts["reports_failed"] += 1
             self._log.info("leader does not answer", leader=str(leader), reason=str(error))
             if self._registration.leader == leader:
@@ -202,8 +212,7 @@ class Conversation:
         self.counts["reports"] += 1
         self._answered(leader, report, answer)
 
-    def _next_report(self) -> ReportProgress:
-        wanted = None if self._pace.holding_back else self._buffer.next_snapshot()
+    def _next_report(self, wanted: tuple[Part, Fence] | None) -> ReportProgress:
         state = None if wanted is None else self.parts.snapshot(wanted)
         snapshot = None if wanted is None or state is None else (wanted[0], state)
         use = self._use()
@@ -225,11 +234,13 @@ class Conversation:
         standing = self._registration
         standing.hear_term(now, answer.term, leader)
         if not answer.known:
+            self._buffer.unanswered()
             self.seek(leader if elsewhere is None else Address(*elsewhere))
             return
         if elsewhere is not None and self._redirected(Address(*elsewhere)):
+            self._buffer.unanswered()
             return
-        self._buffer.answered(report.parts)
+        self._buffer.answered(report.parts, answer.taken)
         self._pace.hear(answer)
         self._buffer.want(answer.wanted)
         self._heard(answer)

@@ -19,6 +19,7 @@ from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.tasks import RealTask, RealTasks
 
 
 class EngineStage:
@@ -30,8 +31,8 @@ class EngineStage:
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
-        self._refilling: set[asyncio.Future[None]] = set()
         self._closed = False
+        self.tasks = RealTasks()
 
     @property
     def pids(self) -> list[int]:
@@ -68,16 +69,17 @@ class EngineStage:
         warm, self._warm, self._warming = self._warm + self._warming, [], []
         for performer in self._playing:
             performer.kill()
-        await asyncio.gather(
-            *(core.close() for core in warm), *(one.close() for one in list(self._playing))
-        )
-        await asyncio.gather(*self._refilling, return_exceptions=True)
+        closings = (*(core.close() for core in warm), *(one.close() for one in self._playing))
+        ends = await asyncio.gather(*closings, return_exceptions=True)
+        await self.tasks.stop()
+        for end in ends:
+            if end is not None:
+                raise end
 
     def core_done(self) -> None:
         """A part needs one core less than it was given: have a process ready for the next."""
-        refill = asyncio.ensure_future(self._refill())
-        self._refilling.add(refill)
-        refill.add_done_callback(self._refilling.discard)
+        if not self._closed:
+            self.tasks.spawn("warm a generator", self._refill())
 
     async def give_back(self, performer: EnginePerformer) -> None:
         """Its processes are gone: make new ones."""
@@ -125,7 +127,8 @@ class EnginePerformer:
         self._resume_at_s = order.resume_at_s
         self._aggregate = aggregate_of(order.facts)
         self._context: Values = {}
-        self._closing: asyncio.Future[None] | None = None
+        self._closing: RealTask | None = None
+        self._left = asyncio.Event()
         casting = Casting(
             source=order.source,
             overrides=order.overrides,
@@ -216,12 +219,17 @@ class EnginePerformer:
 
     async def close(self) -> None:
         if self._closing is None:
-            self._closing = asyncio.ensure_future(self._close())
-        await asyncio.shield(self._closing)
+            self._closing = self._stage.tasks.spawn("close a performer", self._close())
+        # Whoever waits may be cancelled, the closing may not; then it reports for itself.
+        await self._left.wait()
+        await self._closing
 
     async def _close(self) -> None:
-        for core in self.processes:
-            core.hang_up()
-        await self._performance.release()
-        await asyncio.gather(*(core.ended() for core in self.processes))
-        await self._stage.give_back(self)
+        try:
+            for core in self.processes:
+                core.hang_up()
+            await self._performance.release()
+            await asyncio.gather(*(core.ended() for core in self.processes))
+            await self._stage.give_back(self)
+        finally:
+            self._left.set()

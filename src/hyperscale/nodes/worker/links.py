@@ -52,6 +52,10 @@ class Links:
         circuit.succeeded(self._clock.now(), ticket)
         return answer
 
+    def tell(self, address: Address, message: object) -> bool:
+        """One way, over a connection that is there and takes it; False when there is none."""
+        return self._peer(address).tell(message)
+
     async def ask_patiently(
         self, address: Address, message: object, expect: type[R], timeout_s: float
     ) -> R:

@@ -45,9 +45,11 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             if on_ready is not None:
                 on_ready(worker)
             await first_of(signals.get(), worker.over.wait())
-            if not worker.over.is_set():
-                await first_of(worker.drain(), signals.get(), worker.over.wait())
-            await worker.stop()
+            try:
+                if not worker.over.is_set():
+                    await first_of(worker.drain(), signals.get(), worker.over.wait())
+            finally:
+                await worker.stop()
         finally:
             await stage.close()
         if worker.failure is not None:

@@ -1,14 +1,15 @@
 """Live numbers on their way to the leader: merged while they wait, never dropped, never doubled.
 
 Per part there is what waits, which grows, and what is under way, which keeps its number and its
-content until it is answered, so that a repetition is recognised. Memory depends on the number of
-parts, not on how long a leader is away (D-54, D-55). When the leader is overloaded numbers are held
-back, but it hears of us every second all the same.
+content until a leader says that it has it, so that a repetition is recognised. Most reports are
+sent one way; twice a second the leader is asked how far it is, and what it lacks is told again.
+Memory depends on the number of parts, not on how long a leader is away (D-54, D-55). When the
+leader is overloaded numbers are held back, but it hears of us every second all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,11 +18,14 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.merging import merge_deltas
+from hyperscale.metrics.packed import PackedDelta, pack
 from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer
 
 LEVEL_HOLD_BACK = 3
 WAITING_MAX = 128  # deltas of one part, before they are merged ahead of time
-UNDER_WAY_MAX = 8  # more than one only after snapshots that nobody answered
+# Reports between two answers; at ten a second there are five.
+QUIET_MAX = 16
+UNDER_WAY_MAX = 2 * QUIET_MAX  # more than a round of them only after snapshots nobody answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,14 @@ class _Numbers:
     seq: int = 0
     waiting: list[Delta] = field(default_factory=list)
     vus: dict[int, int] = field(default_factory=dict)
-    under_way: list[Delta] = field(default_factory=list)
+    under_way: list[PackedDelta] = field(default_factory=list)
+    told_seq: int = 0  # what is under way beyond this has to be told, or told again
+    settled_seq: int = 0
     snapshot_wanted: bool = False
+
+    @property
+    def untold(self) -> bool:
+        return bool(self.under_way) and self.under_way[-1].seq > self.told_seq
 
     def add(self, core: int, delta: Delta) -> None:
         self.vus[core] = delta.vus
@@ -55,8 +65,22 @@ class _Numbers:
         if self.waiting:
             self.seq += 1
             alive = sum(self.vus.values())
-            self.under_way.append(merge_deltas(self.waiting, self.seq, alive))
+            self.under_way.append(pack(merge_deltas(self.waiting, self.seq, alive)))
             self.waiting = []
+
+    def tell(self) -> tuple[PackedDelta, ...]:
+        """What the leader has not been told, in order."""
+        if not self.untold and len(self.under_way) < UNDER_WAY_MAX:
+            self.close()
+        untold = tuple(delta for delta in self.under_way if delta.seq > self.told_seq)
+        self.told_seq = self.seq
+        return untold
+
+    def settle(self, seq: int) -> None:
+        """The leader has all up to this one, and nothing of what it was told beyond."""
+        self.settled_seq = max(self.settled_seq, min(seq, self.seq))
+        self.under_way = [delta for delta in self.under_way if delta.seq > self.settled_seq]
+        self.told_seq = self.settled_seq
 
 
 class ReportBuffer:
@@ -70,7 +94,7 @@ class ReportBuffer:
     def waiting(self) -> bool:
         """There is something worth a message."""
         return any(
-            one.waiting or one.under_way or one.snapshot_wanted for one in self._numbers.values()
+            one.waiting or one.untold or one.snapshot_wanted for one in self._numbers.values()
         )
 
     def open(self, part: Part, fence: Fence) -> None:
@@ -124,23 +148,27 @@ class ReportBuffer:
         )
         if known is None or known.fence != held.fence or not numbers:
             return plain
+        told = msgspec.structs.replace(plain, settled_seq=known.settled_seq)
         if snapshot is not None and snapshot[0] == held.part:
             known.close()
-            return msgspec.structs.replace(plain, snapshot=snapshot[1], snapshot_seq=known.seq)
-        if not known.under_way:
-            known.close()
-        return msgspec.structs.replace(plain, deltas=tuple(known.under_way))
+            known.told_seq = known.seq
+            return msgspec.structs.replace(told, snapshot=snapshot[1], snapshot_seq=known.seq)
+        return msgspec.structs.replace(told, deltas=known.tell())
 
-    def answered(self, sent: Iterable[Progress]) -> None:
-        """The leader has this message, and with it every number in it."""
-        for entry in sent:
+    def answered(self, sent: Iterable[Progress], taken: Sequence[int]) -> None:
+        """How far the leader is with each part of a report."""
+        for entry, seq in zip(sent, taken, strict=False):
             known = self._numbers.get(entry.part)
             if known is None or known.fence != entry.fence:
                 continue
             if entry.snapshot:
                 known.snapshot_wanted = False
-            until = max([entry.snapshot_seq, *(delta.seq for delta in entry.deltas)])
-            known.under_way = [delta for delta in known.under_way if delta.seq > until]
+            known.settle(seq)
+
+    def unanswered(self) -> None:
+        """Nobody knows what became of the last reports: all of it is told again."""
+        for known in self._numbers.values():
+            known.told_seq = known.settled_seq
 
 
 class Pace:
@@ -153,6 +181,8 @@ class Pace:
         self._level = 0
         self._sent_at = now
         self._urgent = True
+        self._asked_at: float | None = None
+        self._quiet = 0
 
     @property
     def holding_back(self) -> bool:
@@ -165,11 +195,27 @@ class Pace:
             return self._sent_at + self._contact_s
         return self._sent_at + self._flush_s + self._delay_s
 
-    def sent(self, now: float) -> None:
+    def may_be_quiet(self, now: float) -> bool:
+        """Whether the next report needs no answer: the leader has given one lately, did not ask for
+        patience, and nothing is urgent."""
+        return (
+            self._asked_at is not None
+            and now < self._asked_at + self._contact_s / 2
+            and self._quiet < QUIET_MAX
+            and not self._urgent
+            and not self._level
+        )
+
+    def sent(self, now: float, *, quiet: bool = False) -> None:
         self._sent_at = now
         self._urgent = False
+        if quiet:
+            self._quiet += 1
+        else:
+            self._asked_at, self._quiet = None, 0
 
     def hear(self, answer: ProgressAnswer) -> None:
+        self._asked_at = self._sent_at
         self._level = answer.level
         self._delay_s = min(max(answer.delay_ms, 0) / 1000, self._contact_s)
 
@@ -182,3 +228,4 @@ class Pace:
         self._level = 0
         self._delay_s = 0.0
         self._urgent = True
+        self._asked_at = None

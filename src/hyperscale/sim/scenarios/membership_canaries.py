@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import lru_cache, partial
 
 from hyperscale.cluster.identity import Node, NodeId
 from hyperscale.cluster.membership import Change, Membership, MembershipConfig, State, Via
 from hyperscale.cluster.membership.effects import Heartbeat
 from hyperscale.cluster.membership.member import Member
-from hyperscale.cluster.membership.messages import Left, Sender
+from hyperscale.cluster.membership.messages import Left, Sender, decode_datagram
 from hyperscale.cluster.membership.rumors import Rumors
 from hyperscale.cluster.membership.station import Timer
 
 MakeCore = Callable[[Node, MembershipConfig, random.Random, int], Membership]
+
+
+# A round of gossip is one datagram to several nodes, and here they all live in one process.
+decode_once = lru_cache(maxsize=256)(decode_datagram)
 
 
 class NeverRefutes(Rumors):
@@ -100,7 +105,7 @@ def plant(canary: str) -> MakeCore:
     if canary == "forgets-incarnation":
         return lambda me, config, rng, _durable: Membership(me, config, rng, 0)
     if canary not in RUMORS:
-        return Membership
+        return partial(Membership, decode=decode_once)
 
     def make(me: Node, config: MembershipConfig, rng: random.Random, durable: int) -> Membership:
         return Membership(me, config, rng, durable, RUMORS[canary])

@@ -128,10 +128,13 @@ class OwnIncarnation(Checker):
 
     def __init__(self, spoken: Callable[[str], int]) -> None:
         self._spoken = spoken
+        self._highest: dict[str, int] = {}
 
     def believed(self, now: float, observer: str, event: Changed) -> None:
         subject = event.node.node_id
-        highest = self._spoken(subject)
+        if event.incarnation <= self._highest.get(subject, -1):
+            return
+        highest = self._highest[subject] = self._spoken(subject)
         if event.incarnation > highest and event.change is not Change.CONFLICT:
             self.fail(
                 f"{observer} believes {subject} at incarnation {event.incarnation}, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from hyperscale.metrics.points import evened
 from hyperscale.metrics.results import Mark, Point, WorkflowResult
 from hyperscale.ui.html import numbers, scale
 from hyperscale.ui.html.chart import Chart, Position, area, line
@@ -15,6 +16,8 @@ from hyperscale.ui.html.markup import Html, join, tag
 from hyperscale.ui.html.scale import Scale
 
 Value = Callable[[Point], float]
+
+_INTERVALS = 1000  # as many as a wide page has room for
 
 _PERCENTILES: tuple[tuple[str, str, Value], ...] = (
     ("p50", "p50", lambda point: point.p50_ms),
@@ -25,7 +28,7 @@ _RESPONSE = ("response", "p99 response", lambda point: point.response_p99_ms)
 
 
 def timeline(workflow: WorkflowResult, index: int) -> Html:
-    series = workflow.series
+    series = evened(workflow.series, _INTERVALS)
     if not series:
         return tag("p", "No timeline: the run ended before its first interval.", class_="empty")
     end = max(point.at_s + point.width_s for point in series)
@@ -38,7 +41,7 @@ def timeline(workflow: WorkflowResult, index: int) -> Html:
         [
             _throughput(series, frame).render(),
             _latency(series, frame),
-            _users(workflow, frame).render(),
+            _users(series, frame).render(),
         ]
     )
 
@@ -152,8 +155,7 @@ def _latency(series: Sequence[Point], frame: _Frame) -> Html:
     ).render()
 
 
-def _users(workflow: WorkflowResult, frame: _Frame) -> Chart:
-    series = workflow.series
+def _users(series: Sequence[Point], frame: _Frame) -> Chart:
     most = max(point.vus for point in series)
     y = scale.whole(most, 2)
     points = frame.run(series, lambda point: point.vus, y)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 
+from hyperscale.metrics.points import evened
 from hyperscale.metrics.results import Mark, Point, WorkflowResult
 from hyperscale.ui import plot, text
 from hyperscale.ui.live import palette
@@ -21,6 +22,7 @@ MIN_ROWS = 5  # heading, three lines of plot, time axis
 _SIDE_BY_SIDE = 72  # columns; below, one panel leaves too few dots
 _AXIS = 8  # "40,120 ┤"
 _BETWEEN = 2
+_DOTS = 200  # about what a panel has side by side
 _FLAG, _RULE = Segment("▲", palette.WARN), Segment("─", palette.FAINT)
 
 
@@ -65,7 +67,8 @@ def _draw(
     workflow: WorkflowResult, points: list[Point], width: int, rows: int, pen: plot.Pen
 ) -> list[Line]:
     until = points[-1].at_s + points[-1].width_s
-    panels = [_rate_panel(points), _latency_panel(workflow, points)]
+    even = evened(points, _DOTS)
+    panels = [_rate_panel(even), _latency_panel(workflow, even)]
     if width >= _SIDE_BY_SIDE:
         half = (width - _BETWEEN) // 2
         left, right = (_panel(p, half, rows, until, workflow.marks, pen) for p in panels)
@@ -83,7 +86,7 @@ def _draw(
     return _panel(panels[0], width, rows, until, workflow.marks, pen)
 
 
-def _rate_panel(points: list[Point]) -> Panel:
+def _rate_panel(points: Sequence[Point]) -> Panel:
     wide = [p for p in points if p.width_s > 0]
     curves = [("", palette.RATE, [(_middle(p), p.requests / p.width_s) for p in wide])]
     if any(p.failed for p in wide):
@@ -96,7 +99,7 @@ def _middle(point: Point) -> float:
     return point.at_s + point.width_s / 2
 
 
-def _latency_panel(workflow: WorkflowResult, points: list[Point]) -> Panel:
+def _latency_panel(workflow: WorkflowResult, points: Sequence[Point]) -> Panel:
     def curve(value: Callable[[Point], float]) -> list[plot.Sample]:
         return [(_middle(p), value(p) if p.requests else math.nan) for p in points]
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.health import Routing
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
@@ -99,6 +105,51 @@ def test_who_takes_no_work() -> None:
     assert chosen(made, 5) is None
     assert made.total_cores(0.0) == 12  # the draining one is no part of the pool
     assert made.total_cores(40.0) == 0  # silence
+
+
+@given(
+    now=st.sampled_from([0.0, 5.0, 9.0, 31.0, 125.0, 200.0, 400.0]),
+    heard_at=st.sampled_from([0.0, 120.0, 199.0]),
+    dead=st.booleans(),
+    registered=st.booleans(),
+    draining=st.booleans(),
+    works=st.booleans(),
+    patience=st.booleans(),
+)
+def test_the_pool_is_all_that_is_neither_drained_nor_evicted(
+    now: float,
+    heard_at: float,
+    dead: bool,
+    registered: bool,
+    draining: bool,
+    works: bool,
+    patience: bool,
+) -> None:
+    made, _ = pool(w1=4)
+    worker = made.workers["w1"]
+    worker.heard_at, worker.dead_at = heard_at, 0.0 if dead else None
+    worker.registered, worker.draining = registered, draining
+    worker.pace.work(0.0, works)
+    if patience:
+        worker.extensions.ask(now, 0.5, suspect=False)
+    serving = (Routing.ROUTE, Routing.INVESTIGATE, Routing.HOLD)
+    silent = now - heard_at >= JobSettings().silence_s
+    assert made.takes_part(now, worker) == (
+        registered and not draining and not silent and made.signals(now, worker).routing in serving
+    )
+
+
+def test_workers_that_come_while_nothing_waits_are_not_counted_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a thousand of them are looked at a million times."""
+    counted: list[float] = []
+    monkeypatch.setattr(Pool, "total_cores", lambda _pool, now: counted.append(now) or 0)
+    jobs = Jobs(JobSettings(), random.Random(3))
+    jobs.lead(0.0, 1)
+    for number in range(20):
+        jobs.worker_registered(1.0, f"w{number}", 1, 4, 4, [])
+    assert counted == []
 
 
 def test_refusals_double_the_pause() -> None:

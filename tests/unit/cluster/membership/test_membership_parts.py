@@ -14,10 +14,11 @@ from hyperscale.cluster.membership.config import MembershipConfig, plain_swim
 from hyperscale.cluster.membership.deadlines import Deadlines
 from hyperscale.cluster.membership.dissemination import Dissemination
 from hyperscale.cluster.membership.member import State, supersedes
-from hyperscale.cluster.membership.messages import Dead, Left, size_of
+from hyperscale.cluster.membership.messages import Dead, Left, Suspect, Update, size_of
 from hyperscale.cluster.membership.probe import Phase, Probe
 from hyperscale.cluster.membership.ring import Ring
 from hyperscale.cluster.membership.roles import adaptive_timeout_s, strategy
+from hyperscale.cluster.membership.seen import Seen
 from hyperscale.cluster.membership.suspicion import Suspicion
 from hyperscale.cluster.membership.tombstones import Tombstones
 
@@ -219,6 +220,43 @@ class TestDeadlines:
         for number in range(10_000):
             deadlines.set("a", float(number))
         assert len(deadlines._heap) < 100
+
+
+class TestSeen:
+    def test_words_are_judged_once_until_it_is_cleared(self) -> None:
+        seen, judged = Seen(8), Judge()
+        seen.judge([Left("a", 1), Left("a", 1), Left("a", 2)], judged)
+        seen.judge([Left("a", 2), Suspect("a", 2, ("b",)), Dead("a", 2, "b")], judged)
+        seen.clear()
+        seen.judge([Left("a", 1)], judged)
+        assert judged.updates == [
+            Left("a", 1),
+            Left("a", 2),
+            Suspect("a", 2, ("b",)),
+            Dead("a", 2, "b"),
+            Left("a", 1),
+        ]
+
+    def test_what_the_judge_will_not_settle_comes_again(self) -> None:
+        seen, judged = Seen(8), Judge(settles=False)
+        seen.judge([Left("a", 1), Left("a", 1)], judged)
+        assert len(judged.updates) == 2
+
+    def test_a_full_memory_starts_anew(self) -> None:
+        seen, judged = Seen(2), Judge()
+        for name in "abca":
+            seen.judge([Left(name, 1)], judged)
+        assert [update.node_id for update in judged.updates] == ["a", "b", "c", "a"]
+
+
+class Judge:
+    def __init__(self, *, settles: bool = True) -> None:
+        self.updates: list[Update] = []
+        self._settles = settles
+
+    def __call__(self, update: Update) -> bool:
+        self.updates.append(update)
+        return self._settles
 
 
 class TestRing:

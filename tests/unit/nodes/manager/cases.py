@@ -6,6 +6,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
@@ -38,7 +39,11 @@ def delta(seq: int, requests: int, failed: int = 0, vus: int = 5) -> Delta:
 
 def progress(where: Placement, elapsed_s: float, *deltas: Delta) -> Progress:
     return Progress(
-        part=where.part, fence=where.fence, state="running", elapsed_s=elapsed_s, deltas=deltas
+        part=where.part,
+        fence=where.fence,
+        state="running",
+        elapsed_s=elapsed_s,
+        deltas=tuple(pack(delta) for delta in deltas),
     )
 
 

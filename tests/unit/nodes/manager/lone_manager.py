@@ -64,7 +64,7 @@ class LoneManager:
 
     def call(self, kind: str, role: str = "worker", node_id: str = "w1") -> Any:
         peer = SimpleNamespace(role=role, node_id=node_id)
-        return SimpleNamespace(peer=peer, kind=SimpleNamespace(name=kind))
+        return SimpleNamespace(peer=peer, kind=SimpleNamespace(name=kind), one_way=False)
 
     def register(self, incarnation: int = 1, port: int = 7_000, cores: int = 2) -> Registered:
         where = ("10.0.0.9", port)
@@ -90,7 +90,9 @@ class LoneManager:
 
     def report(self, *parts: Progress, incarnation: int = 1, free: int = 0) -> ProgressAnswer:
         report = ReportProgress(worker="w1", incarnation=incarnation, free_cores=free, parts=parts)
-        return self.manager.foreman.progress(self.call("report.progress"), report)
+        answer = self.manager.foreman.progress(self.call("report.progress"), report)
+        assert answer is not None
+        return answer
 
     async def running(self, *workflows: WorkflowFacts) -> DispatchPart:
         """A job whose only part runs on `w1`."""

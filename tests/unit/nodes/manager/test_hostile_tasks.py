@@ -12,9 +12,11 @@ from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.histogram import Sparse
+from hyperscale.nodes.manager.gauges import readiness
 from hyperscale.nodes.manager.live import LiveWorkflow
 from hyperscale.nodes.manager.manager import Manager
-from tests.unit.nodes.manager.cases import delta, progress
+from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
+from tests.unit.nodes.manager.cases import delta, progress, state
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 ROUNDS = {"jobs timer", "windows", "thresholds", "orphans"}
@@ -52,6 +54,86 @@ def test_a_leader_that_cannot_take_over_ends(monkeypatch: pytest.MonkeyPatch) ->
         play(story)
 
 
+def end_of(order: DispatchPart) -> PartEnd:
+    return PartEnd(
+        part=order.part, fence=order.fence, worker="w1", outcome="completed", state=state(10)
+    )
+
+
+def test_a_record_that_cannot_be_taken_in_ends_neither_the_manager_nor_other_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(lone: LoneManager) -> None:
+        manager = lone.manager
+
+        def broken(_record: object) -> None:
+            raise KeyError("a workflow")
+
+        monkeypatch.setattr(manager, "_measured", broken)
+        order = await lone.running()
+        assert await lone.tell(end_of(order))
+        await lone.until(lambda: manager.faults.count > 0)
+        assert "PartEnded of j1" in manager.faults.last
+        health = readiness(manager)
+        assert health.ok
+        assert "KeyError('a workflow')" in health.reason
+        monkeypatch.undo()
+        assert (await lone.submit(job_id="j2")).accepted
+
+    play(story)
+
+
+def test_one_effect_that_fails_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(lone: LoneManager) -> None:
+        manager = lone.manager
+        order = await lone.running()
+
+        def broken(_effect: object) -> None:
+            raise KeyError("a logger")
+
+        monkeypatch.setattr(manager, "_tell", broken)
+        assert await lone.tell(end_of(order))
+        await lone.until(lambda: manager.jobs.job("j1").is_over)
+        assert manager.faults.count > 0
+
+    play(story)
+
+
+def test_a_disk_that_fails_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(lone: LoneManager) -> None:
+        def broken(_now: float, _record: object) -> None:
+            raise OSError(5, "I/O error")
+
+        monkeypatch.setattr(lone.manager.jobs, "applied", broken)
+        with suppress(Exception):
+            await lone.submit()
+        await lone.manager.host.clock.sleep(60.0)
+
+    with pytest.raises(AssertionError, match="the manager is at its end"):
+        play(story)
+
+
+def test_a_record_that_cannot_even_be_handed_over_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(lone: LoneManager) -> None:
+        manager = lone.manager
+        order = await lone.running()
+        real = manager.records.append
+
+        async def broken(*_given: object) -> None:
+            raise RuntimeError("no memory")
+
+        monkeypatch.setattr(manager.records, "append", broken)
+        telling = manager.host.tasks.spawn("tell", lone.tell(end_of(order)))
+        await lone.until(lambda: manager.faults.count > 0)
+        monkeypatch.setattr(manager.records, "append", real)
+        await lone.until(lambda: manager.jobs.job("j1").is_over)
+        assert await telling
+
+    play(story)
+
+
 def test_a_round_that_fails_once_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(lone: LoneManager) -> None:
         order = await lone.running()
@@ -85,7 +167,7 @@ def test_a_window_that_cannot_be_closed_is_its_own_workflows_matter(
                 raise KeyError("a step")
             real(workflow)
 
-        first = {("j0", "Other"): LiveWorkflow(live.facts)}
+        first = {("j0", "Other"): LiveWorkflow(live.facts, live.outlines)}
         monkeypatch.setattr(lone.manager.live, "_workflows", first | lone.manager.live._workflows)
         monkeypatch.setattr(LiveWorkflow, "turn", poisoned)
         lone.report(progress(order, 1.0, delta(1, 10)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.exported import DamagedState
+from hyperscale.metrics.packed import pack
 from hyperscale.nodes.manager.live import PENDING_MAX, WAITING_MAX, WINDOWS_MAX, Live
 from hyperscale.nodes.protocol.jobs import Snapshot
 from tests.unit.nodes.manager.cases import FACTS, JOB, delta, placement, progress, state
@@ -115,11 +116,24 @@ def test_a_new_leader_asks_for_snapshots_and_shows_nothing_before() -> None:
     assert requests_in(live.since(JOB, "Shop", None)) == 206
 
 
-def test_a_gap_in_the_reports_is_noticed() -> None:
+def test_what_another_leader_took_is_asked_for() -> None:
     live = followed(0)
     assert live.heard(progress(placement(0), 0.1, delta(1, 10))) is True
-    assert live.heard(progress(placement(0), 0.5, delta(5, 10))) is False
+    told = msgspec.structs.replace(progress(placement(0), 0.5, delta(5, 10)), settled_seq=4)
+    assert live.heard(told) is False
     assert live.totals(JOB, "Shop") == (10, 0)
+    assert live.taken(told) == 5  # its snapshot will have it
+
+
+def test_after_a_lost_report_the_next_ones_wait_until_it_is_told_again() -> None:
+    live = followed(0)
+    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    late = progress(placement(0), 0.3, delta(3, 30))
+    assert live.heard(late) is True
+    assert (live.totals(JOB, "Shop"), live.taken(late)) == ((10, 0), 1)
+    again = progress(placement(0), 0.4, delta(2, 20), delta(3, 30), delta(4, 40))
+    live.heard(again)
+    assert (live.totals(JOB, "Shop"), live.taken(again)) == ((100, 0), 4)
 
 
 def test_an_impatient_watcher_is_shown_what_there_is() -> None:
@@ -153,8 +167,22 @@ def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
 
 def test_a_forgotten_job_leaves_nothing() -> None:
     live = followed(0, 1)
+    live.heard(progress(placement(0), 0.1, delta(1, 10)))
     live.forget(JOB)
     assert len(live) == 0
+    assert live.totals(JOB, "Shop") == (0, 0)
+
+
+def test_of_an_ended_job_only_the_totals_are_left() -> None:
+    live = followed(0, 1)
+    live.heard(progress(placement(0), 0.5, delta(1, 10, 2)))
+    live.ended(JOB)
+    assert len(live) == 0
+    assert live.totals(JOB, "Shop") == (10, 2)
+    assert live.elapsed_s(JOB, "Shop") == 0.5
+    late = progress(placement(0), 0.6, delta(2, 10))
+    assert live.heard(late) is True
+    assert (live.late, live.taken(late)) == (1, 2)  # nobody needs it
 
 
 @given(
@@ -243,8 +271,9 @@ def test_an_old_snapshot_takes_nothing_back() -> None:
 def test_numbers_of_a_step_nobody_has_are_refused_and_spoil_no_window() -> None:
     live = followed(0)
     strange = Delta(seq=1, vus=1, steps=[StepDelta("steal", count=7)])
-    with pytest.raises(DamagedState, match="steal"):
-        live.heard(progress(placement(0), 0.1, strange))
+    for _ in range(2):
+        with pytest.raises(DamagedState, match="steal"):
+            live.heard(progress(placement(0), 0.1, strange))
     live.heard(progress(placement(0), 0.1, delta(1, 10)))
     live.turn()
     assert requests_in(live.since(JOB, "Shop", None)) == 10
@@ -270,7 +299,7 @@ def test_windows_that_do_not_turn_do_not_fill_the_memory() -> None:
     live = followed(0)
     known = live.workflow(JOB, "Shop")
     assert known is not None
-    told = delta(1, 1)
+    told = pack(delta(1, 1))
     for _ in range(PENDING_MAX + 5):
         known.heard(told)
     assert len(known.pending) <= PENDING_MAX

@@ -125,6 +125,7 @@ def test_reports_are_counted_with_their_numbers() -> None:
         assert told["progress_reports_total"].samples == {
             ("taken",): 2.0,
             ("unknown worker",): 1.0,
+            ("refused",): 0.0,
         }
 
     play_alone(story)

@@ -8,22 +8,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.parts import Progress, ProgressAnswer
-from hyperscale.nodes.worker.reporting import Held, Pace, ReportBuffer
+from hyperscale.nodes.worker.reporting import (
+    QUIET_MAX,
+    UNDER_WAY_MAX,
+    Held,
+    Pace,
+    ReportBuffer,
+)
+from tests.unit.nodes.manager.cases import FACTS
 
-PART, FENCE = Part("j", "w", 0), Fence(1, 1, 1)
+PART, FENCE = Part("j", "Shop", 0), Fence(1, 1, 1)
 HELD = [Held(PART, FENCE, "running", 1.0)]
 
 
 def did(count: int, vus: int = 1, seq: int = 1) -> Delta:
-    return Delta(seq=seq, vus=vus, steps=[StepDelta("get", count=count)])
+    return Delta(seq=seq, vus=vus, steps=[StepDelta("buy", count=count)])
 
 
 def count_of(entry: Progress) -> int:
-    return sum(step.count for delta in entry.deltas for step in delta.steps)
+    return sum(delta.requests for delta in entry.deltas)
+
+
+def seqs_of(entry: Progress) -> list[int]:
+    return [delta.seq for delta in entry.deltas]
 
 
 def buffer() -> ReportBuffer:
@@ -50,16 +62,46 @@ def test_a_thousand_updates_between_two_flushes_are_one_delta() -> None:
     assert entry.deltas[0].vus == 7  # of each core the last word
 
 
-def test_what_was_not_answered_is_repeated_unchanged() -> None:
+def test_what_nobody_answers_for_is_repeated_unchanged() -> None:
     made = buffer()
     made.add(PART, FENCE, 0, did(3))
     first = take(made)
     made.add(PART, FENCE, 0, did(4))
+    made.unanswered()
 
     assert take(made) == first
-    made.answered([first])
+    made.answered([first], [1])
     second = take(made)
-    assert (count_of(second), second.deltas[0].seq) == (4, first.deltas[0].seq + 1)
+    assert (count_of(second), seqs_of(second), second.settled_seq) == (4, [2], 1)
+
+
+def test_each_report_tells_only_what_is_new_until_the_leader_says_how_far_it_is() -> None:
+    made = buffer()
+    entries = []
+    for number in range(1, 6):
+        made.add(PART, FENCE, 0, did(number))
+        entries.append(take(made))
+
+    assert [seqs_of(entry) for entry in entries] == [[1], [2], [3], [4], [5]]
+    assert not made.waiting
+    made.answered([entries[-1]], [3])  # the fourth was lost on its way
+    assert made.waiting
+    made.add(PART, FENCE, 0, did(6))
+    again = take(made)
+    assert (seqs_of(again), count_of(again), again.settled_seq) == ([4, 5], 9, 3)
+    assert seqs_of(take(made)) == [6]
+
+
+def test_what_is_under_way_is_bounded_while_nobody_answers() -> None:
+    made = buffer()
+    for _ in range(3 * UNDER_WAY_MAX):
+        made.add(PART, FENCE, 0, did(1))
+        take(made)
+    made.unanswered()
+    told = take(made)
+    assert (len(told.deltas), count_of(told)) == (UNDER_WAY_MAX, UNDER_WAY_MAX)
+    made.answered([told], [UNDER_WAY_MAX])
+    assert count_of(take(made)) == 2 * UNDER_WAY_MAX
 
 
 def test_a_snapshot_covers_what_waited_and_what_was_under_way() -> None:
@@ -73,7 +115,7 @@ def test_a_snapshot_covers_what_waited_and_what_was_under_way() -> None:
     entry = take(made, b"all")
 
     assert (entry.snapshot, entry.snapshot_seq, entry.deltas) == (b"all", 2, ())
-    made.answered([entry])
+    made.answered([entry], [2])
     assert made.next_snapshot() is None
     assert take(made).deltas == ()
 
@@ -106,54 +148,47 @@ def test_an_ended_part_leaves_nothing_behind() -> None:
 
 @given(st.integers(0, 10_000))
 def test_a_leader_that_hears_some_of_it_counts_all_of_it_once(seed: int) -> None:
-    """Messages and answers are lost at will, leaders change and ask for snapshots."""
+    """Messages and answers are lost at will, most ask for none, leaders change and ask for
+    snapshots."""
     dice = Random(seed)
-    made, truth, asked = buffer(), WorkflowAggregate("w", ["get"]), True
-    leader = WorkflowAggregate("w", ["get"])
-    heard = 0
+    made, truth = buffer(), WorkflowAggregate("Shop", ["buy"])
+    leader = leading()
     for number in range(60):
         if dice.random() < 0.8:
             made.add(PART, FENCE, 0, did(1))
             truth.apply(0, did(1, seq=number + 1))
-        if dice.random() < 0.1:  # a new leader knows nothing and asks
-            leader, heard, asked = WorkflowAggregate("w", ["get"]), 0, True
-            made.want([PART])
-        if dice.random() < 0.6:
-            wanted = made.next_snapshot() is not None
-            entry = take(made, truth.export() if wanted else None)
-            if dice.random() < 0.7:  # it arrives
-                heard, asked = receive(leader, entry, heard, asked)
-                if asked:
-                    made.want([PART])
-                if dice.random() < 0.7:  # so does the answer
-                    made.answered([entry])
-        assert leader.requests <= truth.requests
-    for _ in range(20):
-        wanted = asked or made.next_snapshot() is not None
-        made.want([PART] if asked else [])
-        entry = take(made, truth.export() if wanted and made.next_snapshot() else None)
-        heard, asked = receive(leader, entry, heard, asked)
-        made.answered([entry])
-    assert leader.requests == truth.requests
+        if dice.random() < 0.05:  # a new leader knows nothing and asks
+            leader = leading(fresh=False)
+            made.unanswered()
+        if dice.random() < 0.7:
+            exchange(made, leader, truth, dice, losing=0.3)
+        assert leader.totals(PART.job_id, PART.workflow)[0] <= truth.requests
+    for _ in range(5):
+        exchange(made, leader, truth, dice, losing=0.0)
+    assert leader.totals(PART.job_id, PART.workflow) == (truth.requests, 0)
 
 
-def receive(
-    leader: WorkflowAggregate, entry: Progress, heard: int, asked: bool
-) -> tuple[int, bool]:
-    """As a leader does: a snapshot stands for all before it, later deltas follow in order."""
-    if entry.snapshot and (asked or entry.snapshot_seq > heard):
-        fresh = WorkflowAggregate("w", ["get"])
-        fresh.absorb(entry.snapshot)
-        leader.__dict__.update(fresh.__dict__)
-        return entry.snapshot_seq, False
-    if asked:
-        return heard, asked
-    for delta in entry.deltas:
-        if delta.seq > heard:
-            assert delta.seq == heard + 1, "a gap"
-            leader.apply(1_000 + delta.seq, delta)
-            heard = delta.seq
-    return heard, asked
+def leading(*, fresh: bool = True) -> Live:
+    made = Live()
+    made.follow(FACTS, Placement(PART, FENCE, "w1", 1, 0, 1), fresh=fresh)
+    return made
+
+
+def exchange(
+    made: ReportBuffer, leader: Live, truth: WorkflowAggregate, dice: Random, losing: float
+) -> None:
+    wanted = made.next_snapshot() is not None
+    entry = take(made, truth.export() if wanted else None)
+    quiet = not wanted and losing > 0 and dice.random() < 0.7
+    arrives = dice.random() >= losing
+    complete = leader.heard(entry) if arrives else True
+    if quiet:
+        return
+    if arrives and dice.random() >= losing:
+        made.answered([entry], [leader.taken(entry)])
+        made.want([] if complete else [PART])
+    else:
+        made.unanswered()
 
 
 # -- pace ----------------------------------------------------------------------------------------
@@ -195,3 +230,55 @@ def test_what_cannot_wait_does_not_and_a_new_leader_starts_anew() -> None:
 
     pace.begin_anew()
     assert not pace.holding_back
+
+
+def asked(pace: Pace, now: float, answer: ProgressAnswer | None = None) -> None:
+    pace.sent(now)
+    pace.hear(answer or ProgressAnswer())
+
+
+def test_between_two_answers_reports_need_none() -> None:
+    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    assert not pace.may_be_quiet(0.0)
+    asked(pace, 0.0)
+    quiet = []
+    for tenth in range(1, 12):
+        quiet.append(pace.may_be_quiet(tenth / 10))
+        pace.sent(tenth / 10, quiet=quiet[-1])
+        if not quiet[-1]:
+            pace.hear(ProgressAnswer())
+    assert quiet == [True] * 4 + [False] + [True] * 4 + [False] + [True]
+
+
+def test_an_answer_is_needed_while_none_came() -> None:
+    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    asked(pace, 0.0)
+    pace.sent(0.5)
+    assert not pace.may_be_quiet(0.6)
+
+
+def test_a_leader_that_asks_for_patience_is_asked_every_time() -> None:
+    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    asked(pace, 0.0, ProgressAnswer(level=1, delay_ms=50))
+    assert not pace.may_be_quiet(0.1)
+
+
+def test_what_cannot_wait_is_answered_and_a_new_leader_answers_first() -> None:
+    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    asked(pace, 0.0)
+    pace.hasten()
+    assert not pace.may_be_quiet(0.1)
+    asked(pace, 0.1)
+    assert pace.may_be_quiet(0.2)
+    pace.begin_anew()
+    pace.sent(0.2, quiet=True)
+    assert not pace.may_be_quiet(0.3)
+
+
+def test_reports_without_an_answer_are_counted() -> None:
+    pace = Pace(0.0, flush_s=0.001, contact_s=1.0)
+    asked(pace, 0.0)
+    for number in range(QUIET_MAX):
+        assert pace.may_be_quiet(0.001 * number)
+        pace.sent(0.001 * number, quiet=True)
+    assert not pace.may_be_quiet(0.1)
