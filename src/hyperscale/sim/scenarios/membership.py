@@ -89,8 +89,9 @@ class MembershipScenario(Scenario):
         super().__init__(nodes, canary)
         if self.nodes > CROWD:
             # As many events in less time: a history of a crowd costs a hundred times more.
-            self.safety_s = 15.0
-            self.limits = Limits(down_max_s=6.0, cut_max_s=10.0, pause_max_s=8.0)
+            self.safety_s = 12.0
+            self.steady_s = 3.0
+            self.limits = Limits(down_max_s=6.0, cut_max_s=8.0, pause_max_s=8.0)
         self.config = MembershipConfig()
         if canary == "fat-datagrams":
             self.config = replace(self.config, datagram_bytes_max=4_096, heartbeat_bytes_max=1_600)
