@@ -53,10 +53,12 @@ WORKERS = 1_000
 REPORTS_PER_S = 10
 GROWTH_MAX = 0.05
 HELD = 0.95  # of what is due: the clock of a simulated worker is not exact either
-CPU_US_MAX = 70.0  # 10,000 a second are then held below the level at which workers are slowed
+CPU_US_MAX = 95.0  # with 10,000 a second a twentieth of the core is then left
 WINDOW_S = 0.1
 LATE_S_MAX = WINDOW_S  # a window is on time when it comes before the next is due
-WARM_UP_S = 10  # until every part has as many reports waiting to be added up as it ever has
+# Until every part has as many reports waiting to be added up, and as many intervals in its timeline,
+# as it ever has: ten of ten seconds.
+WARM_UP_S = 100
 LOOKS_MIN = 10
 
 

@@ -74,7 +74,7 @@ REPORT_S = 0.1
 REQUESTS_PER_REPORT = 40
 TIMEOUT_S = 10.0
 PAUSE_S_MAX = 1.0  # as a worker: it is heard of every second, come what may
-ANSWER_S = 0.5  # as a worker: reports between two answers go one way
+ANSWER_S = 1.0  # as a worker: reports between two answers go one way
 SETTLE_S = 60.0  # to register, be given a part, prepare it and start
 ANSWER = PARTS.by_struct[ProgressAnswer]
 

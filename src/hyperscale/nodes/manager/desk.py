@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 ID_CHARS_MAX = 128
 JOBS_LISTED_MAX = 1_000
+# How long a watcher may know no more than what a job is at: who was lost, how much is covered.
+VIEW_S = 0.5
 
 
 class Desk:
@@ -204,10 +206,7 @@ class Desk:
         body = manager.body_of(job)
         outline = None if seen.outlined else _outline(body)
         seen.outlined = True
-        view = self._view(job)
-        told = msgspec.structs.replace(view, age_s=0.0, workflows=_without_numbers(view))
-        changed = told != seen.view
-        seen.view = told
+        view = self._changed_view(job, seen)
         snapshots: list[Snapshot] = []
         windows: list[Window] = []
         done: list[WorkflowDone] = []
@@ -222,11 +221,11 @@ class Desk:
         marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])
         seen.marks = len(job.marks)
         final = job.finished
-        if not (outline or changed or snapshots or windows or done or marks or final):
+        if not (outline or view or snapshots or windows or done or marks or final):
             return None
         return JobUpdate(
             outline=outline,
-            view=view if changed else None,
+            view=view,
             snapshots=tuple(snapshots),
             windows=tuple(windows),
             done=tuple(done),
@@ -234,6 +233,21 @@ class Desk:
             results=final.results if final is not None else b"",
             final=final is not None,
         )
+
+    def _changed_view(self, job: JobState, seen: _Seen) -> JobView | None:
+        """None: the watcher knows it. A view of a thousand parts takes milliseconds, so while the
+        job stands where it stood it is not made for every window."""
+        now = self._manager.now()
+        standing = (job.status, job.paused, *(w.lifecycle.state for w in job.workflows.values()))
+        if standing == seen.standing and now < seen.viewed_at + VIEW_S:
+            return None
+        seen.standing, seen.viewed_at = standing, now
+        view = self._view(job)
+        told = msgspec.structs.replace(view, age_s=0.0, workflows=_without_numbers(view))
+        if told == seen.view:
+            return None
+        seen.view = told
+        return view
 
     def _news(
         self,
@@ -261,6 +275,8 @@ class _Seen:
     since: float
     outlined: bool = False
     view: JobView | None = None
+    viewed_at: float = 0.0
+    standing: tuple[object, ...] = ()
     index: dict[str, int] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     marks: int = 0

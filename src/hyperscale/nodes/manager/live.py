@@ -29,9 +29,9 @@ WINDOWS_MAX = 50
 POINTS_OF_ALL = 2 * POINTS_MAX
 POINTS_MIN = 10
 # Deltas of one part that wait to be added up. Adding up costs by the visit, waiting some 1 KB each:
-# with these a thousand parts hold 32 MB at the mean. Parts of one workflow begin together, so each
+# with these a thousand parts hold 64 MB at the mean. Parts of one workflow begin together, so each
 # is visited at another of its reports: a thousand visits at once would hold up everything else.
-WAITING_MAX = 64
+WAITING_MAX = 128
 # A part's rate is measured over this much of its load time.
 RATE_S = 1.0
 # Deltas of one workflow that wait for the window, should it be late: a second of a full manager.

@@ -2,7 +2,7 @@
 
 Per part there is what waits, which grows, and what is under way, which keeps its number and its
 content until a leader says that it has it, so that a repetition is recognised. Most reports are
-sent one way; twice a second the leader is asked how far it is, and what it lacks is told again.
+sent one way; once a second the leader is asked how far it is, and what it lacks is told again.
 Memory depends on the number of parts, not on how long a leader is away (D-54, D-55). When the
 leader is overloaded numbers are held back, but it hears of us every second all the same.
 """
@@ -23,7 +23,7 @@ from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer
 
 LEVEL_HOLD_BACK = 3
 WAITING_MAX = 128  # deltas of one part, before they are merged ahead of time
-# Reports between two answers; at ten a second there are five.
+# Reports between two answers; at ten a second there are nine.
 QUIET_MAX = 16
 UNDER_WAY_MAX = 2 * QUIET_MAX  # more than a round of them only after snapshots nobody answered
 
@@ -200,7 +200,7 @@ class Pace:
         patience, and nothing is urgent."""
         return (
             self._asked_at is not None
-            and now < self._asked_at + self._contact_s / 2
+            and now < self._asked_at + self._contact_s
             and self._quiet < QUIET_MAX
             and not self._urgent
             and not self._level

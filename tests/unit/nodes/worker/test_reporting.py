@@ -242,12 +242,12 @@ def test_between_two_answers_reports_need_none() -> None:
     assert not pace.may_be_quiet(0.0)
     asked(pace, 0.0)
     quiet = []
-    for tenth in range(1, 12):
+    for tenth in range(1, 22):
         quiet.append(pace.may_be_quiet(tenth / 10))
         pace.sent(tenth / 10, quiet=quiet[-1])
         if not quiet[-1]:
             pace.hear(ProgressAnswer())
-    assert quiet == [True] * 4 + [False] + [True] * 4 + [False] + [True]
+    assert quiet == [True] * 9 + [False] + [True] * 9 + [False] + [True]
 
 
 def test_an_answer_is_needed_while_none_came() -> None:
