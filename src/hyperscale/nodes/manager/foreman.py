@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 # Reports beyond what we take in: how long each worker should pause, by level (A-44).
 DELAYS_MS = (0, 50, 200, 450)
+# What comes in is counted over this long: after a moment's delay a second brings more than it
+# should, and the one before it less. A loop that runs late is noticed sooner than this.
+PRESSURE_S = 3.0
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
@@ -377,7 +380,7 @@ class Foreman:
         """How much more comes in than we can take: 0 none .. 3 hold back (A-46). A node that is
         busy with whatever it may be asks for less before it has to refuse."""
         most = self._manager.settings.progress_per_s_max
-        if now - self._deltas_since >= 1.0:
+        if now - self._deltas_since >= PRESSURE_S:
             per_s = (self.deltas - self._deltas_before) / (now - self._deltas_since)
             self.level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
