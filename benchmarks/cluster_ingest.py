@@ -56,8 +56,8 @@ HELD = 0.95  # of what is due: the clock of a simulated worker is not exact eith
 CPU_US_MAX = 95.0  # with 10,000 a second a twentieth of the core is then left
 WINDOW_S = 0.1
 LATE_S_MAX = WINDOW_S  # a window is on time when it comes before the next is due
-# Until every part has as many reports waiting to be added up as it ever has, and as many intervals in
-# its timeline: ten of ten seconds.
+# Until every part has as many reports waiting to be added up as it ever has, and as many intervals
+# in its timeline: ten of ten seconds.
 WARM_UP_S = 100
 LOOKS_MIN = 10
 
