@@ -52,7 +52,7 @@ from hyperscale.runtime.real import RealHost
 WORKERS = 1_000
 REPORTS_PER_S = 10
 GROWTH_MAX = 0.05
-HELD = 0.95  # of what is due: the clock of a simulated worker is not exact either
+HELD = 0.99  # of what is due: the clock of a simulated worker is not exact either
 CPU_US_MAX = 95.0  # with 10,000 a second a twentieth of the core is then left
 WINDOW_S = 0.1
 LATE_S_MAX = WINDOW_S  # a window is on time when it comes before the next is due
@@ -173,12 +173,10 @@ def ingest_figures(what: str, seen: list[dict[str, float]], came_at: list[float]
     return [
         Figure(
             what,
-            "held, none refused or slowed",
+            f"≥ {HELD:.0%}, none refused",
             f"{taken_per_s:,.0f} of {offered_per_s:,.0f}/s taken, {grown('refused'):,.0f} refused, "
-            f"{grown('slowed'):,.0f} slowed, {grown('again'):,.0f} told again",
-            taken_per_s >= HELD * WORKERS * REPORTS_PER_S
-            and not grown("refused")
-            and not grown("slowed"),
+            f"{grown('slowed'):,.0f} answers asked for less, {grown('again'):,.0f} told again",
+            taken_per_s >= HELD * WORKERS * REPORTS_PER_S and not grown("refused"),
         ),
         Figure(
             "manager's CPU time for a report, all in",

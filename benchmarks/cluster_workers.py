@@ -47,6 +47,7 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
     TellEvent,
 )
+from hyperscale.nodes.worker.reporting import LEVEL_SLOWER
 from hyperscale.runtime.host import Address, Stream
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire import handshake
@@ -74,6 +75,7 @@ REPORT_S = 0.1
 REQUESTS_PER_REPORT = 40
 TIMEOUT_S = 10.0
 PAUSE_S_MAX = 1.0  # as a worker: it is heard of every second, come what may
+FLUSH_S = 0.05  # as a worker
 ANSWER_S = 1.0  # as a worker: reports between two answers go one way
 SETTLE_S = 60.0  # to register, be given a part, prepare it and start
 ANSWER = PARTS.by_struct[ProgressAnswer]
@@ -206,8 +208,8 @@ class Reporter:
         self._seq = self._settled = taken
         if answer.delay_ms:
             self._tally.slowed += 1
-            self._pause_until = time.monotonic() + REPORT_S + answer.delay_ms / 1000
-        else:
+            self._pause_until = self._asked_at + FLUSH_S + answer.delay_ms / 1000
+        if answer.level <= LEVEL_SLOWER:
             self._quiet_until = self._asked_at + ANSWER_S
 
     def _refused(self, said: Refusal) -> None:
