@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.model.job import JobState
 from hyperscale.scheduler.stores.contract import JobFilter, Submission, Submitted
 from hyperscale.scheduler.stores.sqlite import SqliteStore
-from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS
+from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS, connect
 from tests.integration.scheduler.index_checks import check_sqlite
 from tests.unit.scheduler.stores.contract.harness import NOON, at, finish, job, start_one, submit
 from tests.unit.scheduler.stores.walk import Walk
@@ -271,3 +273,19 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "text", tmp_path / "missing" / "jobs.db"):
         with pytest.raises(BadInput, match="cannot be opened"):
             asyncio.run(SqliteStore.open(path))
+
+
+def test_many_may_open_a_new_file_at_the_same_moment(tmp_path: Path) -> None:
+    """SQLite tells some of them at once that it is locked: while it becomes a file with a log it
+    waits for nobody, whatever the timeout."""
+    together = threading.Barrier(8)
+
+    def opened(path: Path) -> str:
+        together.wait()
+        with contextlib.closing(connect(path)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            return str(mode)
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(40):
+            assert set(pool.map(opened, [tmp_path / f"{number}.db"] * 8)) == {"wal"}

@@ -75,13 +75,14 @@ def test_a_callers_trace_goes_on_through_submit_claim_run_and_complete(tmp_path:
             tmp_path, "--command", "--otlp", received.url, "--trace-share", "0"
         ) as scheduler,
     ):
-        sampled = submit(scheduler.url, "echo hello", f"00-{TRACE}-{PARENT}-01")
-        failing = submit(scheduler.url, "false")
         quiet = submit(scheduler.url, "echo quiet")
-        until(lambda: "complete" in received.named(sampled), "the trace of the caller")
-        until(lambda: "complete" in received.named(failing), "the trace of the failure")
         with scheduler.client() as client:
+            # Before anything fails: afterwards more than the share is traced.
             until(lambda: client.job(quiet)["state"] == "COMPLETED", "the end of the quiet job")
+            sampled = submit(scheduler.url, "echo hello", f"00-{TRACE}-{PARENT}-01")
+            failing = submit(scheduler.url, "false")
+            until(lambda: "complete" in received.named(sampled), "the trace of the caller")
+            until(lambda: "complete" in received.named(failing), "the trace of the failure")
             assert client.job(sampled)["tags"]["traceparent"].startswith(f"00-{TRACE}")
     told = received.named(sampled)
     assert received.services == {"hyperscale-scheduler"}

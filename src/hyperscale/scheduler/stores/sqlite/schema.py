@@ -7,6 +7,7 @@ changed; a file from a newer version is refused.
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from hyperscale.errors import BadInput
 
 BUSY_TIMEOUT_S: Final = 5.0
 """Longer than any batch of another process takes to commit on a slow disk."""
+
+BUSY_LOOK_S: Final = 0.01
 
 LIBRARY: Final = (3, 33, 0)
 """Of August 2020: the first SQLite whose UPDATE takes many rows at once (`bulk`)."""
@@ -69,7 +72,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode = WAL")
+        _begin_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         # The default of 1000 pages makes a checkpoint, two more syncs, of every few batches.
         connection.execute("PRAGMA wal_autocheckpoint = 8000")
@@ -80,6 +83,20 @@ def connect(path: Path) -> sqlite3.Connection:
             "name a file in a directory that can be written",
         ) from error
     return connection
+
+
+def _begin_log(connection: sqlite3.Connection) -> None:
+    """While a file changes to a log SQLite refuses others at once, without its timeout."""
+    until_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
+                raise
+            time.sleep(BUSY_LOOK_S)
+        else:
+            return
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
