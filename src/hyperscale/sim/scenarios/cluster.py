@@ -203,8 +203,9 @@ class ClusterScenario(Scenario):
         unfinished = self.truth.unfinished()
         if unfinished:
             return f"not over: {', '.join(unfinished)}"
-        waiting = [w.key for wishes in self._wishes.values() for w in wishes if not w.told]
-        return f"not told the end: {', '.join(waiting)}" if waiting else ""
+        wishes = [wish for of_one in self._wishes.values() for wish in of_one]
+        waiting = [wish.key for wish in wishes if not wish.told or wish.asks_again]
+        return f"not answered to the end: {', '.join(waiting)}" if waiting else ""
 
     def _leftovers(self) -> list[str]:
         found = []

@@ -43,6 +43,7 @@ class Wish:
     at_s: float
     steering: list[tuple[float, Action, int]] = field(default_factory=list)
     again_s: float | None = None  # submitted once more, this long after the first answer
+    asks_again: bool = False  # and may yet make another job of it, if the first was forgotten
     glances: int = 0  # how often they stop watching before the end
     job_id: str = ""  # once it was acknowledged
     told: bool = False  # its end, or that nobody remembers it any more
@@ -145,8 +146,12 @@ class User:
 
     async def _again(self, wish: Wish) -> None:
         assert wish.again_s is not None
-        await self._host.clock.sleep(wish.again_s)
-        await self._submit(wish)
+        wish.asks_again = True
+        try:
+            await self._host.clock.sleep(wish.again_s)
+            await self._submit(wish)
+        finally:
+            wish.asks_again = False
 
     async def _steer(self, wish: Wish) -> None:
         while wish.steering:
