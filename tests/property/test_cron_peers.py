@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 from collections import Counter
 from datetime import UTC, datetime
+from types import FrameType
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -26,6 +28,8 @@ TRIPLES = int(os.environ.get("HYPERSCALE_CRON_TRIPLES", "4000"))
 SEEDS = 8
 DAY_S = 86_400
 NEVER = "never"
+ENDLESS = "no answer"
+PATIENCE_CPU_S = 2.0
 NEW_YORK = "America/New_York"
 SAO_PAULO = "America/Sao_Paulo"
 
@@ -48,11 +52,26 @@ def of_croniter(text: str, zone: str, after: datetime) -> Answer:
         return NEVER
 
 
+class GaveUp(Exception):
+    pass
+
+
+def _give_up(_signal: int, _frame: FrameType | None) -> None:
+    raise GaveUp
+
+
 def of_cronsim(text: str, zone: str, after: datetime) -> Answer:
+    """Where clocks change a minute after midnight it may search for ever."""
+    signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_CPU_S)
     try:
         return next(CronSim(text, after.astimezone(ZoneInfo(zone)))).astimezone(UTC)
     except (CronSimError, StopIteration):
         return NEVER
+    except GaveUp:
+        return ENDLESS
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def restricted_hours(text: str) -> bool:
@@ -82,6 +101,8 @@ def against_both(text: str, zone: str, mine: Answer, theirs: Answer) -> str | No
 
 def between_them(text: str, zone: str, answers: tuple[Answer, ...], after: datetime) -> str | None:
     """The class in which the peers differ from each other."""
+    if ENDLESS in answers:
+        return "a search without end"
     *_, day, _month, weekday = text.split()
     if re.search(r"\b(\d+)-\1\b", text):
         return "range of one value"
