@@ -55,6 +55,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/scheduler.py
 
 soak: $(VENV)/.bench
+	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
 	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim membership --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim wal --seeds 1..10000 --jobs 2

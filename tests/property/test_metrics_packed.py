@@ -12,7 +12,7 @@ from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.packed import OUTLINES_MAX, Outlines, PackedDelta, pack
-from tests.property.test_metrics_merging import aggregate, deltas, totals
+from tests.property.test_metrics_merging import aggregate, deltas, sparse, totals
 
 
 def outlines() -> Outlines:
@@ -119,6 +119,33 @@ def test_what_is_not_refused_can_be_added_up(keys: bytes, counts: bytes, numbers
     except DamagedState:
         return
     known.add_up([strange, pack(timed(1, 2))], 1)
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+def test_a_key_beyond_all_histograms_is_left_out_and_takes_no_room(steps: int) -> None:
+    known = outlines()
+    true = msgspec.structs.replace(timed(3, 4), steps=timed(3, 4).steps[:steps])
+    strange = msgspec.structs.replace(pack(true), keys=b"\xff" * len(pack(true).keys))
+    known.accept(strange)
+    summed = known.add_up([strange, pack(true)], 1)
+    assert [step.service.counts.tolist() for step in summed.steps if step.service] == [
+        [3, 4]
+    ] * steps
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [StepDelta("s", count=1), StepDelta("s", count=1)],
+        [StepDelta("s", phases={f"p{n}": sparse(700, 1) for n in range(500)})],
+    ],
+    ids=["a step twice", "phases nobody knows"],
+)
+def test_an_outline_has_no_more_in_it_than_a_workflow(steps: list[StepDelta]) -> None:
+    known = outlines()
+    with pytest.raises(DamagedState, match="outline"):
+        known.accept(pack(Delta(seq=1, steps=steps)))
+    assert len(known) == 0
 
 
 def test_outlines_do_not_fill_the_memory() -> None:

@@ -20,14 +20,16 @@ import numpy as np
 from hyperscale.metrics import delta as trees
 from hyperscale.metrics.delta import Delta, StepDelta
 from hyperscale.metrics.exported import DamagedState
-from hyperscale.metrics.histogram import LATENCY, Floats, Sparse, pack_sparse
+from hyperscale.metrics.histogram import LATENCY, Floats, Ints, Sparse, pack_sparse
 from hyperscale.metrics.merging import merge_deltas
+from hyperscale.metrics.tallies import PHASES
 
 _NUMBER = np.dtype("<i8")
 _MOMENT = np.dtype("<f8")
 _MOMENTS = 4  # low, high, total, squares
 _WIDTHS = {width: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
 _NARROW_KEYS_MAX = 1 << 16
+_PHASES = set(PHASES)
 # Outlines of one workflow that are remembered: a few in life, one for each set of status codes.
 OUTLINES_MAX = 1_024
 
@@ -62,6 +64,13 @@ class _Outline(msgspec.Struct, array_like=True, frozen=True):
     iteration: bool
     lag: bool
     steps: tuple[_Step, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Nothing is there twice, so there is no more of it than the workflow has."""
+        return len({step.name for step in self.steps}) == len(self.steps) and all(
+            len(set(step.phases) & _PHASES) == len(step.phases) for step in self.steps
+        )
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -206,6 +215,8 @@ class Outlines:
                 layout = _layout(_outlines.decode(packed.outline))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise DamagedState(f"a delta without an outline: {error}") from None
+            if not layout.outline.sound:
+                raise DamagedState("a delta whose outline names a step twice or a new phase")
             self._check(Delta(seq=0, steps=[StepDelta(one.name) for one in layout.outline.steps]))
             if len(self._met) >= OUTLINES_MAX:
                 self._met.clear()
@@ -280,9 +291,8 @@ def _histograms(layout: Layout, same: Sequence[PackedDelta]) -> list[Sparse | No
     places = layout.histograms
     if not places:
         return []
-    dense = _dense(layout, same)
-    used = np.flatnonzero(dense)
-    counts = dense[used].astype(np.int64)
+    used, summed = _summed(layout, same)
+    counts = summed.astype(np.int64)
     buckets = used % LATENCY.size
     borders = np.searchsorted(used, np.arange(places + 1) * LATENCY.size).tolist()
     blocks = np.frombuffer(b"".join([one.moments for one in same]), _MOMENT)
@@ -306,19 +316,26 @@ def _histograms(layout: Layout, same: Sequence[PackedDelta]) -> list[Sparse | No
     ]
 
 
-def _dense(layout: Layout, same: Sequence[PackedDelta]) -> Floats:
-    """Counts by key. A key that no histogram has is left out."""
+def _summed(layout: Layout, same: Sequence[PackedDelta]) -> tuple[Ints, Floats]:
+    """The keys with a count, rising, and their counts: doubles, which are exact up to 2**53.
+    A key that no histogram has is left out; no key, however large, is given room."""
     size = layout.histograms * LATENCY.size
     by_width: dict[int, list[PackedDelta]] = {}
     for one in same:
         by_width.setdefault(layout.count_bytes(one), []).append(one)
-    sums: list[Floats] = []
-    for width, alike in by_width.items():
-        keys = np.frombuffer(b"".join([one.keys for one in alike]), _WIDTHS[layout.key_bytes])
-        counts = np.frombuffer(b"".join([one.counts for one in alike]), _WIDTHS[width])
-        # Of doubles, which are exact up to 2**53.
-        sums.append(cast(Floats, np.bincount(keys, counts, size))[:size])
-    total = sums[0]
-    for one_more in sums[1:]:
-        total += one_more
-    return total
+    blocks = [one.keys for alike in by_width.values() for one in alike]
+    keys = np.frombuffer(b"".join(blocks), _WIDTHS[layout.key_bytes])
+    counts = np.concatenate(
+        [
+            np.frombuffer(b"".join([one.counts for one in alike]), _WIDTHS[width])
+            for width, alike in by_width.items()
+        ],
+        dtype=_MOMENT,
+    )
+    if size <= _NARROW_KEYS_MAX:
+        dense = cast(Floats, np.bincount(keys, counts, size))[:size]
+        used = np.flatnonzero(dense)
+        return used, dense[used]
+    ours = keys < size
+    used, places = np.unique(keys[ours], return_inverse=True)
+    return used.astype(np.int64), cast(Floats, np.bincount(places, counts[ours], len(used)))
