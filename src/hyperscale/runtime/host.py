@@ -8,10 +8,14 @@ asyncio's locks, events, queues and timeouts, because both bodies run it on an a
 
 from __future__ import annotations
 
+import asyncio
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, Protocol
+
+# What one pump may take between two turns of the loop: some hundred small requests.
+PUMP_BYTES = 64 * 1024
 
 
 class Address(NamedTuple):
@@ -61,6 +65,14 @@ class Stream(Protocol):
         """At least one byte and at most `limit`; b"" when the other side has closed.
         Raises ConnectionError when the stream broke."""
         ...
+
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        """Give `take` what comes, as it comes, until the other side closes. Raises as `read` does,
+        and whatever `take` raises."""
+        while data := await self.read(PUMP_BYTES):
+            take(data)
+            if len(data) == PUMP_BYTES:
+                await asyncio.sleep(0)  # a flood must not keep the loop for itself
 
     def write(self, data: bytes) -> None:
         """Queue bytes for sending; `drain` tells when there is room again."""

@@ -2,7 +2,8 @@
 
 A transport calls the protocol with whatever arrived; the reader takes it chunk by chunk. When
 nobody reads, the transport is paused, so an idle reader costs a bounded buffer and then the
-sender's time.
+sender's time. A pump that waits is given a small chunk on the spot: waking its task would cost
+another turn of the loop, which for one small message is as much as all the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from hyperscale.runtime.host import Address
+from hyperscale.runtime.host import PUMP_BYTES, Address, Stream
 
 # Unread bytes at which the transport is paused: several reads' worth, far below any memory worry.
 PAUSE_READING_BYTES = 512 * 1024
@@ -30,7 +31,7 @@ def address_of(socket_name: object) -> Address:
     return Address("", 0)
 
 
-class RealStream(asyncio.Protocol):
+class RealStream(asyncio.Protocol, Stream):
     """Both the loop's protocol and the `Stream` that node code holds."""
 
     def __init__(self, on_connected: Callable[[RealStream], None] | None = None) -> None:
@@ -43,6 +44,7 @@ class RealStream(asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
+        self._take: Callable[[bytes], None] | None = None
         self._writing_paused = False
         self._drainers: list[asyncio.Future[None]] = []
         self._linger: asyncio.TimerHandle | None = None
@@ -81,6 +83,13 @@ class RealStream(asyncio.Protocol):
                 self._transport.resume_reading()
         return chunk
 
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        try:
+            await super().pump(take)
+        finally:
+            self._take = None
+
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
@@ -114,6 +123,19 @@ class RealStream(asyncio.Protocol):
             self._on_connected(self)
 
     def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        if (
+            self._take is not None
+            and len(data) < PUMP_BYTES
+            and reader is not None
+            and not reader.done()
+        ):
+            try:
+                self._take(data)
+            except Exception as error:  # noqa: BLE001 - the pump raises it
+                if not reader.done():
+                    reader.set_exception(error)
+            return
         self._chunks.append(data)
         self._unread += len(data)
         if self._unread > PAUSE_READING_BYTES and not self._reading_paused:

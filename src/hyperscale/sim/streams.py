@@ -25,7 +25,7 @@ WINDOW_BYTES = 1024 * 1024
 PACKET_BYTES = 1_500
 
 
-class SimStream:
+class SimStream(Stream):
     """One end. Its methods are called by node code, the underscored ones by the network."""
 
     def __init__(self, link: Connection, machine: Machine, process: Process, own: Address) -> None:

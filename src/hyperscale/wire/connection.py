@@ -35,9 +35,6 @@ from hyperscale.wire.updates import Updates
 
 R = TypeVar("R")
 
-# One read is one batch of work between two turns of the loop: some hundred small requests.
-READ_BYTES = 64 * 1024
-
 
 class Connection:
     def __init__(
@@ -120,10 +117,11 @@ class Connection:
         )
         sentence = f"{self.peer.role} {self.peer.node_id} closed the connection"
         try:
-            await self._read()
+            self._take(b"")  # what came with the handshake
+            await self._stream.pump(self._take)
         except Malformed as error:
             sentence = f"{self.peer.role} {self.peer.node_id} does not speak the protocol: {error}"
-        except ConnectionError as error:
+        except (ConnectionError, Disconnected) as error:
             sentence = str(error)
         except asyncio.CancelledError:
             if not self.closed:
@@ -134,20 +132,14 @@ class Connection:
             keepalive.cancel()
             self.close(sentence)
 
-    async def _read(self) -> None:
-        read, decoder, act = self._stream.read, self._decoder, self._act
-        while not self.closed:
-            for flags, payload in decoder:
-                act(flags, payload)
-                if self.closed:  # by a handler: what came after is not read
-                    return
-            data = await read(READ_BYTES)
-            if not data:
-                return
-            self._heard = True
-            decoder.feed(data)
-            if len(data) == READ_BYTES:
-                await asyncio.sleep(0)  # a flood must not keep the loop for itself
+    def _take(self, data: bytes) -> None:
+        self._heard = True
+        decoder, act = self._decoder, self._act
+        decoder.feed(data)
+        for flags, payload in decoder:
+            act(flags, payload)
+            if self.closed:  # by a handler: what came after is not read
+                raise Disconnected("the connection was closed")
 
     def _act(self, flags: int, payload: bytes) -> None:
         envelope = unpack(payload)

@@ -130,7 +130,7 @@ class ExchangeDoor:
         return served
 
 
-class Calling:
+class Calling(Stream):
     """The caller's end."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Calling:
         self._peer.close()
 
 
-class Served:
+class Served(Stream):
     """The answering end: a turn ends when the reader wants more than there is, or has finished."""
 
     def __init__(self, peer: Address) -> None:
