@@ -5,7 +5,7 @@
 Each has a server and a connection of its own and says what a worker says; only the load behind the
 numbers is made up. Reports are encoded once and only their numbers change, so that one process
 can be a thousand workers beside the manager that is measured. Like a worker, each asks for an
-answer twice a second and waits for it before the next report, pauses when it is asked to, and tells
+answer once a second and waits for it before the next report, pauses when it is asked to, and tells
 again what the manager has not taken. Prints one line of JSON a second.
 """
 
@@ -47,7 +47,7 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
     TellEvent,
 )
-from hyperscale.nodes.worker.reporting import LEVEL_SLOWER
+from hyperscale.nodes.worker.reporting import LEVEL_HOLD_BACK
 from hyperscale.runtime.host import Address, Stream
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire import handshake
@@ -74,9 +74,9 @@ from hyperscale.wire.server import Server
 REPORT_S = 0.1
 REQUESTS_PER_REPORT = 40
 TIMEOUT_S = 10.0
-PAUSE_S_MAX = 1.0  # as a worker: it is heard of every second, come what may
-FLUSH_S = 0.05  # as a worker
-ANSWER_S = 1.0  # as a worker: reports between two answers go one way
+# As a worker: between two reports at least, between two answers, and how long it is silent at most.
+FLUSH_S = 0.05
+CONTACT_S = 1.0
 SETTLE_S = 60.0  # to register, be given a part, prepare it and start
 ANSWER = PARTS.by_struct[ProgressAnswer]
 
@@ -150,6 +150,7 @@ class Reporter:
         self._overdue = False
         self._asked_at = 0.0
         self._quiet_until = 0.0
+        self._pause_s = FLUSH_S
         self._pause_until = 0.0
 
     def due(self) -> None:
@@ -164,6 +165,7 @@ class Reporter:
         frame = self._frame
         self._waits = now >= self._quiet_until
         self._seq += 1
+        self._pause_until = now + self._pause_s
         self._tally.sent += 1
         if self._waits:
             self._id += 1
@@ -206,16 +208,18 @@ class Reporter:
         self._tally.taken += taken - self._settled
         self._tally.again += max(0, self._seq - taken)
         self._seq = self._settled = taken
-        if answer.delay_ms:
+        if answer.level:
             self._tally.slowed += 1
-            self._pause_until = self._asked_at + FLUSH_S + answer.delay_ms / 1000
-        if answer.level <= LEVEL_SLOWER:
-            self._quiet_until = self._asked_at + ANSWER_S
+        held_back = answer.level >= LEVEL_HOLD_BACK
+        self._pause_s = CONTACT_S if held_back else FLUSH_S + answer.delay_ms / 1000
+        self._pause_until = self._asked_at + self._pause_s
+        if not held_back:
+            self._quiet_until = self._asked_at + CONTACT_S
 
     def _refused(self, said: Refusal) -> None:
         self._tally.refused += 1
         self._seq = self._settled
-        self._pause_until = time.monotonic() + min(said.retry_after_s or REPORT_S, PAUSE_S_MAX)
+        self._pause_until = time.monotonic() + min(said.retry_after_s or REPORT_S, CONTACT_S)
 
 
 class SimulatedWorker:

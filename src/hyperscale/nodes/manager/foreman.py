@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 # Reports beyond what we take in: how long each worker should pause, by level (A-44).
 DELAYS_MS = (0, 50, 200, 450)
+# By how loaded this node is. A pause of level 1 is no longer than a worker with one core makes
+# anyway, and a stressed node refuses: what a busy one asks for has to be enough.
+LEVELS_BY_LOAD = (0, 2, 3, 3)
 # What comes in is counted over this long: after a moment's delay a second brings more than it
 # should, and the one before it less. A loop that runs late is noticed sooner than this.
 PRESSURE_S = 3.0
@@ -63,7 +66,7 @@ class Foreman:
         self._routine = Routine()
         self._deltas_before = 0
         self._deltas_since = 0.0
-        self.level = 0
+        self._flow_level = 0
         self.reports = 0
         self.reports_unknown = 0
         self.reports_refused = 0
@@ -208,7 +211,7 @@ class Foreman:
         self.deltas += sum([len(p.deltas) for p in report.parts])
         if call.one_way:
             return None
-        level = self._pressure(now)
+        level = self.pressure(now)
         return ProgressAnswer(
             term=leadership.term,
             level=level,
@@ -376,15 +379,15 @@ class Foreman:
         except msgspec.MsgspecError:
             return False
 
-    def _pressure(self, now: float) -> int:
+    def pressure(self, now: float) -> int:
         """How much more comes in than we can take: 0 none .. 3 hold back (A-46). A node that is
-        busy with whatever it may be asks for less before it has to refuse."""
+        busy with whatever it may be asks for half as much, before it is stressed and refuses."""
         most = self._manager.settings.progress_per_s_max
         if now - self._deltas_since >= PRESSURE_S:
             per_s = (self.deltas - self._deltas_before) / (now - self._deltas_since)
-            self.level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
+            self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
-        return max(self.level, int(self._manager.node.door.load))
+        return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
 
 
 def _state(worker: Worker) -> str:

@@ -99,7 +99,7 @@ def _progress(manager: Manager) -> Iterator[Metric]:
         "progress_pressure",
         "gauge",
         "0: all is taken in; 3: workers hold numbers back.",
-        foreman.level,
+        foreman.pressure(manager.now()),
     )
     pending = sum(len(live.pending) for live in _live(manager))
     yield single("merge_pending", "gauge", "Numbers that wait for the next window.", pending)

@@ -21,7 +21,6 @@ from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.packed import PackedDelta, pack
 from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer
 
-LEVEL_SLOWER = 1  # more answers would be the last thing such a leader needs
 LEVEL_HOLD_BACK = 3
 WAITING_MAX = 128  # deltas of one part, before they are merged ahead of time
 # Reports between two answers; at ten a second there are nine.
@@ -197,14 +196,14 @@ class Pace:
         return self._sent_at + self._flush_s + self._delay_s
 
     def may_be_quiet(self, now: float) -> bool:
-        """Whether the next report needs no answer: the leader has given one lately, asked for
-        little patience or none, and nothing is urgent."""
+        """Whether the next report needs no answer: the leader has given one lately, takes numbers
+        at all, and nothing is urgent."""
         return (
             self._asked_at is not None
             and now < self._asked_at + self._contact_s
             and self._quiet < QUIET_MAX
             and not self._urgent
-            and self._level <= LEVEL_SLOWER
+            and not self.holding_back
         )
 
     def sent(self, now: float, *, quiet: bool = False) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hyperscale.cluster.calm import Load
 from hyperscale.nodes.manager.foreman import DELAYS_MS, PRESSURE_S
+from hyperscale.wire.errors import Refused
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 
@@ -20,5 +24,28 @@ def test_the_level_follows_what_comes_in_and_is_told_with_every_answer() -> None
             assert answer.delay_ms == DELAYS_MS[answer.level]
             told.append(answer.level)
         assert told == [0, 1, 2, 3, 3, 0]
+
+    play(story)
+
+
+@pytest.mark.parametrize(("lag_s", "load"), [(0.0, Load.HEALTHY), (0.13, Load.BUSY)])
+def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(lag_s: float, load: Load) -> None:
+    async def story(lone: LoneManager) -> None:
+        detector = lone.manager.node.door.detector
+        now = lone.manager.now()
+        lone.register()
+        for _ in range(10):
+            detector.record(now, 0.001)
+        for _ in range(20):
+            detector.record(now, lag_s)
+        detector.assess(now)
+        assert detector.load is load
+        answer = lone.report(free=2)
+        assert (answer.level, answer.delay_ms) == ((2, 200) if load else (0, 0))
+        for _ in range(20):
+            detector.record(now, 0.3)
+        detector.assess(now)
+        with pytest.raises(Refused):
+            lone.report(free=2)
 
     play(story)

@@ -257,12 +257,13 @@ def test_an_answer_is_needed_while_none_came() -> None:
     assert not pace.may_be_quiet(0.6)
 
 
-def test_a_leader_that_asks_for_much_patience_is_asked_every_time() -> None:
+def test_a_leader_that_asks_for_patience_is_not_asked_more_often() -> None:
     pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
-    asked(pace, 0.0, ProgressAnswer(level=1, delay_ms=50))
-    assert pace.may_be_quiet(0.15)
     asked(pace, 0.2, ProgressAnswer(level=2, delay_ms=200))
-    assert not pace.may_be_quiet(0.5)
+    assert pace.may_be_quiet(0.5)
+    asked(pace, 0.5, ProgressAnswer(level=3, delay_ms=450))
+    assert not pace.may_be_quiet(0.9)
+    assert pace.due_at(waiting=True) == 1.5
 
 
 def test_what_cannot_wait_is_answered_and_a_new_leader_answers_first() -> None:
