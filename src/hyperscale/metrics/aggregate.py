@@ -121,6 +121,16 @@ class WorkflowAggregate:
         self._note_recent()
         return True
 
+    def compact(self) -> None:
+        """Take no more room than the sum of all that was added; for one of very many."""
+        for step in self._steps.values():
+            step.compact()
+        for metric in self._metrics.values():
+            metric.values.compact()
+        for core in self._cores.values():
+            core.lag.compact()
+        self._iteration.compact()
+
     def check(self, delta: Delta) -> None:
         """Raises DamagedState for a delta of another workflow, before it is kept for later."""
         for known, told in (

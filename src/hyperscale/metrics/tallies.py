@@ -50,6 +50,11 @@ class StepTally:
             self.statuses[status] = self.statuses.get(status, 0) + count
         self.failures.merge(delta.errors)
 
+    def compact(self) -> None:
+        self.latency.compact()
+        for durations in self.phases.values():
+            durations.compact()
+
     def so_far(self) -> StepDelta:
         service, response = self.latency.sparse()
         return StepDelta(
