@@ -107,6 +107,7 @@ class User:
 
     def start(self) -> None:
         for wish in self._wishes:
+            wish.asks_again = False  # who did so in an earlier life is dead
             if not wish.told:
                 self._host.tasks.spawn(f"wish {wish.key}", self._pursue(wish))
 
@@ -147,11 +148,9 @@ class User:
     async def _again(self, wish: Wish) -> None:
         assert wish.again_s is not None
         wish.asks_again = True
-        try:
-            await self._host.clock.sleep(wish.again_s)
-            await self._submit(wish)
-        finally:
-            wish.asks_again = False
+        await self._host.clock.sleep(wish.again_s)
+        await self._submit(wish)
+        wish.asks_again = False
 
     async def _steer(self, wish: Wish) -> None:
         while wish.steering:
