@@ -259,6 +259,11 @@ def test_the_pages_for_debugging(tmp_path: Path) -> None:
             assert 170 < unheard["passive_timeout_remaining"] <= 180 * 10
             assert (unheard["confirmation_attempts"], unheard["age_seconds"] < 10) == (0, True)
             assert unheard["next_attempt_in"] > 0
+            changes = await page(one, "/debug/peers/changes")
+            told = [(each["peer"], each["change"], each["state"]) for each in changes]
+            assert ("b", "joined", "ALIVE") in told
+            assert all(datetime.fromisoformat(each["at"]).tzinfo for each in changes)
+            assert all(each["via"] for each in changes)
 
     asyncio.run(story())
 

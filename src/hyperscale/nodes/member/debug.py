@@ -52,11 +52,21 @@ class UnconfirmedPeer(msgspec.Struct, frozen=True):
     next_attempt_in: float | None
 
 
+class MembershipChange(msgspec.Struct, frozen=True):
+    at: str
+    peer: str
+    change: str
+    state: str
+    incarnation: int
+    via: str  # how we came to know
+
+
 def debug_pages(node: Node, host: Host) -> Mapping[str, Callable[[], object]]:
     return {
         "/debug/vivaldi/coordinate": lambda: own_coordinate(node),
         "/debug/vivaldi/peers": lambda: peer_distances(node),
         "/debug/peers/unconfirmed": lambda: unconfirmed_peers(node, host.clock),
+        "/debug/peers/changes": lambda: membership_changes(node),
     }
 
 
@@ -122,6 +132,21 @@ def unconfirmed_peers(node: Node, clock: Clock) -> list[UnconfirmedPeer]:
             )
         )
     return found
+
+
+def membership_changes(node: Node) -> list[MembershipChange]:
+    """The last ones, oldest first."""
+    return [
+        MembershipChange(
+            at=datetime.fromtimestamp(one.at, UTC).isoformat(),
+            peer=one.node_id,
+            change=one.event,
+            state=one.state,
+            incarnation=one.incarnation,
+            via=one.via,
+        )
+        for one in node.membership.audit
+    ]
 
 
 def _ms(seconds: float) -> float:
