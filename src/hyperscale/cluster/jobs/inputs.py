@@ -40,7 +40,7 @@ class PartReport:
     fence: Fence
     state: str
     elapsed_s: float = 0.0  # load time of the workflow: skipped time counts, pauses do not
-    counter: int = 0  # anything that grows with the work done
+    counter: int | None = None  # anything that grows with the work done; None: not told
     context: bytes | None = None  # once prepared: what setup() wrote, or b""
     cores_done: int = 0  # cores of it that have no more load to make, in all
 

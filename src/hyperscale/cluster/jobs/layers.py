@@ -17,15 +17,19 @@ def layers(workflows: Sequence[Needs]) -> tuple[tuple[str, ...], ...]:
         for other in others:
             if other not in depends:
                 raise ValueError(f"{name} depends on {other}, which is not part of the job")
-    depth: dict[str, int] = {}
-    waiting = dict(depends)
-    while waiting:
-        ready = [name for name, others in waiting.items() if all(o in depth for o in others)]
-        if not ready:
-            raise ValueError(f"{', '.join(waiting)} wait for each other")
+    waits_for = {name: len(set(others)) for name, others in depends.items()}
+    dependents: dict[str, list[str]] = {name: [] for name in depends}
+    for name, others in depends.items():
+        for other in set(others):
+            dependents[other].append(name)
+    found: list[tuple[str, ...]] = []
+    while ready := [name for name, count in waits_for.items() if not count]:
+        found.append(tuple(ready))
         for name in ready:
-            depth[name] = 1 + max((depth[other] for other in waiting.pop(name)), default=-1)
-    return tuple(
-        tuple(name for name in depends if depth[name] == layer)
-        for layer in range(1 + max(depth.values(), default=-1))
-    )
+            del waits_for[name]
+        for name in ready:
+            for dependent in dependents[name]:
+                waits_for[dependent] -= 1
+    if waits_for:
+        raise ValueError(f"{', '.join(waits_for)} wait for each other")
+    return tuple(found)

@@ -73,9 +73,11 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
         watch.started.add((report.part, report.fence))
         remind(desk, report)
         desk.touch(report.part.job_id)
-    amount = report.counter - worker.counters.get(report.part, 0)
-    if amount:
+    amount = 0
+    if report.counter is not None:
+        amount = report.counter - worker.counters.get(report.part, 0)
         worker.counters[report.part] = report.counter
+    if amount:
         watch.clock.progress_at = now
     job = desk.book.jobs[report.part.job_id]
     workflow = job.workflows[report.part.workflow]

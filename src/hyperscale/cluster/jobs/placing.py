@@ -81,8 +81,7 @@ def _serve_queue(desk: Desk, now: float) -> None:
         passed += 1
         blocked = desk.queue.reserves(now, job_id)
         entry.reason = missing
-        hopeless = not pool or not (desk.book.by_worker or desk.under_way)
-        if not hopeless:
+        if not _is_hopeless(desk, now):
             entry.hopeless_since = None
         elif entry.hopeless_since is None:
             entry.hopeless_since = now
@@ -93,6 +92,11 @@ def _serve_queue(desk: Desk, now: float) -> None:
             else entry.hopeless_since + desk.settings.dispatch_s,
         )
     desk.hungry = False
+
+
+def _is_hopeless(desk: Desk, now: float) -> bool:
+    """There are no workers, or none of them has anything to do: nothing will become free."""
+    return not desk.pool.total_cores(now) or not (desk.book.by_worker or desk.under_way)
 
 
 def _place_batch(desk: Desk, now: float, job: JobState, pool: int) -> str:
@@ -311,6 +315,9 @@ def take_back(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
 def waited_too_long(desk: Desk, now: float, job: JobState) -> None:
     entry = desk.queue.get(job.job_id)
     if entry is None or entry.hopeless_since is None:
+        return
+    if not _is_hopeless(desk, now):  # it stands behind one that has been looked at since
+        entry.hopeless_since = None
         return
     if now < entry.hopeless_since + desk.settings.dispatch_s:
         desk.hungry = True

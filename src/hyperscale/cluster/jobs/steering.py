@@ -84,6 +84,8 @@ def steered(desk: Desk, job: JobState, record: Steered) -> None:
     if record.action in ("cancel", "stop"):
         return
     watch = desk.watches[job.job_id]
+    if record.action == "resume":
+        watch.homeless.clear()  # nobody looked for a worker meanwhile
     for workflow in job.workflows.values():
         if record.action == "scale" and not workflow.needs.is_test:
             continue

@@ -241,13 +241,14 @@ class Keeper:
 
     def _announce(self, before: Shelf, news_after: int) -> None:
         """What changed between two states, as if it had been applied one by one."""
+        shelf = self.shelf
         for job_id in before.jobs():
-            if job_id not in self.shelf:
-                self._tell(self.on_forgotten, job_id)
+            if job_id not in shelf or shelf.records(job_id)[0].index > news_after:
+                self._tell(self.on_forgotten, job_id)  # if it is there, as another of that name
         news = [
             record
-            for job_id in self.shelf.jobs()
-            for record in self.shelf.records(job_id)
+            for job_id in shelf.jobs()
+            for record in shelf.records(job_id)
             if record.index > news_after
         ]
         for record in sorted(news, key=lambda record: record.index):

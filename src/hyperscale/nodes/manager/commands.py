@@ -100,7 +100,9 @@ class Commands:
             amount=effect.amount,
             reason=effect.reason,
         )
-        self._tell(f"steer {effect.action}", placement, message)
+        # Of what undoes each other only the last may arrive.
+        sort = "pace" if effect.action in ("pause", "resume") else effect.action
+        self._tell(f"steer {sort}", placement, message)
 
     def tear_down(self, effect: Teardown) -> None:
         placement = effect.placement

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
 
 ID_CHARS_MAX = 128
+TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 JOBS_LISTED_MAX = 1_000
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
@@ -287,6 +288,14 @@ def submitted(ask: SubmitJob) -> Submitted:
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
     body = msgspec.msgpack.decode(ask.body, type=Body)
+    for what, text in (
+        ("name", body.name),
+        ("idempotency key", ask.idempotency_key),
+        ("correlation id", ask.correlation_id),
+        ("requester", ask.requested_by),
+    ):
+        if len(text) > TEXT_CHARS_MAX:
+            raise ValueError(f"a job's {what} has at most {TEXT_CHARS_MAX} characters")
     if not 0 < len(body.workflows) <= orders.WORKFLOWS_MAX:
         raise ValueError(f"a job has 1 to {orders.WORKFLOWS_MAX} workflows")
     orders.check_judges(body)

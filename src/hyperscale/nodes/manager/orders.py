@@ -151,14 +151,13 @@ def check_judges(body: Body) -> None:
 
 
 def report_of(status: PartStatus) -> PartReport:
-    """A part as its worker says it is."""
+    """A part as its worker says it is, without how far it is."""
     prepared = status.prepared
     return PartReport(
         status.part,
         status.fence,
         status.state,
         status.elapsed_s,
-        0,
-        None if prepared is None else encode_values(prepared.context),
-        status.cores_done,
+        context=None if prepared is None else encode_values(prepared.context),
+        cores_done=status.cores_done,
     )

@@ -76,11 +76,16 @@ class Rounds:
                         self._try("thresholds", functools.partial(self._judge, job))
 
     def _judge(self, job: JobState) -> None:
-        """Thresholds that abort are watched over all nodes together."""
+        """Thresholds that abort are watched over all nodes together: a new leader that has not
+        been told all of a workflow would see too little load, or too much at once."""
         manager = self._manager
         watched = [j for j in manager.judges(job) if j.threshold.abort or j.threshold.for_s]
         lives = {j.workflow: manager.live.workflow(job.job_id, j.workflow) for j in watched}
-        aggregates = {name: live.merged() for name, live in lives.items() if live is not None}
+        aggregates = {
+            name: live.merged()
+            for name, live in lives.items()
+            if live is not None and live.complete
+        }
         crossed = watch([j for j in watched if j.workflow in aggregates], aggregates)
         manager.judging.note(job, watched)
         if crossed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,9 @@ from hyperscale.cluster.jobs.health import (
     grade,
     route,
 )
+from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.records import TimedOut
+from tests.unit.cluster.jobs.making import Shell, needs
 
 
 @pytest.mark.parametrize(
@@ -130,3 +134,21 @@ class TestEviction:
         tracker.should_evict(0.0, "w0")
         tracker.update(5.0, "w1", Signals())
         assert tracker.should_evict(5.0, "w0").evict
+
+
+def test_a_worker_that_lists_its_parts_has_not_moved_by_that() -> None:
+    shell = Shell()
+    shell.register("w1")
+    shell.submit(needs(planned_s=3_600.0, limit_s=3_630.0), timeout_s=4_000.0)
+    (place,) = shell.prepare_all()
+    for second in range(1, 300):
+        shell.wait(1.0)
+        if shell.records(TimedOut):
+            break
+        told = PartReport(place.part, place.fence, "running", shell.now)
+        shell.hear("w1", replace(told, counter=min(second, 60)))
+        if second % 30 == 0:  # as a scan, or a worker that registers again
+            shell.carry(shell.jobs.worker_registered(shell.now, "w1", 1, 4, 0, [told])[1])
+    (timed_out,) = shell.records(TimedOut)
+    assert "no progress" in timed_out.reason
+    assert 175.0 <= timed_out.age_s <= 185.0

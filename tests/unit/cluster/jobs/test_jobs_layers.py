@@ -37,3 +37,9 @@ def test_order_of_definition_does_not_matter() -> None:
 def test_what_cannot_be_ordered(workflows: list[object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         layers(workflows)  # type: ignore[arg-type]
+
+
+def test_many_that_wait_for_many_and_say_so_twice() -> None:
+    names = [f"w{number}" for number in range(500)]
+    dense = [needs(name, depends=tuple(names[:n]) * 2) for n, name in enumerate(names)]
+    assert layers(dense) == tuple((name,) for name in names)

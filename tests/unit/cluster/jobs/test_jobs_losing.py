@@ -392,3 +392,16 @@ def test_a_leader_that_follows_decides_nothing() -> None:
     shell.wait(1000.0)
     assert shell.seen == []
     assert shell.jobs.worker_heard(shell.now, "w1", 1, 4, []) is None
+
+
+def test_nobody_is_looked_for_during_a_pause_and_that_is_not_held_against_a_part() -> None:
+    shell = running(needs(planned_s=600.0, limit_s=630.0, peak_vus=4), workers=3, cores=2)
+    lost, *_ = shell.prepare_all()
+    shell.steer("pause")
+    kill(shell, lost.worker, after_s=400.0)
+    assert not shell.dispatched()
+    shell.steer("resume")
+    assert not shell.records(GivenUp)
+    (again,) = shell.dispatched()
+    assert again.part == lost.part
+    assert again.worker != lost.worker

@@ -405,3 +405,17 @@ def test_the_next_leader_hears_of_cores_that_are_done() -> None:
     _, effects = shell.jobs.worker_registered(shell.now, "w1", 1, 4, 2, [done(place, 2)])
     shell.carry(effects)
     assert shell.jobs.pool.free(shell.jobs.pool.workers["w1"]) == 2
+
+
+def test_who_waits_behind_another_job_is_not_hopeless_once_there_are_workers() -> None:
+    shell = Shell()
+    for number in range(4):
+        job_needs = needs(planned_s=600.0, limit_s=630.0)
+        shell.submit(job_needs, job_id=f"j{number}", timeout_s=900.0)
+    shell.wait(60.0)
+    shell.register("w1")
+    (place,) = shell.prepare_all()
+    for _ in range(400):
+        shell.wait(1.0)
+        shell.hear("w1", PartReport(place.part, place.fence, "running", 1.0, int(shell.now)))
+    assert [shell.job(f"j{n}").status for n in range(4)] == ["running", *["queued"] * 3]

@@ -170,8 +170,11 @@ def test_checkpoints_bound_log_and_memory_and_a_laggard_gets_the_state() -> None
         leader = cluster.nodes["a"]
         await leader.lead(1)
         await leader.append("stays", 1, b"s", FENCE)
+        await leader.append("nightly", 1, b"monday", FENCE)
         await cluster.settled()
         cluster.cut = {"c"}
+        await leader.forget("nightly")
+        await leader.append("nightly", 1, b"tuesday", FENCE)
         for n in range(600):
             await leader.append(f"job {n}", 1, b"x" * 100, FENCE)
             if n >= 10:
@@ -185,6 +188,7 @@ def test_checkpoints_bound_log_and_memory_and_a_laggard_gets_the_state() -> None
         await cluster.settled()
         assert cluster.nodes["c"].jobs() == leader.jobs()
         assert payloads(cluster.nodes["c"], "huge") == [b"h" * 900]
+        assert cluster.forgotten["c"] == ["nightly"], "Monday's, before Tuesday's is told"
         seen = [record.index for record in cluster.applied["c"]]
         assert seen == sorted(seen)
         await cluster.kill("c")

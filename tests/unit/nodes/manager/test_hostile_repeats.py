@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
-from hyperscale.cluster.jobs.effects import Start
+from hyperscale.cluster.jobs.effects import Command, Start
 from hyperscale.cluster.jobs.records import Part, PartLost, Placement
 from hyperscale.nodes.manager.orders import encode_end
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
@@ -68,5 +68,20 @@ def test_commands_to_parts_whose_names_read_the_same_do_not_replace_each_other()
             where = Placement(part, Fence(1, 1, 1), "w1", 1, 0, 1)
             lone.manager.commands.start(Start(where, b""))
         assert len(set(keys)) == 2
+
+    play(story)
+
+
+def test_of_pause_and_resume_only_the_last_is_under_way() -> None:
+    async def story(lone: LoneManager) -> None:
+        keys: list[tuple[str, ...]] = []
+        lone.manager.commands.couriers.send = (  # type: ignore[method-assign]
+            lambda key, *_args, **_more: keys.append(key)
+        )
+        where = Placement(Part("j", "w", 0), Fence(1, 1, 1), "w1", 1, 0, 1)
+        for action in ("pause", "resume", "scale", "cancel"):
+            lone.manager.commands.command(Command(where, action))  # type: ignore[arg-type]
+        assert keys[0] == keys[1], "a resume takes the place of a pause that has not arrived"
+        assert len(set(keys)) == 3
 
     play(story)

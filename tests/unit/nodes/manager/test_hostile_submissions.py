@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hyperscale.nodes.protocol.jobs import SubmitJob
+from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd
 from hyperscale.workload.thresholds import Threshold
 from tests.unit.nodes.manager.cases import FACTS, state
@@ -84,5 +84,18 @@ def test_a_load_that_cannot_be_is_refused_in_words(wrong: dict[str, Any]) -> Non
         ack = await lone.desk.submit(lone.call("submit.job", "client", "c1"), ask)
         assert not ack.accepted
         assert ack.error
+
+    play(story)
+
+
+@pytest.mark.parametrize("field", ["name", "idempotency_key", "correlation_id", "requested_by"])
+def test_what_is_in_every_listing_is_short(field: str) -> None:
+    async def story(lone: LoneManager) -> None:
+        long = {field: "x" * 1_001}
+        body = Body(workflows=(FACTS,), source=b"", overrides=b"", name=long.pop("name", ""))
+        ask = SubmitJob(job_id="j1", body=msgspec.msgpack.encode(body), **long)
+        ack = await lone.desk.submit(lone.call("submit.job", "client", "c1"), ask)
+        assert not ack.accepted
+        assert "at most 1000 characters" in ack.error
 
     play(story)
