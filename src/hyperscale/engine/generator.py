@@ -123,8 +123,6 @@ class Generator:
 
 
 async def _main(descriptor: int) -> None:
-    # Ctrl-C reaches the whole process group; the parent alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise_open_files()
     gc.set_threshold(*GC_THRESHOLDS)
     line = await Line.open(socket.socket(fileno=descriptor))

@@ -1,8 +1,8 @@
 """A part of a workflow on its generator processes: prepared, performed, torn down together.
 
 The parent's half of an `Assignment`, known to it by facts alone. Whoever runs it calls `prepare`,
-then `perform`, then `teardown`, with as much time in between as it needs to agree with other
-machines, and `release` at the end.
+then `begin` and `over`, then `teardown`, with as much time in between as it needs to agree with
+other machines, and `release` at the end.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ STOP_SLACK_S = 5.0  # beyond graceful_stop, before a generator that does not ans
 TEARDOWN_LIMIT_S = 30.0
 
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
+_Answer = asyncio.Future[Report | None]
 
 
 class Performance:
@@ -84,7 +85,8 @@ class Performance:
         self._on_done = on_done
         first = casting.first_core if numbered_from is None else numbered_from
         self._numbers = {core: first + index for index, core in enumerate(self.cores)}
-        self._answers: dict[Core, asyncio.Future[Report | None]] = {}
+        self._answers: dict[Core, _Answer] = {}
+        self._loads: list[_Answer] = []
         self._unused = len(cores) - len(self.cores)
         self._done: set[Core] = set()
         self._wrote: Values = {}
@@ -113,15 +115,23 @@ class Performance:
         self._wrote = ready[0].context if ready else {}
         return self._wrote
 
-    async def perform(self, context: Values) -> None:
-        """The load, to its end, whatever that is: nothing that happens to it raises."""
+    def begin(self, context: Values) -> None:
+        """The load, unless it has been stopped; from now on it can be paused and scaled."""
         if self._stopping:
             return
         self._wrote = context
         self.aggregate.facts.state = "running"
-        limit_s = longest_s(self.facts.load) + STUCK_SLACK_S
-        answers = await self._ask([Go(context)] * len(self.cores), limit_s)
-        self._collect(answers)
+        self._loads = self._send([Go(context)] * len(self.cores), self.cores)
+
+    async def over(self) -> None:
+        """The load's end, whatever that is: nothing that happens to it raises."""
+        if self._loads:
+            limit_s = longest_s(self.facts.load) + STUCK_SLACK_S
+            self._collect(await self._wait(self._loads, limit_s))
+
+    async def perform(self, context: Values) -> None:
+        self.begin(context)
+        await self.over()
 
     async def teardown(self) -> str:
         """Run teardown() on one core that is left; returns a warning, or nothing."""
@@ -233,15 +243,21 @@ class Performance:
         self, commands: Sequence[Command], limit_s: float, cores: Sequence[Core] | None = None
     ) -> list[Report | None]:
         """Send one command to each core and wait for each one's final answer; None: it died."""
+        return await self._wait(
+            self._send(commands, self.cores if cores is None else cores), limit_s
+        )
+
+    def _send(self, commands: Sequence[Command], cores: Sequence[Core]) -> list[_Answer]:
         loop = asyncio.get_running_loop()
-        asked = self.cores if cores is None else cores
-        for core, command in zip(asked, commands, strict=True):
+        for core, command in zip(cores, commands, strict=True):
             answer = self._answers[core] = loop.create_future()
             if core.lost:
                 self._lose(core)
                 answer.set_result(None)
             core.send(command)
-        pending = [self._answers[core] for core in asked]
+        return [self._answers[core] for core in cores]
+
+    async def _wait(self, pending: Sequence[_Answer], limit_s: float) -> list[Report | None]:
         left_s = limit_s
         while pending and left_s > 0 and (await asyncio.wait(pending, timeout=GLANCE_S))[1]:
             if self.aggregate.facts.state != "paused":

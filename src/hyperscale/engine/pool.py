@@ -15,12 +15,27 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from hyperscale.engine.messages import Command, Line, Report
 
-_START = "from hyperscale.engine.generator import main; main()"
+# Ctrl-C reaches the whole process group; the parent alone decides what it means. It is held back
+# from before the process exists until it is ignored.
+_START = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); "
+    "from hyperscale.engine.generator import main; main()"
+)
 EXIT_GRACE_S = 2.0
+
+
+@contextlib.contextmanager
+def _sigint_held_back() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Core:
@@ -33,14 +48,15 @@ class Core:
         self.number = number
         ours, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(theirs.fileno()), _leader()],
-            pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-            stdout=_stderr() if output is None else output,
-            stderr=_stderr() if output is None else output,
-            env={**(os.environ if env is None else env), "PYTHONUNBUFFERED": "1"},
-        )
+        with _sigint_held_back():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(theirs.fileno()), _leader()],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=_stderr() if output is None else output,
+                stderr=_stderr() if output is None else output,
+                env={**(os.environ if env is None else env), "PYTHONUNBUFFERED": "1"},
+            )
         theirs.close()
         self._socket = ours
         self._line: Line | None = None

@@ -138,7 +138,7 @@ class RealNetwork:
             raise TimeoutError(f"{address} did not answer within {timeout_s:g} s") from None
         except ConnectionError:
             raise
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
             raise ConnectionError(f"{address} cannot be reached: {error}") from error
         self._streams.add(stream)
         return stream

@@ -123,6 +123,8 @@ class Peer:
                 self._expect_role,
                 endpoint.limits.handshake_timeout_s,
             )
+            if self._closed:
+                raise Disconnected(f"the peer at {self.address} was closed")
         except BaseException as error:
             stream.close()
             if isinstance(error, Malformed):

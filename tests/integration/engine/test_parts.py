@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
@@ -392,3 +393,20 @@ def test_a_core_gets_the_environment_it_is_given() -> None:
     finally:
         core.hang_up()
         core.kill_and_wait()
+
+
+def test_a_generator_that_starts_does_not_hear_ctrl_c() -> None:
+    async def scenario() -> None:
+        core = Core()
+        try:
+            for _ in range(40):  # from before there is an interpreter until it has been told so
+                os.kill(core.pid, signal.SIGINT)
+                await asyncio.sleep(0.01)
+            await core.open()
+            await asyncio.sleep(0)
+            assert not core.lost
+            assert psutil.Process(core.pid).status() != psutil.STATUS_ZOMBIE
+        finally:
+            await core.close()
+
+    asyncio.run(scenario())

@@ -384,6 +384,20 @@ def test_a_lost_connection_ends_everything_and_the_next_request_connects_again(
     run(main())
 
 
+def test_a_peer_that_is_closed_while_it_connects_stays_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connected(tmp_path, {Tell: shout}) as pair:
+            asking = pair.worker.tasks.spawn("ask", pair.peer.request(Tell("x"), Answer))
+            await asyncio.sleep(0)
+            pair.peer.close()
+            with pytest.raises(Disconnected, match="was closed"):
+                await asking
+            await until(lambda: not pair.server.connections)
+            assert not pair.peer.connected
+
+    run(main())
+
+
 def test_pings(tmp_path: Path) -> None:
     async def main() -> None:
         limits = Limits(keepalive_s=0.01, keepalive_timeout_s=5)

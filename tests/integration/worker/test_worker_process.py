@@ -360,3 +360,30 @@ def alive(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def test_what_comes_with_the_start_is_obeyed(tmp_path: Path, target: str, stats: Stats) -> None:
+    """A part that goes on elsewhere is started and scaled in one breath."""
+
+    async def story() -> None:
+        async with cluster(tmp_path) as (manager, _worker):
+            scaled = make(manager, Get, target, cores=1)
+            assert (await manager.dispatch("w1", scaled)).accepted
+            await manager.prepared(scaled)
+            await asyncio.gather(
+                manager.start("w1", scaled), manager.steer("w1", scaled, "scale", 20)
+            )
+            end = await manager.ended(scaled)
+            assert (end.outcome, end.peak_vus) == ("completed", 20)
+
+            paused = make(manager, Long, target, cores=1)
+            assert (await manager.dispatch("w1", paused)).accepted
+            await manager.prepared(paused)
+            before = stats()["requests"]
+            await asyncio.gather(manager.start("w1", paused), manager.steer("w1", paused, "pause"))
+            await load_stops(manager, stats)
+            assert stats()["requests"] - before <= 2 * Long.vus
+            await manager.steer("w1", paused, "resume")
+            await load_flows(manager, lambda: {"requests": stats()["requests"] - before})
+
+    asyncio.run(story())

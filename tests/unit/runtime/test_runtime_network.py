@@ -106,6 +106,8 @@ def test_connecting_to_nobody(tmp_path: Path) -> None:
                 await host.network.connect(address)
             with pytest.raises(ConnectionError, match=r"no\.such\.host\.invalid"):
                 await host.network.connect(Address("no.such.host.invalid", 1))
+            with pytest.raises(ConnectionError, match="cannot be reached"):
+                await host.network.connect(Address("x" * 70 + ".invalid", 1))
 
     run(main())
 

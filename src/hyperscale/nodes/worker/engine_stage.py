@@ -126,7 +126,6 @@ class EnginePerformer:
         self._cold = cold
         self._resume_at_s = order.resume_at_s
         self._aggregate = aggregate_of(order.facts)
-        self._context: Values = {}
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
         casting = Casting(
@@ -172,11 +171,11 @@ class EnginePerformer:
         return Ready(seconds=self._performance.prepare_s, context=wrote)
 
     def start(self, context: Values) -> None:
-        self._context = context
+        self._performance.begin(context)
 
     async def ended(self) -> Ended:
         performance = self._performance
-        await performance.perform(self._context)
+        await performance.over()
         failure = performance.failure
         return Ended(
             outcome=performance.outcome,
