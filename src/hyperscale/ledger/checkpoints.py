@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from struct import Struct
 from zlib import crc32
@@ -94,16 +95,25 @@ class Checkpoints:
         facts = Facts(lsn=lsn, replicated_lsn=replicated_lsn, stamp_us=stamp_us)
         name = f"checkpoint_{lsn:020d}.ckpt"
         path = join(self._directory, name)
-        await self._write(path + _UNFINISHED, msgspec.msgpack.encode(facts), state)
-        await self._disk.rename(path + _UNFINISHED, path)
+        try:
+            await self._write(path + _UNFINISHED, msgspec.msgpack.encode(facts), state)
+            await self._disk.rename(path + _UNFINISHED, path)
+        except BaseException:
+            with suppress(OSError):  # it may have taken the last room that the log needs
+                await self._disk.remove(path + _UNFINISHED)
+            raise
         await self._disk.sync_directory(self._directory)
         self._safe_lsn[name] = min(lsn, replicated_lsn)
         await self._remove_old()
 
     async def load(self) -> Checkpoint | None:
-        """The newest that is whole, by LSN. Remembers what it passed over."""
+        """The newest that is whole, by LSN. Remembers what it passed over, and takes away what was
+        never finished."""
         self.passed_over = []
         self._safe_lsn = {}
+        for name in await self._all_names():
+            if name.endswith(_UNFINISHED):
+                await self._disk.remove(join(self._directory, name))
         newest: Checkpoint | None = None
         for name in reversed(await self._names()):
             path = join(self._directory, name)

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -90,7 +91,12 @@ class FileOutlet:
         too_large = self._size > 0 and self._size + len(data) > self._rotate_bytes
         if too_large or self._period_of(self._wall()) > self._period:
             self._rotate()
-        write_all(self._descriptor, data)
+        try:
+            write_all(self._descriptor, data)
+        except OSError:
+            with suppress(OSError):  # half a line would spoil the next one
+                os.ftruncate(self._descriptor, self._size)
+            raise
         self._size += len(data)
 
     def sync(self) -> None:
@@ -135,7 +141,7 @@ class FileOutlet:
         number = 0
         finished = self.rotated()
         if finished:
-            last, last_number = finished[-1].name[len(self._path.stem) + 1 :].split("-")
+            last, last_number = finished[-1].name[len(self._path.stem) + 1 :].split("-", 1)
             if label <= last:
                 label, number = last, int(last_number[:NUMBER_DIGITS]) + 1
         name = f"{self._path.stem}.{label}-{number:0{NUMBER_DIGITS}}{self._path.suffix}"
@@ -231,7 +237,7 @@ class LogWriter:
             self._outlet.write(b"".join((*notes, *lines)))
             if self._sync:
                 self._outlet.sync()
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - a writer that died would lose all that follows
             if not self._failed:
                 self._complain(error)
             self._failed += len(lines)
@@ -240,7 +246,7 @@ class LogWriter:
         else:
             self._failed = 0
 
-    def _complain(self, error: OSError) -> None:
+    def _complain(self, error: Exception) -> None:
         """Once per failure and only where somebody may look; nobody can be helped if this fails."""
         try:
             os.write(STDERR, self._note("log cannot be written", 1, str(error)))

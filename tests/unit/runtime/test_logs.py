@@ -318,3 +318,55 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be opened"):
         configure(tmp_path / "file" / "x.log")
+
+
+@pytest.mark.parametrize("name", ["m.us-east", "m.2026-11-16", "m-1.log", "m"])
+def test_any_name_rotates_more_than_once(tmp_path: Path, name: str) -> None:
+    outlet = FileOutlet(tmp_path / name, 100, 1e9, 9, 1e9, Clock(1_700_000_000.0))
+    for number in range(5):
+        outlet.write(b"%d" % number * 60 + b"\n")
+    outlet.close()
+    assert [path.read_text()[0] for path in outlet.rotated()] == ["0", "1", "2", "3"]
+
+
+def test_a_writer_outlives_whatever_goes_wrong() -> None:
+    class Odd:
+        def __init__(self) -> None:
+            self.lines: list[bytes] = []
+
+        def write(self, data: bytes) -> None:
+            if not self.lines:
+                self.lines.append(b"")
+                raise ValueError("a fault of ours")
+            self.lines.append(data)
+
+        def sync(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    outlet = Odd()
+    writer = LogWriter(outlet, lambda what, count, why: b"%s %d\n" % (what.encode(), count), 10)
+    writer.put(b"lost\n")
+    assert writer.flush()
+    writer.put(b"kept\n")
+    assert writer.flush()
+    assert writer.stop()
+    assert outlet.lines[-1] == b"log lines lost 1\nkept\n"
+
+
+def test_half_a_line_does_not_spoil_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(descriptor: int, data: bytes) -> None:
+        os.write(descriptor, data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    outlet = FileOutlet(tmp_path / "g.log", 10_000, 1e9, 3, 1e9, Clock(1_700_000_000.0))
+    outlet.write(b"one\n")
+    with monkeypatch.context() as patched:
+        patched.setattr("hyperscale.runtime.log_writer.write_all", half)
+        with pytest.raises(OSError, match="space"):
+            outlet.write(b"a line that does not fit\n")
+    outlet.write(b"two\n")
+    outlet.close()
+    assert (tmp_path / "g.log").read_bytes() == b"one\ntwo\n"

@@ -22,6 +22,7 @@ from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
 from hyperscale.ledger.wal import LogFailed, WriteAheadLog
 from hyperscale.ledger.wal.record import Record as WalRecord
+from hyperscale.ledger.wal.repair import REPAIRED_MARK
 from hyperscale.runtime.host import Host
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -74,7 +75,8 @@ class Found:
         if not self.commit_index < entry.index <= self.base_index + len(self.entries) + 1:
             raise UnreadableRecord(
                 f"record {lsn} of the job records does not follow what is before it.",
-                "A checkpoint is missing or from elsewhere: restore the directory from a copy.",
+                "A checkpoint is missing or from elsewhere: empty the directory and start again;"
+                " the other managers bring it up to date.",
             )
         del self.entries[at:]
         self.entries.append(entry)
@@ -107,6 +109,7 @@ class Store:
         self._marks = self._newest_saved = 0
         self._log: WriteAheadLog | None = None
         self._closing = False
+        self._repaired = False
         self._ended = asyncio.Event()
         self.failure: HyperscaleError | None = None
         """Why nothing can be written any more."""
@@ -125,7 +128,9 @@ class Store:
             self._settings.wal,
         )
         self._log = restored.log
-        if restored.checkpoint is None and not restored.replayed:
+        self._repaired = REPAIRED_MARK in await self._host.disk.list(self._directory)
+        nothing = restored.checkpoint is None and not restored.replayed
+        if nothing or self._repaired or restored.log.recovered.case == "empty":
             found.newcomer = True
         self._host.tasks.spawn(f"records {self._directory}", self._run())
         return found
@@ -192,6 +197,10 @@ class Store:
             write = writes.write
         if payloads:
             await log.append_many(payloads)
+            if self._repaired:  # the first thing written says so by itself
+                await self._host.disk.remove(f"{self._directory}/{REPAIRED_MARK}")
+                await self._host.disk.sync_directory(self._directory)
+                self._repaired = False
             self.on_written(write)
             return
         mark = self._queue.popleft()

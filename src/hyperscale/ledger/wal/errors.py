@@ -41,8 +41,9 @@ class LogDamaged(HyperscaleError):
     def __init__(self, path: str, offset: int, what: str, last_good_lsn: int) -> None:
         super().__init__(
             f"{path} is damaged at byte {offset}: {what}; good up to LSN {last_good_lsn}",
-            "restore the file from a copy or a peer; `hyperscale wal verify DIR` shows the extent,"
-            " `hyperscale wal repair DIR` cuts the log at the damage and loses what follows",
+            "where other managers hold the same, empty the data directory: they bring it up to"
+            " date; `hyperscale wal verify DIR` shows the extent, `hyperscale wal repair DIR` cuts"
+            " the log at the damage and loses what follows",
         )
         self.path = path
         self.offset = offset

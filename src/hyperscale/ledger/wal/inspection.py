@@ -167,7 +167,7 @@ class _Reading:
             good = scanner.at >= header.carried_end
             surplus = size > scanner.at
             if good and surplus:
-                rest = await self._disk.read(self._path, scanner.at)
+                rest = await self._disk.read(self._path, scanner.at, size - scanner.at)
                 proof = later_batch(rest, seed_of(header), scanner.next_lsn)
                 if proof is not None:
                     what += f", and byte {scanner.at + proof} proves that it was good once"

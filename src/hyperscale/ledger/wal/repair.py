@@ -2,7 +2,8 @@
 
 What follows damage is not put back: a state built from a history with a hole in it is wrong in ways
 nobody can see. The log ends before the damage; the damaged file and those after it stay beside it
-under another name. LSNs go on behind every number that they may hold.
+under another name. LSNs go on behind every number that they may hold. A mark stays until the owner
+of the log has taken note that it may have forgotten what it told others.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from hyperscale.ledger.wal.settings import WalSettings
 from hyperscale.runtime.host import Clock, Disk
 
 DAMAGED_SUFFIX = ".damaged"
+REPAIRED_MARK = "repaired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ async def repair(
     bad = [seen.case.decision is Decision.REFUSE for seen in segments]
     if not any(bad):
         return None
+    await (await disk.open(join(directory, REPAIRED_MARK))).close()
+    await disk.sync_directory(directory)
     first = bad.index(True)
     kept, damaged, later = segments[:first], segments[first], segments[first + 1 :]
     aside = [damaged.path + DAMAGED_SUFFIX, *(seen.path + DAMAGED_SUFFIX for seen in later)]
@@ -65,8 +69,8 @@ async def repair(
 
 def _takes_over(kept: list[Inspected], next_lsn: int, stamp_us: int) -> Header:
     """The next start removes what stands behind the end that this gives its predecessor."""
-    if not kept:
-        return first_header(next_lsn, stamp_us)
+    if not kept:  # a checkpoint, or nothing, is all that is left of what was before
+        return first_header(next_lsn, stamp_us)._replace(previous_last_lsn=0)
     last, scanner = kept[-1], kept[-1].scanner
     assert last.header is not None
     assert scanner is not None

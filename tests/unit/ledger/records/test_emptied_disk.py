@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
 import pytest
 
+from hyperscale.ledger.checkpoints import Policy
 from hyperscale.ledger.records import QuorumTimeout, QuorumUnavailable
-from tests.unit.ledger.records.cluster import FENCE, Cluster, payloads, play
+from hyperscale.ledger.wal.repair import repair
+from tests.unit.ledger.records.cluster import FENCE, SETTINGS, Cluster, payloads, play
 
 
 async def wipe(cluster: Cluster, name: str) -> None:
@@ -139,3 +144,55 @@ def test_a_new_cluster_begins_with_a_majority() -> None:
         assert payloads(cluster.nodes["c"], "job") == [b"one"]
 
     play(story)
+
+
+async def repaired(cluster: Cluster, name: str, word: bytes) -> None:
+    """A bit of what it confirmed has rotted; somebody cuts the log there."""
+    await cluster.kill(name)
+    host, image = cluster.world.host(name), cluster.world.machines[name].disk
+    for segment in await host.disk.list("records/wal"):
+        data = image.file(f"records/wal/{segment}").data
+        if word in bytes(data):
+            data[bytes(data).index(word)] ^= 1
+    assert await repair(host.disk, host.clock, "records/wal") is not None
+    await cluster.start(name)
+
+
+async def without_log(cluster: Cluster, name: str, _word: bytes) -> None:
+    """A checkpoint is left, the log is on a volume that is not there."""
+    await cluster.until(lambda: bool(cluster.nodes[name]._keeper.replica.log.base_index))
+    await wipe(cluster, name)
+
+
+@pytest.mark.parametrize("forget", [repaired, without_log])
+def test_who_has_forgotten_in_part_does_not_count_either(
+    forget: Callable[[Cluster, str, bytes], Awaitable[None]],
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster)
+        cluster.cut = {"c"}
+        for text in (b"two", b"three", b"four"):
+            await cluster.nodes["a"].append("job", 1, text, FENCE)
+        await cluster.settled()
+        await forget(cluster, "b", b"two")
+        cluster.cut = {"a"}
+        with pytest.raises(QuorumUnavailable):
+            await cluster.nodes["c"].lead(2)
+        cluster.cut = set()
+        await cluster.nodes["c"].lead(2)
+        everything = [b"one", b"two", b"three", b"four"]
+        assert payloads(cluster.nodes["c"], "job") == everything
+        await cluster.settled()
+        await cluster.belong()
+        await cluster.kill("b")
+        await cluster.start("b")
+        assert not cluster.nodes["b"].status().newcomer, "it counts, also after another start"
+        await cluster.settled()
+        assert payloads(cluster.nodes["b"], "job") == everything
+
+    settings = SETTINGS
+    if forget is without_log:
+        settings = replace(
+            SETTINGS, checkpoint=Policy(records=1, seconds=1), entries_kept=1, tidy_s=0.1
+        )
+    play(story, settings=settings)

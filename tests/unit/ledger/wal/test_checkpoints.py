@@ -176,3 +176,24 @@ def test_when_a_checkpoint_is_due() -> None:
     assert not policy.due(now=299.0, last_at=0.0, last_lsn=50, lsn=149)
     assert policy.due(now=300.0, last_at=0.0, last_lsn=50, lsn=51)
     assert policy.due(now=1.0, last_at=0.0, last_lsn=50, lsn=150)
+
+
+def test_one_that_does_not_fit_takes_no_room_from_the_log() -> None:
+    async def story(world: World, host: SimHost) -> None:
+        checkpoints, disk = Checkpoints(host, "ckpt"), world.machines["a"].disk
+        await checkpoints.save(1, b"small")
+        before = names(world)
+        disk.capacity = 3 << 20
+        for lsn in (2, 3):
+            with pytest.raises(OSError, match="space"):
+                await checkpoints.save(lsn, bytes(4 << 20))
+            assert names(world) == before
+        left = await host.disk.open("ckpt/checkpoint_00000000000000000009.ckpt.new")
+        await left.append_and_sync(b"of a node that was killed while it wrote")
+        await left.close()
+        loaded = await checkpoints.load()
+        assert loaded is not None
+        assert loaded.state == b"small"
+        assert names(world) == before
+
+    simulate(story)

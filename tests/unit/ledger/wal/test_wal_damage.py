@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.ledger.wal import LogDamaged, WalSettings, WriteAheadLog
+from hyperscale.ledger.wal.inspection import inspect
 from hyperscale.ledger.wal.record import HEADER_BYTES as RECORD_BYTES
 from hyperscale.ledger.wal.segment import HEADER_BYTES, name_of
-from tests.unit.ledger.wal.logs import Files, start, write
+from hyperscale.sim.host import SimHost
+from hyperscale.sim.world import World
+from tests.unit.ledger.wal.logs import DIRECTORY, Files, simulate, start, write
 
 PAYLOADS = [b"first", b"second record", b"", b"the fourth", b"x" * 9, b"last of them"]
 BATCHES = [PAYLOADS[:1], PAYLOADS[1:4], PAYLOADS[4:]]
@@ -135,3 +138,23 @@ def test_a_segment_of_another_log_is_refused() -> None:
     files, strange = write(work), write(other)
     found = start(changed(files, name_of(2), strange[name_of(2)]))
     assert isinstance(found.error, LogDamaged)
+
+
+def test_a_log_that_grows_while_it_is_looked_at_is_not_called_damaged() -> None:
+    """Of the second batch half was there at the first look, and the third came before the next."""
+    files = write(in_batches, close=False)
+    (name,) = files
+    half = len(files[name]) - sum(RECORD_BYTES + len(payload) for payload in BATCHES[2]) - 5
+
+    async def story(world: World, host: SimHost) -> None:
+        disk = host.disk
+
+        async def size(path: str) -> int:
+            return half
+
+        disk.size = size  # type: ignore[method-assign]
+        found = await inspect(disk, DIRECTORY, QUICK)
+        assert found.damage() is None
+        assert 0 < found.records < len(PAYLOADS) - len(BATCHES[2])
+
+    simulate(story, files)
