@@ -1,5 +1,6 @@
 """Sealed datagrams: what opens, what does not, and that it is counted."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -152,3 +153,11 @@ def test_one_key_for_each_sender() -> None:
     for epoch in range(1, 20):
         assert b.open(Sealer("node-a", epoch, SECRET).seal(b"hi"))
     assert len(b._keys) == 1
+
+
+def test_a_secret_is_changed_in_three_rounds_without_a_gap() -> None:
+    rounds = [(SECRET, None), (SECRET, OTHER), (OTHER, SECRET), (OTHER, None)]
+    for before, after in pairwise(rounds):
+        a, b = Sealer("node-a", 1, *before), Sealer("node-b", 1, *after)
+        assert b.open(a.seal(b"from one that is still to come")) is not None
+        assert a.open(b.seal(b"from one that was restarted")) is not None

@@ -75,15 +75,21 @@ class Confirmation:
             pause = min(self._backoff_max_s, 2.0 ** min(peer.failures - 1, 16))
             peer.probe_after = now + pause
 
-    def step(self, now: float, node_id: NodeId, load: float) -> tuple[Step, float] | None:
-        """What to do now about a peer that is still unconfirmed, and when to come back."""
+    def step(
+        self, now: float, node_id: NodeId, load: float, lap_s: float
+    ) -> tuple[Step, float] | None:
+        """What to do now about a peer that is still unconfirmed, and when to come back. One that
+        we do not ask has to come round to us: within two laps of the whole cluster it does."""
         peer = self._peers.get(node_id)
         if peer is None:
             return None
         plan = strategy(peer.role)
         if not peer.warned:
             peer.warned = True
-            return Step.WARN, max(now, peer.since + plan.patience_s(load))
+            patience_s = plan.patience_s(load)
+            if not plan.probed:
+                patience_s = max(patience_s, 2 * lap_s * plan.stretch(load))
+            return Step.WARN, max(now, peer.since + patience_s)
         if peer.pings < plan.attempts:
             peer.pings += 1
             return Step.PING, now + self._interval_s

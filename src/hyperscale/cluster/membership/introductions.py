@@ -42,7 +42,8 @@ class Introductions:
         if self._pings >= config.confirmation_pings_per_interval:
             station.deadlines.set(key, station.now + config.probe_interval_s)
             return
-        step = station.confirmation.step(station.now, node_id, station.awareness.factor)
+        lap_s = len(station.view) * config.probe_interval_s
+        step = station.confirmation.step(station.now, node_id, station.awareness.factor, lap_s)
         if step is None:
             return
         action, again = step
@@ -60,9 +61,9 @@ class Introductions:
 
     # --- seeds --------------------------------------------------------------------------------
 
-    def seed(self, address: Endpoint) -> None:
+    def seed(self, address: Endpoint, configured: bool) -> None:
         own = address in (self._station.me.tcp, self._station.me.udp)
-        if not own and self._seeds.add(self._station.now, address):
+        if not own and self._seeds.add(self._station.now, address, configured):
             self._ask(address)
 
     def answered(self, address: Endpoint, node_id: NodeId) -> None:
@@ -83,13 +84,16 @@ class Introductions:
         host, _, port = subject.rpartition(" ")
         address = (host, int(port))
         seed = self._seeds.get(address)
-        assert seed is not None
+        if seed is None:
+            return
         member = None if seed.node_id is None else self._station.view.get(seed.node_id)
         if seed.node_id == self._station.me.node_id or (member is not None and member.live):
             due = self._station.now + self._seeds.retry_s
             self._station.deadlines.set((Timer.SEED, subject), due)
-        else:
+        elif seed.configured or seed.node_id is None:
             self._ask(address)
+        else:
+            self._seeds.drop(address)
 
     def _ask(self, address: Endpoint) -> None:
         self._exchanges.begin(address)

@@ -197,13 +197,15 @@ class Membership:
             self._arm()
         return station.drain()
 
-    def join(self, now: float, seeds: Iterable[Endpoint]) -> list[Effect]:
-        """Ask each seed now, and again until it answers."""
+    def join(
+        self, now: float, seeds: Iterable[Endpoint], *, configured: bool = True
+    ) -> list[Effect]:
+        """Ask each seed now, and again until it answers; one that was only found, not for ever."""
         assert self._started
         station = self._station
         station.now = now
         for address in seeds:
-            self._introductions.seed(address)
+            self._introductions.seed(address, configured)
         return station.drain()
 
     def leave(self, now: float) -> list[Effect]:

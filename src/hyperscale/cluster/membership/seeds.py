@@ -1,9 +1,11 @@
-"""Configured addresses through which a node finds its cluster.
+"""Addresses through which a node finds its cluster.
 
 A seed is an address, not yet a node: it becomes one when it answers an exchange. Until then it
 is asked for ever with growing pauses and a warning after a minute; it is never dead and never
 given up. A seed whose node has gone from the view is asked again, which also heals splits that
-outlived every memory of the other side.
+outlived every memory of the other side. An address that was found, and not configured, is no more
+than a hint: it is let go once its node has gone, or when it has been silent for long. Whoever found
+it will find it again.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ from dataclasses import dataclass
 
 from hyperscale.cluster.identity import Endpoint, NodeId
 
+FOUND_TRIES_MAX = 5
+
 
 @dataclass(slots=True)
 class Seed:
     address: Endpoint
     since: float
+    configured: bool = True
     node_id: NodeId | None = None
     failures: int = 0
     warned: bool = False
@@ -31,11 +36,14 @@ class Seeds:
         self._warning_s = warning_s
         self._seeds: dict[Endpoint, Seed] = {}
 
-    def add(self, now: float, address: Endpoint) -> bool:
+    def add(self, now: float, address: Endpoint, configured: bool = True) -> bool:
         if address in self._seeds:
             return False
-        self._seeds[address] = Seed(address, now)
+        self._seeds[address] = Seed(address, now, configured)
         return True
+
+    def drop(self, address: Endpoint) -> None:
+        del self._seeds[address]
 
     def get(self, address: Endpoint) -> Seed | None:
         return self._seeds.get(address)
@@ -52,6 +60,9 @@ class Seeds:
         if seed is None:
             return None
         seed.failures += 1
+        if not seed.configured and seed.failures >= FOUND_TRIES_MAX:
+            self.drop(address)
+            return None
         pause = self._first_s * 2.0 ** min(seed.failures - 1, 16)
         return now + min(self._longest_s, pause)
 

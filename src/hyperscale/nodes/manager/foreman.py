@@ -96,6 +96,7 @@ class Foreman:
             raise Refused(
                 call.kind.name, "this manager is still starting", ASK_AGAIN_S, Reason.OVERLOADED
             )
+        manager.node.membership.confirm(ask.node.node_id)
         where = {
             "leader": manager.leadership.leader,
             "leader_address": manager.leadership.leader_address(),

@@ -173,8 +173,12 @@ class MembershipShell:
             self._carry(core.persisted(host.clock.now(), effect.incarnation))
         self._carry(core.join(host.clock.now(), settings.seeds))
 
-    def join(self, seeds: Iterable[Endpoint]) -> None:
-        self._carry(self.core.join(self._host.clock.now(), seeds))
+    def join(self, seeds: Iterable[Endpoint], *, configured: bool = True) -> None:
+        self._carry(self.core.join(self._host.clock.now(), seeds, configured=configured))
+
+    def confirm(self, node_id: str) -> None:
+        """It has spoken to us by another channel."""
+        self._carry(self.core.confirm(self._host.clock.now(), node_id))
 
     async def leave(self) -> None:
         """Tell the others and return when they have been told, or after a few seconds."""

@@ -242,7 +242,9 @@ class Node:
             return
         me = Probe(settings.cluster, settings.env, self.membership.me)
         self.bootstrap = Bootstrap(self._host, me, settings.discovery(), settings.nameservers)
-        self.bootstrap.on_found.append(lambda node: self.membership.join([node.tcp]))
+        self.bootstrap.on_found.append(
+            lambda node: self.membership.join([node.tcp], configured=False)
+        )
         self.bootstrap.on_unanswered.append(self._refusals.say)
         self.bootstrap.on_formed.append(lambda: self._log.info("nobody answers: first node"))
         await self.bootstrap.start(self.endpoint)

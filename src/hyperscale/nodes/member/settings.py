@@ -51,7 +51,7 @@ class NodeSettings:
     credentials: Credentials | None = None
     plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
-    previous_secret: str | None = None  # still understood while a new one is rolled out
+    previous_secret: str | None = None  # understood as well, while one takes the other's place
     voters: tuple[str, ...] = ()
     metrics: Address | None = None
     data: Path
@@ -132,7 +132,12 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
     if not given["advertise"].value and _is_anywhere(bind.host):
         raise BadInput(
             f"{given['bind'].label} {bind} says where to listen, not how others reach this node",
-            "name a host others can use with --advertise",
+            "name the address others can use with --advertise",
+        )
+    if given["advertise"].value and not _is_literal(given["advertise"].value):
+        raise BadInput(
+            f"{given['advertise'].label} takes an IP address, not {given['advertise'].value!r}",
+            "datagrams go without asking a name server; certificates may still be for the name",
         )
     seeds, names = _seeds(given["seed"])
     plaintext = given["plaintext"].value

@@ -20,6 +20,7 @@ from hyperscale.cluster.membership import (
     State,
     Via,
 )
+from hyperscale.cluster.membership.confirmation import Confirmation, Step
 from hyperscale.cluster.membership.messages import (
     Alive,
     Dead,
@@ -75,6 +76,19 @@ class TestJoining:
         assert [w.address for w in warnings] == [("nowhere", 1)]
         assert warnings[0].silent_s >= 60
         assert cluster.cores["n0"].counts["exchanges_failed"] > 10
+
+    def test_a_peer_that_was_only_found_is_let_go_when_it_has_left_or_never_answers(self) -> None:
+        cluster = Cluster(2)
+        found, core = [("n1", 1), ("nowhere", 1)], cluster.cores["n0"]
+        cluster.carry("n0", core.join(0.0, found, configured=False))
+        cluster.run(10)
+        cluster.carry("n1", cluster.cores["n1"].leave(cluster.now))
+        cluster.run(10)
+        cluster.down.add("n1")
+        cluster.run(7_200)
+        asked = core.counts["exchanges_failed"]
+        cluster.run(600)
+        assert core.counts["exchanges_failed"] == asked
 
 
 class TestCrash:
@@ -274,6 +288,15 @@ class TestUnconfirmed:
         assert cluster.cores["n0"].counts[f"unconfirmed_peers_removed_{role}"] == 1
         gossip(cluster, "n0", self.bogus(role))
         assert cluster.cores["n0"].member("ghost") is None
+
+    def test_a_worker_is_given_the_time_to_come_round_in_a_large_cluster(self) -> None:
+        waiting = Confirmation(60.0, 5.0, 60.0)
+        waiting.discovered(0.0, "w", "worker")
+        assert waiting.step(60.0, "w", 1.0, lap_s=20.0) == (Step.WARN, 180.0)
+        waiting.discovered(0.0, "w", "worker")
+        assert waiting.step(60.0, "w", 1.0, lap_s=1_000.0) == (Step.WARN, 2_000.0)
+        waiting.discovered(0.0, "m", "manager")
+        assert waiting.step(60.0, "m", 1.0, lap_s=1_000.0) == (Step.WARN, 90.0), "we ask it"
 
     def test_unconfirmed_workers_are_never_pinged(self) -> None:
         cluster = Cluster(1)

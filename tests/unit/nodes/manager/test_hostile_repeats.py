@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.identity import Node
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.effects import Command, Start
 from hyperscale.cluster.jobs.records import Part, PartLost, Placement
+from hyperscale.cluster.membership.messages import Alive
 from hyperscale.nodes.manager.orders import encode_end
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
 from hyperscale.runtime.host import Address
@@ -83,5 +85,18 @@ def test_of_pause_and_resume_only_the_last_is_under_way() -> None:
             lone.manager.commands.command(Command(where, action))  # type: ignore[arg-type]
         assert keys[0] == keys[1], "a resume takes the place of a pause that has not arrived"
         assert len(set(keys)) == 3
+
+    play(story)
+
+
+def test_a_worker_that_registers_is_known_to_be_there() -> None:
+    """Its own probes come round to us once in a lap of the whole cluster."""
+
+    async def story(lone: LoneManager) -> None:
+        core, where = lone.manager.node.membership.core, ("10.0.0.9", 7_000)
+        core._rumors.hear(Alive(Node("w1", 1, "worker", "local", where, where)))
+        assert core.awaited("w1") is not None
+        assert lone.register().accepted
+        assert core.awaited("w1") is None
 
     play(story)
