@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CA_CERTIFICATE = "ca.pem"
 CA_KEY = "ca-key.pem"
+# A common name has 64 characters, and that of an authority says more than the cluster.
+NAME_CHARS_MAX = 64
+CLUSTER_CHARS_MAX = 45
 _ALLOWED = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -59,6 +62,12 @@ def certs(
     wanted = [_wanted(text) for text in node or []]
     for what, value in (("--cluster", cluster), ("--env", environment), ("--dc", datacenter)):
         _check_name(what, value)
+    for name in host or []:
+        if not name or not name.isascii():
+            raise BadInput(
+                f"--host takes an address or a name, not {name!r}",
+                "a name with other letters is written as name servers know it: xn--...",
+            )
     hosts = ["localhost", "127.0.0.1", "::1", *(host or [])]
     lifetime_days = _days(days)
     folder = Path(directory)
@@ -94,6 +103,9 @@ def _wanted(text: str) -> Wanted:
 def _check_name(what: str, value: str) -> None:
     if not value or not set(value) <= _ALLOWED or value.startswith("."):
         raise BadInput(f"{what} takes letters, digits, '-', '_' and '.', not {value!r}")
+    most = CLUSTER_CHARS_MAX if what == "--cluster" else NAME_CHARS_MAX
+    if len(value) > most:
+        raise BadInput(f"{what} takes at most {most} characters")
 
 
 def _days(text: str) -> int:

@@ -71,7 +71,7 @@ class RealListener:
 class RealNetwork:
     def __init__(self, tasks: RealTasks) -> None:
         self._tasks = tasks
-        self._ports: list[RealDatagrams] = []
+        self._ports: weakref.WeakSet[RealDatagrams] = weakref.WeakSet()
         self._listeners: list[RealListener] = []
         self._streams: weakref.WeakSet[RealStream] = weakref.WeakSet()
 
@@ -82,7 +82,7 @@ class RealNetwork:
         _, port = await loop.create_datagram_endpoint(
             lambda: RealDatagrams(on_datagram), local_addr=address
         )
-        self._ports.append(port)
+        self._ports.add(port)
         return port
 
     async def listen(
@@ -151,7 +151,7 @@ class RealNetwork:
         """Close every port, listener and stream; unsent bytes are dropped."""
         for listener in self._listeners:
             listener.close()
-        for port in self._ports:
+        for port in list(self._ports):
             port.close()
         for stream in list(self._streams):
             stream.abort()

@@ -61,6 +61,9 @@ def test_one_directory_holds_one_cluster(tmp_path: Path) -> None:
         ({"node": ["worker:ca"]}, "authority's own files"),
         ({"cluster": "a/b"}, "--cluster takes letters"),
         ({"days": "never"}, "--days takes a number"),
+        ({"cluster": "c" * 46}, "--cluster takes at most 45 characters"),
+        ({"node": ["worker:" + "w" * 65]}, "--node takes at most 64 characters"),
+        ({"node": ["worker:w1"], "host": ["bücher.example"]}, "--host takes an address or a name"),
     ],
 )
 def test_mistakes(tmp_path: Path, options: dict[str, object], complaint: str) -> None:

@@ -34,12 +34,25 @@ class ServiceLookup:
         return list(dict.fromkeys(found)), services.lifetime_s
 
     async def _ask(self, name: str) -> Services:
+        """One after the other, until one answers; a failure that all of them tell is raised."""
+        while True:
+            failures: list[LookupFailed] = []
+            for server in self._nameservers:
+                try:
+                    return await self._ask_one(server, name)
+                except LookupFailed as failure:
+                    failures.append(failure)
+                except TimeoutError:
+                    continue
+            if failures:
+                raise failures[0]
+
+    async def _ask_one(self, server: Address, name: str) -> Services:
         number = self._host.random.getrandbits(16)
-        query = encode_query(number, name)
         answer: asyncio.Future[Services] = asyncio.get_running_loop().create_future()
 
         def received(data: bytes, source: Address) -> None:
-            if source not in self._nameservers or answer.done():
+            if source != server or answer.done():
                 return
             try:
                 services = decode_answer(data, number, name)
@@ -49,15 +62,11 @@ class ServiceLookup:
             if services is not None:
                 answer.set_result(services)
 
-        while True:
-            for server in self._nameservers:
-                anywhere = Address("::" if ":" in server.host else "0.0.0.0", 0)
-                port = await self._host.network.bind(anywhere, received)
-                try:
-                    port.send(server, query)
-                    async with asyncio.timeout(PATIENCE_S):
-                        return await asyncio.shield(answer)
-                except TimeoutError:
-                    continue
-                finally:
-                    port.close()
+        anywhere = Address("::" if ":" in server.host else "0.0.0.0", 0)
+        port = await self._host.network.bind(anywhere, received)
+        try:
+            port.send(server, encode_query(number, name))
+            async with asyncio.timeout(PATIENCE_S):
+                return await answer
+        finally:
+            port.close()
