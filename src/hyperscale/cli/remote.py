@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperscale.cli import streams
 from hyperscale.cli.cluster import settings_of
+from hyperscale.cli.command import Stopped
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.local import Show, environment, explain, interrupt_on_sigterm, run_options
 from hyperscale.cli.overrides import overrides_of
@@ -62,6 +63,8 @@ def perform(
         return _detach(run)
     run.on_trouble = show.note
     results = carry_out(run, Announced(run, show), show.stop_notice)
+    if run.left and run.undecided:
+        streams.note(run.undecided)
     return show.conclude(results, run.failure)
 
 
@@ -93,7 +96,12 @@ class Announced:
 def _detach(run: ClusterRun) -> int:
     import asyncio
 
-    asyncio.run(run.detach())
+    try:
+        asyncio.run(run.detach())
+    except KeyboardInterrupt as interrupt:
+        if not run.undecided:
+            raise
+        raise Stopped(run.undecided) from interrupt
     streams.note(_accepted(run))
     streams.say(run.job_id)
     return int(ExitCode.PASSED)

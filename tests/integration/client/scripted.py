@@ -203,6 +203,7 @@ class Book:
         self.submissions: list[SubmitJob] = []
         self.by_key: dict[str, str] = {}
         self.answers: list[Callable[[SubmitJob], JobAck]] = []
+        self.silent = False  # submissions are held, and not answered
         self.on_job: Callable[[Job], None] = lambda job: None
         self.on_steer: Callable[[Job, SteerJob], None] = lambda job, ask: None
         self.managers: list[ScriptedManager] = []
@@ -325,6 +326,8 @@ class ScriptedManager:
             self.lose_answers -= 1
             call.connection.close("lost on purpose")
             await asyncio.sleep(DEADLINE_S)
+        if self.book.silent:
+            await asyncio.Event().wait()
         return ack
 
     def _results(self, call: Call, ask: AskResults) -> JobResults:

@@ -155,6 +155,35 @@ def test_stopping_is_asked_of_the_job_and_the_third_time_we_leave(tmp_path: Path
     assert (ended.state, ended.cut, ended.exit_code) == ("finished", "signal", ExitCode.STOPPED)
 
 
+def test_who_leaves_before_the_cluster_answers_knows_the_job(tmp_path: Path) -> None:
+    async def scenario(book: Book, addresses: list[str]) -> Results:
+        book.silent = True
+        run = submitted(addresses)
+        running = asyncio.create_task(run.execute())
+        await until(lambda: book.jobs)
+        run.stop()
+        run.kill()
+        run.kill()
+        return await running
+
+    book, ended = played(tmp_path, scenario)
+    assert (ended.state, ended.cut, ended.exit_code) == ("finished", "signal", ExitCode.STOPPED)
+    assert "before the cluster answered" in ended.cut_reason
+    assert f"hyperscale cancel {book.only.ask.job_id}" in ended.cut_reason
+
+
+def test_who_leaves_before_anything_is_sent_left_no_job(tmp_path: Path) -> None:
+    async def scenario(book: Book, addresses: list[str]) -> Results:
+        run = submitted(addresses)
+        running = asyncio.create_task(run.execute())
+        running.get_loop().call_soon(run.leave)  # right after the run has begun
+        return await running
+
+    book, ended = played(tmp_path, scenario)
+    assert book.jobs == {}
+    assert ended.cut_reason == "left before the job was submitted"
+
+
 def test_levers_reach_the_job(tmp_path: Path) -> None:
     async def scenario(book: Book, addresses: list[str]) -> list[str]:
         def carried_out(job: Job, ask: SteerJob) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,41 @@ def test_ctrl_c_stops_the_job_and_waits_for_its_end(
     assert ended.code == ExitCode.STOPPED, ended
     assert book.only.steered == [("stop", 0)]
     assert "9 requests" in ended.out
+
+
+def test_leaving_before_the_cluster_answers_names_the_job(
+    book: Book, manager: str, program: Program, test_file: Path
+) -> None:
+    book.silent = True
+    with program.running("run", test_file, "--cluster", manager, "--ui", "ci") as run:
+        run.wait_until(lambda: book.jobs, "a submission")
+        run.signal(signal.SIGINT)
+        run.wait_until_said("stopping")
+        run.signal(signal.SIGTERM)  # two of the same kind might be one
+        run.signal(signal.SIGINT)
+        ended = run.ended()
+    assert ended.code == ExitCode.STOPPED, ended
+    assert f"hyperscale cancel {book.only.ask.job_id}" in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_submission_names_the_job(
+    number: signal.Signals, book: Book, manager: str, program: Program, test_file: Path
+) -> None:
+    book.silent = True
+    with program.running("submit", test_file, "--manager", manager, "--detach") as submitting:
+        submitting.wait_until(lambda: book.jobs, "a submission")
+        submitting.signal(number)
+        ended = submitting.ended()
+    assert_refused(ended, f"hyperscale cancel {book.only.ask.job_id}", code=ExitCode.STOPPED)
+    assert ended.out == ""
+
+
+def test_a_manager_that_hangs_is_passed_over(manager: str, program: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hung:  # connected by the kernel, never served
+        host, port = hung.getsockname()
+        ended = program("jobs", "--manager", f"{host}:{port},{manager}")
+    assert (ended.code, ended.out) == (ExitCode.PASSED, "no jobs\n"), ended
 
 
 def test_a_job_is_left_there_and_watched_later(

@@ -45,12 +45,17 @@ class Cluster:
         self.managers = managers
 
     async def submit(self, submission: SubmitJob) -> JobAck:
-        """Returns when the job is held by the cluster; raises JobNotAccepted when it will not be.
-        A full queue is waited for."""
+        """Returns when the job is held by the cluster; raises JobNotAccepted when it will not be,
+        NoManagersAvailable when that is not known. A full queue is waited for."""
         clock = self._host.clock
         deadline = clock.now() + FULL_QUEUE_S
         while True:
-            ack = await self.managers.ask(submission, JobAck)
+            try:
+                ack = await self.managers.ask(submission, JobAck)
+            except NoManagersAvailable as error:
+                if not error.maybe_done:
+                    raise
+                raise _undecided(submission, error) from error
             if ack.accepted:
                 return ack
             if not ack.retry_after_s or clock.now() + ack.retry_after_s >= deadline:
@@ -110,6 +115,16 @@ class Cluster:
             self.managers.next()
             await clock.sleep(self._host.random.uniform(pause_s / 2, pause_s))
             pause_s = min(PAUSE_MAX_S, pause_s * 2)
+
+
+def _undecided(submission: SubmitJob, error: NoManagersAvailable) -> NoManagersAvailable:
+    job_id = submission.job_id
+    hint = f"hyperscale status {job_id} tells whether it was; submitting again makes a second job"
+    if submission.idempotency_key:
+        hint = "submit again with the same idempotency key: it makes no second job"
+    return NoManagersAvailable(
+        f"job {job_id} may have been accepted: {error.message}", hint, maybe_done=True
+    )
 
 
 def _lost(job_id: str, why: str) -> ReconnectFailed:

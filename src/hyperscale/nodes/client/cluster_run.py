@@ -84,6 +84,18 @@ class ClusterRun:
         """What kept the job from being carried out, with a hint for the person."""
         return self._failure
 
+    @property
+    def undecided(self) -> str:
+        """What to tell who leaves before the cluster has answered the submission."""
+        if self._submission is None or self.ack is not None:
+            return ""
+        if not self.job_id:
+            return "left before the job was submitted"
+        return (
+            "left before the cluster answered; if it took the job, it runs: "
+            f"hyperscale cancel {self.job_id}"
+        )
+
     def abandon(self) -> None:
         """Give up a run that was never executed: nothing has been sent."""
 
@@ -131,6 +143,7 @@ class ClusterRun:
         message = submission.message(
             new_job_id(host.random), key=self._key, requested_by=requester()
         )
+        self.job_id = message.job_id
         ack = await cluster.submit(message)
         self.job_id = ack.original_job_id if ack.was_duplicate else ack.job_id
         self.joined = self.job_id != message.job_id
@@ -148,7 +161,10 @@ class ClusterRun:
         if picture.final is None:
             results.state = "finished"
             if self.left:
-                results.cut, results.cut_reason = "signal", "left; the job goes on"
+                results.cut, results.cut_reason = (
+                    "signal",
+                    self.undecided or "left; the job goes on",
+                )
                 results.exit_code = int(ExitCode.STOPPED)
             elif picture.over:
                 status = picture.ended_as or "failed"

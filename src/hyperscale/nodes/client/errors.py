@@ -6,7 +6,12 @@ from hyperscale.errors import RunFailed
 
 
 class NoManagersAvailable(RunFailed):
-    """None of the managers could be reached in time."""
+    """None of the managers answered in time. `maybe_done`: one was reached, and may have done what
+    it was asked all the same."""
+
+    def __init__(self, message: str, hint: str = "", *, maybe_done: bool = False) -> None:
+        super().__init__(message, hint)
+        self.maybe_done = maybe_done
 
 
 class ReconnectFailed(RunFailed):

@@ -1,16 +1,20 @@
 """The managers of a cluster as one thing to talk to.
 
 Any manager can be asked. The one that answered last is asked first; when it is gone the next one
-is, round and round with pauses that grow, until the time for it is over. Whoever answers is asked
-for the others, so that naming one manager is enough to survive its death. What a misconfigured
-client gets to hear does not change with time: it is said at once.
+is, round and round with pauses that grow, until the time for it is over. Until the first of them is
+connected that time is short, and each has a share of it. Whoever answers is asked for the others,
+so that naming one manager is enough to survive its death. What a misconfigured client gets to hear
+does not change with time: it is said at once.
 """
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import dataclasses
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from hyperscale._version import __version__
@@ -18,7 +22,7 @@ from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
 from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
-from hyperscale.nodes.protocol.jobs import JOBS, UNKNOWN_JOB
+from hyperscale.nodes.protocol.jobs import JOBS, UNKNOWN_JOB, SubmitJob
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Endpoint, Limits, Plaintext
@@ -38,12 +42,16 @@ from hyperscale.wire.updates import Updates
 
 T = TypeVar("T")
 
-# Nobody ever answered: a wrong address should not cost more than a moment.
+# Nobody was ever connected: a wrong address should not cost more than a moment.
 FIRST_CONTACT_S = 5.0
+# But each manager has this much of it: three round trips over TLS, of half a second each.
+SHARE_S = 1.5
 # We were connected: an election takes 3 to 9 s, a restart of all managers from disk somewhat more.
 PATIENCE_S = 60.0
 # One manager's share of that: above the quorum timeout (5 s), so that its own answer arrives.
 ATTEMPT_S = 8.0
+# And what a large submission adds to both: as a bad line carries it.
+SLOWEST_BYTES_PER_S = 100_000
 PAUSE_S = 0.1
 PAUSE_MAX_S = 2.0
 MANAGERS_MAX = 32
@@ -109,7 +117,9 @@ class Managers:
         async def attempt(peer: Peer, seconds: float) -> T:
             return await peer.request(message, expect, seconds)
 
-        return await self._until_answered(attempt, within_s)
+        # Only submissions are large.
+        size = len(message.body) if isinstance(message, SubmitJob) else 0
+        return await self._until_answered(attempt, within_s, size / SLOWEST_BYTES_PER_S)
 
     async def subscribe(self, message: object, expect: type[T]) -> Updates[T]:
         """A stream of updates from any manager that can be connected."""
@@ -117,52 +127,81 @@ class Managers:
         async def attempt(peer: Peer, seconds: float) -> Updates[T]:
             return await peer.subscribe(message, expect)
 
-        return await self._until_answered(attempt, None)
+        return await self._until_answered(attempt)
 
-    async def connect(self, within_s: float | None = None) -> None:
+    async def connect(self) -> None:
         async def attempt(peer: Peer, seconds: float) -> None:
             await peer.connection()
 
-        await self._until_answered(attempt, within_s)
+        await self._until_answered(attempt)
 
     def next(self) -> None:
         """Ask somebody else first from now on."""
         self._peers.append(self._peers.pop(0))
 
     async def _until_answered(
-        self, attempt: Callable[[Peer, float], Awaitable[T]], within_s: float | None
+        self,
+        attempt: Callable[[Peer, float], Awaitable[T]],
+        within_s: float | None = None,
+        sending_s: float = 0.0,
     ) -> T:
         clock = self._host.clock
-        if within_s is None:
-            within_s = PATIENCE_S if self._met else FIRST_CONTACT_S
-        deadline = clock.now() + within_s
+        patience_s = PATIENCE_S + sending_s if within_s is None else within_s
+        is_first = not self._met and within_s is None
+        first_s = max(FIRST_CONTACT_S, SHARE_S * len(self._peers))
+        deadline = clock.now() + (first_s if is_first else patience_s)
+        asked = False
         pause_s = PAUSE_S
         while True:
             failures: dict[Address, WireError] = {}
             wait_s = 0.0
-            for peer in list(self._peers):
-                seconds = min(ATTEMPT_S, deadline - clock.now())
-                if seconds <= 0:
+            peers = list(self._peers)
+            for tried, known in enumerate(peers):
+                left_s = deadline - clock.now()
+                if left_s <= 0:
                     break
                 try:
-                    answer = await attempt(peer, seconds)
+                    with self._line(known, sending_s) as peer:
+                        await _reach(peer, left_s / (len(peers) - tried))
+                        if is_first and not asked:
+                            deadline = clock.now() + patience_s
+                        self._met = asked = True
+                        left_s = max(deadline - clock.now(), 0.001)
+                        answer = await attempt(peer, min(ATTEMPT_S + sending_s, left_s))
                 except Refused as refusal:
-                    self._met = self._met or peer.identity is not None
                     if refusal.retry_after_s is None:
-                        raise refused(peer.address, refusal) from refusal
+                        raise refused(known.address, refusal) from refusal
                     wait_s = max(wait_s, refusal.retry_after_s)
-                    failures[peer.address] = refusal
+                    failures[known.address] = refusal
                 except _LOST as error:
-                    failures[peer.address] = error
+                    failures[known.address] = error
                 else:
-                    self._found(peer)
+                    self._found(known)
                     return answer
             _complain_of_certificates(failures)
             pause_s = min(PAUSE_MAX_S, pause_s * 2)
             wait_s = max(wait_s, self._host.random.uniform(pause_s / 2, pause_s))
             if clock.now() + wait_s >= deadline:
-                raise _unreachable(failures, self.addresses, self._secured)
+                raise _unreachable(failures, self.addresses, self._secured, asked)
             await clock.sleep(wait_s)
+
+    @contextmanager
+    def _line(self, peer: Peer, sending_s: float) -> Iterator[Peer]:
+        """What takes long to send has a connection of its own, for pings wait behind it. A new one
+        also shows who hangs before everything is sent to them."""
+        limits = self._endpoint.limits
+        if sending_s < limits.keepalive_timeout_s / 2:
+            yield peer
+            return
+        endpoint = copy.copy(self._endpoint)
+        endpoint.limits = dataclasses.replace(
+            limits, keepalive_timeout_s=limits.keepalive_timeout_s + sending_s
+        )
+        own = self._peer(peer.address, endpoint)
+        try:
+            yield own
+        finally:
+            own.close()
 
     def _found(self, peer: Peer) -> None:
         self._met = True
@@ -189,8 +228,16 @@ class Managers:
                     known.add(address)
                     self._peers.append(self._peer(address))
 
-    def _peer(self, address: Address) -> Peer:
-        return Peer(self._endpoint, address, expect_role="manager")
+    def _peer(self, address: Address, endpoint: Endpoint | None = None) -> Peer:
+        return Peer(endpoint or self._endpoint, address, expect_role="manager")
+
+
+async def _reach(peer: Peer, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(min(ATTEMPT_S, seconds)):
+            await peer.connection()
+    except TimeoutError:
+        raise DeadlineExceeded(f"{peer.address} could not be connected in time") from None
 
 
 # -- errors as a person reads them ---------------------------------------------------------------
@@ -245,17 +292,24 @@ def _tls_error(error: BaseException) -> ssl.SSLError | None:
 
 
 def _unreachable(
-    failures: dict[Address, WireError], addresses: Sequence[Address], secured: bool
+    failures: dict[Address, WireError],
+    addresses: Sequence[Address],
+    secured: bool,
+    asked: bool,
 ) -> NoManagersAvailable:
+    """`asked`: one was connected, and may have heard the question."""
     refusals = [error for error in failures.values() if isinstance(error, Refused)]
-    if refusals:
-        return NoManagersAvailable(
-            f"the cluster cannot answer now: {refusals[0].reason}",
-            "a cluster without a majority of its managers decides nothing; hyperscale members "
-            "HOST:PORT shows who is there",
-        )
     shown = ", ".join(map(str, addresses[:5]))
     why = next((str(error) for error in failures.values()), "no answer in time")
+    if refusals or asked:
+        return NoManagersAvailable(
+            f"the cluster cannot answer now: {refusals[0].reason}"
+            if refusals
+            else f"no manager answers at {shown}: {why}",
+            "a cluster without a majority of its managers decides nothing; hyperscale members "
+            "HOST:PORT shows who is there",
+            maybe_done=asked,
+        )
     return NoManagersAvailable(
         f"no manager can be reached at {shown}: {why}",
         "is the cluster running there, and is the certificate in --certs of its authority?"
