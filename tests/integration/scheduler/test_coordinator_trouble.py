@@ -4,13 +4,17 @@ jump, errors nobody thought of, piles of old jobs, and people who pull the emerg
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace as replace_settings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperscale.scheduler.coordinator import emergency
+from hyperscale.scheduler.coordinator import emergency, schedules
+from hyperscale.scheduler.coordinator.firing import WALKED_MAX
 from hyperscale.scheduler.coordinator.leading import TIDY_BATCH, Figures, Leading
-from hyperscale.scheduler.model.errors import StoreUnavailable
+from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.model.firing import Fired, Firing
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.job import JobState, new_job
 from hyperscale.scheduler.model.schedule import Schedule
@@ -206,6 +210,88 @@ def test_retention_keeps_up_in_small_batches_beside_the_ticks(tmp_path: Path) ->
         assert len(store.limits) >= 3000 / TIDY_BATCH, "one visit was enough for all of them"
         assert store.fired_between[-1] > store.fired_between[0], "ticks did not wait for it"
         await store.close()
+
+    asyncio.run(run())
+
+
+class Fires(MemoryStore):
+    """Tells of each call how many ticks it decided, and how often the loop had turned before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walked: list[int] = []
+        self.turned: list[int] = []
+        self.turns = 0
+        self.looks = 0
+
+    async def fire(
+        self, firings: Sequence[Firing], now: Instant, epoch: int = 0
+    ) -> list[Fired | SchedulerError]:
+        self.walked.append(sum(each.missed + len(each.jobs) for each in firings))
+        self.turned.append(self.turns)
+        return await super().fire(firings, now, epoch)
+
+    async def changed(self, mark: int, timeout_s: float) -> bool:
+        self.looks += 1
+        return await super().changed(mark, timeout_s)
+
+    async def turn(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
+
+
+async def add_some(store: MemoryStore, clock: Clock, number: int) -> None:
+    for i in range(number):
+        await schedules.add(store, f"m{i:02}", EVERY_MINUTE, clock())
+
+
+def test_a_long_absence_is_made_up_for_in_slices_and_others_have_their_turn_between() -> None:
+    """The lease is renewed by one of them: decided in one go, a term would end before its writes,
+    and the next would have still more to decide."""
+
+    async def run() -> None:
+        store, clock = Fires(), Clock()
+        await add_some(store, clock, 40)
+        clock.forward(86_400)
+        turning = asyncio.create_task(store.turn())
+        async with leading(store, clock) as figures:
+
+            async def fired() -> bool:
+                return figures.fired >= 40 * 3
+
+            await until(fired)
+        turning.cancel()
+        assert sum(store.walked) == 40 * 1440
+        assert max(store.walked) < 2 * WALKED_MAX
+        assert all(before < then for before, then in pairwise(store.turned))
+
+    asyncio.run(run())
+
+
+def test_an_emergency_stop_is_seen_between_two_slices() -> None:
+    class Stopped(Fires):
+        async def fire(
+            self, firings: Sequence[Firing], now: Instant, epoch: int = 0
+        ) -> list[Fired | SchedulerError]:
+            if not self.walked:
+                await emergency.stop(self, "ann", "", False, clock())
+                clock.forward(1)
+            return await super().fire(firings, now, epoch)
+
+    clock = Clock()
+
+    async def run() -> None:
+        store = Stopped()
+        await add_some(store, clock, 40)
+        clock.forward(86_400)
+        async with leading(store, clock):
+
+            async def looked() -> bool:
+                return store.looks >= 3
+
+            await until(looked)
+        assert sum(store.walked) < 2 * WALKED_MAX
 
     asyncio.run(run())
 

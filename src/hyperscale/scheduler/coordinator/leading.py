@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.coordinator.emergency import Lookout, cancel_held
-from hyperscale.scheduler.coordinator.firing import decide
+from hyperscale.scheduler.coordinator.firing import Decided, decide
 from hyperscale.scheduler.coordinator.grace import Grace
 from hyperscale.scheduler.coordinator.liveness import Hearing, Verdict, judge_workers
 from hyperscale.scheduler.coordinator.probing import Probe, answering, answers
@@ -183,34 +183,44 @@ class Leading:
         return max(0, soonest - self._now()) / SECOND
 
     async def _fire(self) -> bool:
-        """False: what is due has to wait, for the store takes no more."""
+        """False: what is due has to wait, for the store takes no more or somebody stopped it."""
         for _ in range(ROUNDS_MAX):
-            now = self._now()
-            due = await self._store.due_schedules(now, BATCH_MAX)
+            due = await self._store.due_schedules(self._now(), BATCH_MAX)
             if not due:
                 return True
-            decided = decide(due, now)
-            for schedule_id, why in sorted(decided.broken.items()):
-                self._log.error("schedule set aside", schedule_id=schedule_id, error=why)
-            outcomes = await self._store.fire(decided.firings, now, self._move())
-            self._figures.lateness_s = decided.lateness_s
-            self._fired_s = self._steady()
-            self._figures.broken = decided.broken or self._figures.broken
+            left = iter(due)
+            lateness_s = 0.0
             refused: list[SchedulerError] = []
-            for outcome in outcomes:
-                if isinstance(outcome, StaleLeader | StoreUnavailable):
-                    raise outcome
-                if isinstance(outcome, VersionConflict | NotFound):
-                    continue  # edited or deleted meanwhile: the next look decides anew
-                if isinstance(outcome, SchedulerError):
-                    refused.append(outcome)
-                else:
-                    self._figures.fired += len(outcome.jobs)
+            while (decided := decide(left, now := self._now())).firings:
+                refused += await self._fire_slice(decided, now)
+                lateness_s = max(lateness_s, decided.lateness_s)
+                self._figures.lateness_s = lateness_s
+                await asyncio.sleep(0)  # the lease is renewed beside this
+                if await self._lookout.emergency(self._now()) is not None:
+                    return False
             if refused:
                 self._log.error("ticks wait", error=str(refused[0]), schedules=len(refused))
                 return False
-            await asyncio.sleep(0)
         return True
+
+    async def _fire_slice(self, decided: Decided, now: Instant) -> list[SchedulerError]:
+        """Those that have to wait."""
+        for schedule_id, why in sorted(decided.broken.items()):
+            self._log.error("schedule set aside", schedule_id=schedule_id, error=why)
+        outcomes = await self._store.fire(decided.firings, now, self._move())
+        self._fired_s = self._steady()
+        self._figures.broken = decided.broken or self._figures.broken
+        refused: list[SchedulerError] = []
+        for outcome in outcomes:
+            if isinstance(outcome, StaleLeader | StoreUnavailable):
+                raise outcome
+            if isinstance(outcome, VersionConflict | NotFound):
+                continue  # edited or deleted meanwhile: the next look decides anew
+            if isinstance(outcome, SchedulerError):
+                refused.append(outcome)
+            else:
+                self._figures.fired += len(outcome.jobs)
+        return refused
 
     async def _promote(self) -> None:
         for _ in range(ROUNDS_MAX):

@@ -1,13 +1,18 @@
 """Changes to schedules that need their ticks: where the next one is, and which ones a pause or an
-edit let go. Any coordinator may do them, for the store's version check decides between two.
+edit let go. Any coordinator may do them, for the store's version check decides between two; its
+check of the cursor decides between them and whoever fires ticks meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from msgspec.structs import replace
 
+from hyperscale.errors import HyperscaleError
 from hyperscale.scheduler.coordinator.timetable import ticks_of
-from hyperscale.scheduler.model.errors import NotFound, SchedulerError
+from hyperscale.scheduler.model.errors import NotFound, SchedulerError, VersionConflict
 from hyperscale.scheduler.model.firing import Fired, Firing
 from hyperscale.scheduler.model.instants import Instant
 from hyperscale.scheduler.model.schedule import (
@@ -18,11 +23,13 @@ from hyperscale.scheduler.model.schedule import (
     check_schedule_id,
 )
 from hyperscale.scheduler.policies.firings import aside
+from hyperscale.scheduler.policies.ticks import Ticks, count_between, first_cursor, next_tick
 from hyperscale.scheduler.policies.ticks import (
     backfill as backfill_ticks,
 )
-from hyperscale.scheduler.policies.ticks import count_between, first_cursor, next_tick
 from hyperscale.scheduler.stores.contract import Store
+
+CONFLICTS_MAX: Final = 16
 
 
 async def add(
@@ -48,20 +55,40 @@ async def change(
 ) -> Schedule:
     """The new definition counts from now on. Ticks of the old one up to now that were not decided
     are counted as skipped; into a pause they are kept until it ends."""
-    known = await _existing(store, schedule_id)
-    ticks = ticks_of(check_definition(definition))
+    for _ in range(CONFLICTS_MAX):
+        known = await _existing(store, schedule_id)
+        ticks = ticks_of(check_definition(definition))
+        if known.version != version:
+            break
+        try:
+            return await _change(store, known, definition, ticks, now)
+        except VersionConflict:
+            continue  # a tick was fired meanwhile, or it was edited: the next look tells
+    raise VersionConflict("schedule", schedule_id)
+
+
+async def _let_go(known: Schedule, now: Instant) -> int:
+    """Counted beside the loop: of a long pause there are thousands."""
     was = known.definition
+    try:
+        return await asyncio.to_thread(count_between, was, ticks_of(was), known.cursor, now)
+    except HyperscaleError:  # its zone is gone: nobody can tell, and this edit may bring it back
+        return 0
+
+
+async def _change(
+    store: Store, known: Schedule, definition: ScheduleDefinition, ticks: Ticks, now: Instant
+) -> Schedule:
     if definition.paused:
-        return await store.update_schedule(schedule_id, version, definition, now, next_at=None)
+        return await store.update_schedule(known.id, known.version, definition, now, next_at=None)
+    was = known.definition
     cursor = max(known.cursor, first_cursor(definition, now))
+    next_at = next_tick(definition, ticks, cursor)
+    skipped = 0
+    if next_at is None or next_at != was.run_at:  # else that one is still to come, though gone by
+        skipped = await _let_go(known, now)
     return await store.update_schedule(
-        schedule_id,
-        version,
-        definition,
-        now,
-        next_tick(definition, ticks, cursor),
-        cursor,
-        count_between(was, ticks_of(was), known.cursor, now),
+        known.id, known.version, definition, now, next_at, cursor, skipped, before=known.cursor
     )
 
 

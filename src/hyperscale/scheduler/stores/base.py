@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from hyperscale.scheduler.model.errors import SchedulerError
@@ -228,11 +229,25 @@ class RecordStore(ABC):
             letters=await self._purge(LETTERS, after(now, -keep.letter_s), limit, epoch)
             + await self._purge(LETTERS, now, min(limit, max(0, crowded)), epoch),
             workers=await self._purge(WORKERS, after(now, -keep.worker_s), limit, epoch),
-            audits=await self._purge(AUDITS, after(now, -keep.audit_s), limit, epoch),
+            audits=await self._purge_audits(after(now, -keep.audit_s), limit, epoch),
         )
 
     async def _purge(self, kind: Kind[Any], before: Instant, limit: int, epoch: int) -> int:
         keys = await self._due(kind, before, limit) if limit > 0 else []
+        return await self._purge_keys(kind, keys, before, epoch)
+
+    async def _purge_audits(self, before: Instant, limit: int, epoch: int) -> int:
+        """None behind one that stays, as one does that was written under a clock that stood ahead:
+        a hole in the chain looks like tampering."""
+        due = await self._due(AUDITS, before, limit)
+        oldest = await self._page(AUDITS, "", "", len(due)) if due else []
+        gone = takewhile(lambda row: row.at <= before, oldest)
+        keys = [audit_key(row.sequence) for row in gone]
+        return await self._purge_keys(AUDITS, keys, before, epoch)
+
+    async def _purge_keys(
+        self, kind: Kind[Any], keys: Sequence[str], before: Instant, epoch: int
+    ) -> int:
         steps = [
             partial(sweeps.purge, kind=kind, key=key, before=before, epoch=epoch) for key in keys
         ]
@@ -256,6 +271,7 @@ class RecordStore(ABC):
         next_at: Instant | None,
         cursor: Instant | None = None,
         skipped: int = 0,
+        before: Instant | None = None,
     ) -> Schedule:
         return await self._step(
             partial(
@@ -267,6 +283,7 @@ class RecordStore(ABC):
                 next_at=next_at,
                 cursor=cursor,
                 skipped=skipped,
+                before=before,
             )
         )
 

@@ -217,8 +217,10 @@ class Store(Protocol):
         next_at: Instant | None,
         cursor: Instant | None = None,
         skipped: int = 0,
+        before: Instant | None = None,
     ) -> Schedule:
-        """Compare and set on `version`. The cursor never moves back."""
+        """Compare and set on `version`, and on the cursor when `before` says where it was. The
+        cursor never moves back."""
         ...
 
     async def delete_schedule(self, schedule_id: str, version: int | None = None) -> Schedule:

@@ -75,6 +75,9 @@ class MemoryRecords:
         self.changes = 0
         self.news = False
 
+    def expect(self, job_ids: Sequence[str]) -> None:
+        """All are at hand."""
+
     def job(self, job_id: str) -> Job | None:
         return self.jobs.get(job_id)
 

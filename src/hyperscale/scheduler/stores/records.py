@@ -7,7 +7,7 @@ rules are written once and hold in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -82,6 +82,10 @@ def audit_key(sequence: int) -> str:
 
 
 class Records(Protocol):
+    def expect(self, job_ids: Sequence[str]) -> None:
+        """The step will ask for these jobs: they may be looked up together."""
+        ...
+
     def job(self, job_id: str) -> Job | None: ...
 
     def put_job(self, before: Job | None, job: Job, now: Instant) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hyperscale.scheduler.coordinator.firing import decide
+from hyperscale.scheduler.coordinator.firing import WALKED_MAX, decide
 from hyperscale.scheduler.coordinator.timetable import preview, ticks_of
 from hyperscale.scheduler.model.instants import Instant, after, instant_of, moment_of
 from hyperscale.scheduler.model.schedule import (
@@ -18,7 +18,8 @@ from hyperscale.scheduler.model.schedule import (
     ScheduleDefinition,
 )
 from hyperscale.scheduler.model.spec import JobSpec
-from hyperscale.scheduler.policies.ticks import next_tick
+from hyperscale.scheduler.policies.ticks import RUNS_MAX, next_tick
+from hyperscale.scheduler.stores.contract import BATCH_MAX
 
 SPEC = JobSpec(name="job", kind="python")
 
@@ -41,7 +42,7 @@ def walk(known: Schedule, until: Instant, step_s: float) -> list[datetime]:
     now = known.cursor
     while now < until:
         now = after(now, step_s)
-        (firing,) = decide([known], now).firings
+        (firing,) = decide(iter([known]), now).firings
         assert firing.advance is not None
         assert firing.advance.before == known.cursor
         made += [moment_of(job.tick or 0) for job in firing.jobs]
@@ -90,15 +91,15 @@ def test_leap_day_and_year_change() -> None:
 
 def test_a_clock_that_steps_back_fires_nothing_twice() -> None:
     known = schedule("* * * * *", at(2024, 1, 1, 12))
-    (firing,) = decide([known], at(2024, 1, 1, 12, 5, 30)).firings
+    (firing,) = decide(iter([known]), at(2024, 1, 1, 12, 5, 30)).firings
     assert firing.advance is not None
     assert len(firing.jobs) == 1 + 1, "one for the four that are late, and the one on time"
     known = replace(known, cursor=firing.advance.cursor, next_at=firing.advance.next_at)
-    (back,) = decide([known], at(2024, 1, 1, 12, 2)).firings
+    (back,) = decide(iter([known]), at(2024, 1, 1, 12, 2)).firings
     assert back.jobs == ()
     assert back.advance is not None
     assert back.advance.cursor == known.cursor
-    (again,) = decide([known], at(2024, 1, 1, 12, 6)).firings
+    (again,) = decide(iter([known]), at(2024, 1, 1, 12, 6)).firings
     assert [job.tick for job in again.jobs] == [at(2024, 1, 1, 12, 6)]
 
 
@@ -108,7 +109,7 @@ def test_what_nobody_was_there_for_follows_the_misfire_policy() -> None:
     for kind, late in wanted.items():
         policy = MisfirePolicy(kind=kind, cap=3, grace_s=60)
         known = schedule("* * * * *", at(2024, 1, 1, 12), misfire=policy)
-        (firing,) = decide([known], now).firings
+        (firing,) = decide(iter([known]), now).firings
         assert len(firing.jobs) == late + 1
         assert firing.missed == 60 - late - 1
         assert firing.advance is not None
@@ -119,7 +120,7 @@ def test_a_schedule_that_cannot_be_computed_does_not_hold_up_the_others() -> Non
     now = at(2024, 1, 1, 12)
     good = schedule("* * * * *", now)
     bad = replace(good, id="bad", definition=replace(good.definition, zone="Atlantis/Capital"))
-    decided = decide([bad, good], at(2024, 1, 1, 12, 1))
+    decided = decide(iter([bad, good]), at(2024, 1, 1, 12, 1))
     assert list(decided.broken) == ["bad"]
     aside, fired = decided.firings
     assert aside.advance is not None
@@ -127,9 +128,42 @@ def test_a_schedule_that_cannot_be_computed_does_not_hold_up_the_others() -> Non
     assert len(fired.jobs) == 1
 
 
+def test_a_slice_ends_when_it_has_walked_enough_and_the_next_takes_the_rest() -> None:
+    began, now = at(2024, 1, 1), at(2024, 1, 2)
+    left = [replace(schedule("* * * * *", began), id=f"s{number}") for number in range(10)]
+    taken: list[str] = []
+    slices = 0
+    todo = iter(left)
+    while firings := decide(todo, now).firings:
+        taken += [firing.schedule_id for firing in firings]
+        slices += 1
+        walked = [len(firing.jobs) + firing.missed for firing in firings]
+        assert walked == [1440] * len(firings)
+        assert sum(walked[:-1]) < WALKED_MAX
+    assert taken == [each.id for each in left]
+    assert slices == 5
+
+
+def test_who_was_away_longest_has_a_slice_alone() -> None:
+    """Thousands that run are behind its plan, not only those it tells of."""
+    policy = MisfirePolicy(grace_s=1e6)
+    known = schedule("* * * * * *", at(2024, 1, 1), misfire=policy)
+    todo = iter([known, replace(known, id="other")])
+    (firing,) = decide(todo, at(2024, 1, 2)).firings
+    assert len(firing.jobs) == RUNS_MAX < WALKED_MAX
+    (firing,) = decide(todo, at(2024, 1, 2)).firings
+    assert firing.schedule_id == "other"
+
+
+def test_a_thousand_on_time_are_one_slice() -> None:
+    known = schedule("* * * * *", at(2024, 1, 1, 12))
+    todo = iter([replace(known, id=f"s{number}") for number in range(BATCH_MAX)])
+    assert len(decide(todo, at(2024, 1, 1, 12, 1)).firings) == BATCH_MAX
+
+
 def test_lateness_is_that_of_the_latest_tick_on_time() -> None:
     known = schedule("* * * * *", at(2024, 1, 1, 12))
-    assert decide([known], at(2024, 1, 1, 12, 1, 2)).lateness_s == 2.0
+    assert decide(iter([known]), at(2024, 1, 1, 12, 1, 2)).lateness_s == 2.0
 
 
 def test_preview_gives_the_coming_ticks() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.scheduler.stores.redis import keys
-from hyperscale.scheduler.stores.redis.copy import RECENT_MAX, Copy, Missing, Recent
+from hyperscale.scheduler.stores.redis.copy import (
+    FIELDS_PER_COMMAND_MAX,
+    RECENT_MAX,
+    Copy,
+    Missing,
+    Recent,
+)
 
 
 def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
@@ -32,6 +38,23 @@ def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
     assert copy.field((keys.RUNS, "a")) == b"run"
     assert copy.field(("table:lines", "s")) is None
     assert (copy.live("s"), copy.size(keys.RUNS), copy.trips) == (["a"], 7, 1)
+
+
+def test_no_command_has_more_arguments_than_a_script_can_hand_over() -> None:
+    copy = Copy(Recent())
+    wanted = [f"job-{number:05}" for number in range(2 * FIELDS_PER_COMMAND_MAX + 1)]
+    for job_id in wanted:
+        with pytest.raises(Missing):
+            copy.field((keys.RUNS, job_id))
+    with pytest.raises(Missing):
+        copy.live("s")
+    *reading, line, size = copy.lacks()
+    assert [len(fields) for _, _, *fields in reading] == [1000, 1000, 1]
+    member = keys.under("s", keys.time_member(5, "a")).encode()
+    answers = [[field.encode() for field in fields] for _, _, *fields in reading]
+    copy.learn([*reading, line, size], [*answers, [member], 9])
+    assert [copy.field((keys.RUNS, job_id)) for job_id in wanted] == [i.encode() for i in wanted]
+    assert (copy.live("s"), copy.trips, copy.lacks()) == (["a"], 1, [])
 
 
 def test_a_token_is_drawn_after_everything_that_was_read() -> None:

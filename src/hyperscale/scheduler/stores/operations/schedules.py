@@ -43,8 +43,11 @@ def update(
     next_at: Instant | None,
     cursor: Instant | None,
     skipped: int,
+    before: Instant | None,
 ) -> Schedule:
     known = _existing(records, schedule_id, version)
+    if before is not None and before != known.cursor:
+        raise VersionConflict("schedule", schedule_id)
     schedule = replace(
         known,
         definition=definition,
@@ -69,6 +72,7 @@ def fire(records: Records, firing: Firing, now: Instant, epoch: int, limits: Sto
     schedule = _existing(records, firing.schedule_id, firing.version)
     if firing.advance is not None and firing.advance.before != schedule.cursor:
         raise VersionConflict("schedule", schedule.id)
+    records.expect([job.id for job in firing.jobs])
     require_room(records, len(firing.jobs), limits)
     entries = _Entries(records, schedule, firing.overlap, now, limits)
     for job in firing.jobs:

@@ -20,7 +20,7 @@ STEPS_PER_COMMIT_MAX: Final = 256
 """A script keeps all of Redis waiting: some 3,000 commands, a few milliseconds."""
 CONFLICTS_MAX: Final = 64
 TRIPS_MAX: Final = 16
-"""No step needs more than four: epoch, record, line, instances."""
+"""No step needs more than six: epoch, schedule, new instances, line, who is in it, and those."""
 
 Step = Callable[[StepRecords], Any]
 

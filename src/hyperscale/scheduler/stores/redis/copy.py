@@ -22,6 +22,8 @@ Command = tuple[Any, ...]
 
 RECENT_MAX: Final = 4096
 """Halves of jobs: what a few workers hold."""
+FIELDS_PER_COMMAND_MAX: Final = 1000
+"""A script hands a command's arguments over on Lua's stack, which takes 8,000."""
 
 
 class Missing(Exception):
@@ -126,7 +128,11 @@ class Copy:
             # Who asks for a job and does not find it asks next whether there is room for it.
             self._wanted_sizes.add(keys.RUNS)
         commands: list[Command] = [
-            *(("HMGET", table, *wanted) for table, wanted in by_table.items()),
+            *(
+                ("HMGET", table, *wanted[start : start + FIELDS_PER_COMMAND_MAX])
+                for table, wanted in by_table.items()
+                for start in range(0, len(wanted), FIELDS_PER_COMMAND_MAX)
+            ),
             *(
                 ("ZRANGEBYLEX", keys.LIVE, *keys.under_all(schedule_id))
                 for schedule_id in sorted(self._wanted_lives)

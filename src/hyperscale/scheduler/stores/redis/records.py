@@ -4,6 +4,7 @@ step runs again on a fresh copy."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from hyperscale.scheduler.model.instants import Instant
@@ -31,8 +32,19 @@ class StepRecords:
     def keep(self) -> None:
         self._copy.keep(self._written, self._joined, self._grown)
 
+    def expect(self, job_ids: Iterable[str]) -> None:
+        """All that is lacking comes in one trip."""
+        lacking = False
+        for job_id in job_ids:
+            try:
+                self._run(job_id)
+            except Missing:
+                lacking = True
+        if lacking:
+            raise Missing
+
     def job(self, job_id: str) -> Job | None:
-        run = self._read(keys.RUNS, job_id, (keys.HEADS, job_id))
+        run = self._run(job_id)
         if run is None:
             return None
         head = self._written.get((keys.HEADS, job_id))
@@ -76,18 +88,10 @@ class StepRecords:
 
     def live(self, schedule_id: str) -> list[Job]:
         mine = [job_id for joined_id, job_id in self._joined if joined_id == schedule_id]
-        found: list[Job] = []
-        lacking = False
-        for job_id in dict.fromkeys(self._copy.live(schedule_id) + mine):
-            try:
-                job = self.job(job_id)
-            except Missing:
-                lacking = True  # go on: all that is lacking comes in one trip
-                continue
-            if job is not None and not job.ended:
-                found.append(job)
-        if lacking:
-            raise Missing
+        job_ids = dict.fromkeys(self._copy.live(schedule_id) + mine)
+        self.expect(job_ids)
+        jobs = [self.job(job_id) for job_id in job_ids]
+        found = [job for job in jobs if job is not None and not job.ended]
         return sorted(found, key=lambda job: (job.tick or 0, job.created_at, job.id))
 
     def get(self, kind: Kind[T], key: str) -> T | None:
@@ -121,6 +125,9 @@ class StepRecords:
 
     def token(self) -> int:
         return self._copy.token()
+
+    def _run(self, job_id: str) -> bytes | None:
+        return self._read(keys.RUNS, job_id, (keys.HEADS, job_id))
 
     def _read(self, table: str, field: str, *together: tuple[str, str]) -> bytes | None:
         place = (table, field)

@@ -128,9 +128,11 @@ class SqliteRecords:
             elif job_id in known or len(known) < KNOWN_MAX:
                 known[job_id] = job
 
-    def look_up(self, job_ids: Sequence[str]) -> None:
-        """Together, what `job` would look up one by one. None of them was asked for yet."""
-        unknown = list(dict.fromkeys(i for i in job_ids if i not in self._known))
+    def expect(self, job_ids: Sequence[str]) -> None:
+        """Looks up together what `job` would look up one by one."""
+        unknown = list(
+            dict.fromkeys(i for i in job_ids if i not in self._known and i not in self._jobs)
+        )
         if len(unknown) < 2:
             return
         self._jobs.update(dict.fromkeys(unknown))
@@ -218,7 +220,7 @@ class SqliteRecords:
         lanes = [lane for (lane,) in self._db.execute(_LANES) if fits(lane)]
         queues = [self._db.execute(_READY, (lane, limit)).fetchall() for lane in lanes]
         ids = [job_id for *_, job_id in islice(merge(*queues), limit)]
-        self.look_up([job_id for job_id in ids if job_id not in self._jobs])
+        self.expect(ids)
         for job_id in ids:
             job = self.job(job_id)
             assert job is not None, "the index and the rows are one table"

@@ -123,7 +123,7 @@ class Writer:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             records.begin()
-            records.look_up([job_id for request in batch for job_id in request.job_ids])
+            records.expect([job_id for request in batch for job_id in request.job_ids])
             for request in batch:
                 request.outcomes = [self._step(step) for step in request.steps]
             sign = records.flush()

@@ -149,6 +149,20 @@ class ScheduleCases:
         assert (await store.counts()).states[JobState.PENDING] == 0
 
     @scenario
+    async def test_a_tick_voids_an_edit_that_counted_it(self, store: Store) -> None:
+        known = await store.create_schedule(schedule())
+        fired = (await fire(store, known, 60)).schedule
+        with pytest.raises(VersionConflict):
+            await store.update_schedule(
+                known.id, 1, known.definition, at(61), at(120), at(61), 1, before=known.cursor
+            )
+        assert await store.schedule(known.id) == fired
+        edited = await store.update_schedule(
+            known.id, 1, known.definition, at(61), at(120), at(61), before=fired.cursor
+        )
+        assert (edited.version, edited.cursor, edited.skipped) == (2, at(61), 0)
+
+    @scenario
     async def test_missed_ticks_are_counted(self, store: Store) -> None:
         known = await store.create_schedule(schedule())
         (fired,) = await store.fire([firing(known, at(60), now=at(60), missed=7)], at(60))
@@ -275,6 +289,24 @@ class ScheduleCases:
         outcomes = await store.fire([firing(one, at(60), now=at(60)) for one in known], at(60))
         assert all(isinstance(outcome, Fired) for outcome in outcomes)
         assert (await store.counts()).ready == 40
+
+    @scenario
+    async def test_many_ticks_in_one_firing(self, store: Store) -> None:
+        ticks = [at(i) for i in range(1, 51)]
+        wanted = {
+            Overlap.ALLOW: (50, 0, 0),
+            Overlap.SKIP: (1, 49, 0),
+            Overlap.QUEUE: (1 + LIMITS.line_max, 49 - LIMITS.line_max, 0),
+            Overlap.CANCEL_PREVIOUS: (50, 0, 49),
+        }
+        for overlap, expected in wanted.items():
+            known = await store.create_schedule(schedule(f"s-{overlap}", overlap))
+            (fired,) = await store.fire([firing(known, *ticks, now=at(50))], at(50))
+            assert isinstance(fired, Fired), fired
+            assert (len(fired.jobs), fired.skipped, len(fired.cancelled)) == expected
+            (again,) = await store.fire([aside(known, ticks, at(51))], at(51))
+            assert isinstance(again, Fired), again
+            assert again.existing == len(fired.jobs)
 
     @scenario
     async def test_firings_of_one_call_see_each_other(self, store: Store) -> None:

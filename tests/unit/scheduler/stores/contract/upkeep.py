@@ -367,3 +367,17 @@ class RegistryCases:
         assert broken_at(edited) == 4
         removed = rows[:3] + rows[4:]
         assert broken_at(removed) == 5
+
+    @scenario
+    async def test_the_audit_chain_ends_without_a_hole(self, store: Store) -> None:
+        for second in (0, 1000, 1, 2, 300):  # the second under a clock that stood ahead
+            row = Audit(at=at(second), actor="ann", action="x", target="t", outcome="ok")
+            await store.audit(row)
+        keep = Keep(audit_s=100)
+        assert (await store.purge(at(50), keep)).audits == 0
+        assert (await store.purge(at(450), keep)).audits == 1
+        first, *rows = await store.audits()
+        assert [row.sequence for row in (first, *rows)] == [2, 3, 4, 5]
+        assert broken_at(rows, first) is None
+        assert (await store.purge(at(1100), keep, limit=3)).audits == 3
+        assert [row.sequence for row in await store.audits()] == [5]
