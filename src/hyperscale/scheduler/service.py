@@ -36,7 +36,7 @@ from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
 from hyperscale.scheduler.stores.opening import open_store
 from hyperscale.scheduler.worker.service import WorkerService
-from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, state_directory
+from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, spool_of
 
 
 def wall_clock() -> Instant:
@@ -265,7 +265,7 @@ def _worker(
     now: Callable[[], Instant],
     onlooker: Onlooker,
 ) -> WorkerService:
-    spool = Path(settings.spool) if settings.spool else state_directory() / "spool"
+    spool = Path(settings.spool) if settings.spool else spool_of(settings.store)
     numbers = WorkerSettings(
         id=worker_id,
         address=settings.address,

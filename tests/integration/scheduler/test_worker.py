@@ -22,9 +22,12 @@ from hyperscale.scheduler.model.records import Outcome
 from hyperscale.scheduler.model.reports import Answer, Completed, Report
 from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.model.worker import WorkerEvent, WorkerState
-from hyperscale.scheduler.service import wall_clock
+from hyperscale.scheduler.service import open_worker, wall_clock
+from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.contract import Claim, Submission
+from hyperscale.scheduler.stores.memory import MemoryStore
 from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.worker import reporter
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
 from hyperscale.scheduler.worker.spool import Spool
@@ -40,6 +43,9 @@ class FlakyStore(SqliteStore):
     away = False
     bugs = 0
     """So many claims raise what no store should."""
+    poison = ""
+    """Reports of this job do, too."""
+    poisoned = 0
 
     async def claim(self, claim: Claim, now: int) -> list[Job]:
         if self.bugs:
@@ -50,6 +56,9 @@ class FlakyStore(SqliteStore):
     async def report_batch(self, reports: Any, now: int) -> list[Answer]:
         if self.away:
             raise StoreUnavailable("away")
+        if any(report.job_id == self.poison for report in reports):
+            self.poisoned += 1
+            raise ValueError("a bug")
         return await super().report_batch(reports, now)
 
 
@@ -277,6 +286,105 @@ def test_a_spooled_report_with_an_old_token_is_dropped(tmp_path: Path) -> None:
             assert (await b.job("job")).state is JobState.EXECUTING
             await b.store.cancel("job", wall_clock())
             await b.ended("job")
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_a_worker_of_another_store_leaves_reports_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def spooled() -> list[Path]:
+        return list((tmp_path / "state").rglob("*.json"))
+
+    async def kept() -> bool:
+        return len(spooled()) == 1
+
+    async def run() -> None:
+        ours = SchedulerSettings(
+            store=f"sqlite:{tmp_path / 'jobs.db'}",
+            python_allow=("time:*",),
+            beat_s=0.2,
+            dead_after_s=1.0,
+        )
+        async with bench(tmp_path) as b:
+            async with open_worker(ours, store=b.store):
+                await b.submit("done", "python", sleeping(0.3))
+                await b.executing("done")
+                b.store.away = True
+                await until(kept)
+            async with open_worker(replace(ours, store="redis://other"), store=MemoryStore()):
+                pass
+            assert await kept()
+            b.store.away = False
+            async with open_worker(ours, store=b.store):
+                assert (await b.ended("done")).state is JobState.COMPLETED
+            assert spooled() == []
+
+    asyncio.run(run())
+
+
+def test_a_report_the_store_fails_on_keeps_no_other_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "RETRY_MAX_S", 0.1)
+
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            b.store.poison = "bad"
+            worker = await b.worker()
+            await b.submit("bad", "python", {"call": "os:getpid"})
+
+            async def failed() -> bool:
+                return b.store.poisoned > 0
+
+            await until(failed)
+            await b.submit("good", "python", {"call": "os:getpid"})
+            assert (await b.ended("good")).state is JobState.COMPLETED
+            b.store.poison = ""
+            assert (await b.ended("bad")).state is JobState.COMPLETED
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_a_job_claimed_ahead_does_not_wait_behind_slow_ones(tmp_path: Path) -> None:
+    class Mixed:
+        async def run(self, task: Task) -> Result:
+            if task.job_id.startswith("slow"):
+                await asyncio.Event().wait()
+            return Done()
+
+        async def close(self) -> None: ...
+
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            worker = await b.worker(Executors({"x": Mixed()}), shutdown_timeout_s=0)
+            for _ in range(100):
+                worker._appetite.ran(0.001)
+            slow, quick = ["slow0", "slow1"], [f"quick{number:02}" for number in range(20)]
+            now = wall_clock()
+            specs = [JobSpec(name=i, kind="x", priority=0, retry=ONCE) for i in slow]
+            specs += [JobSpec(name=i, kind="x", priority=1, retry=ONCE) for i in quick]
+            jobs = [Submission(job=new_job(spec.name, spec, now)) for spec in specs]
+            await b.store.submit_batch(jobs, now)
+
+            async def spared() -> bool:
+                return worker.running == len(slow)
+
+            for job_id in slow:
+                await b.executing(job_id)
+            await until(spared)
+            other = await b.worker(Executors({"x": Mixed()}), id="worker-2")
+            for job_id in quick:
+                job = await b.ended(job_id)
+                assert (job.state, job.retries) == (JobState.COMPLETED, 0)
+                outcomes = {attempt.outcome for attempt in await b.store.attempts(job_id)}
+                assert outcomes == {Outcome.COMPLETED, Outcome.RELEASED}
+            assert worker.running == len(slow)
+            await other.stop()
             await worker.stop()
 
     asyncio.run(run())

@@ -82,10 +82,12 @@ class Access:
         """A browser was led here by somebody else's page."""
         if not self.open:
             return False
-        name = urlsplit(f"//{host}").hostname or ""
-        if not is_loopback(name):
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            page = host if origin is None else urlsplit(origin).netloc
+        except ValueError:
             return True
-        return method not in SAFE_METHODS and origin is not None and urlsplit(origin).netloc != host
+        return not is_loopback(name) or (method not in SAFE_METHODS and page != host)
 
 
 def digest_of(token: str) -> bytes:

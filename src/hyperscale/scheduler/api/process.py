@@ -1,7 +1,9 @@
 """A scheduler with its API as one process, from the first connection to a signal.
 
 Order matters at both ends: the port is taken before the store is opened, and the API stops before
-the worker finishes what it runs, so that no client is told of a scheduler that is leaving.
+the worker finishes what it runs, so that no client is told of a scheduler that is leaving. Signals
+are heard before the store is opened: who is told to stop while it starts ends that first, because
+half a start would leave a worker in the store, and an election, that nobody gives up.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ async def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Until SIGTERM or SIGINT; a second signal leaves at once."""
+    told = _signals()
     access, tls = process.access(admin_token), process.tls()
     with bind(process.host, PORT_DEFAULT if process.port is None else process.port) as listener:
         url = address_of(listener, tls)
@@ -46,7 +49,9 @@ async def serve(
                 serving(create_app(scheduler, access, watch.metrics), listener, tls),
             ):
                 ready(url)
-                await _signal()
+                await told.wait()
+                if scheduler.worker is not None:
+                    scheduler.worker.drain()
 
 
 async def work(
@@ -56,10 +61,11 @@ async def work(
     ready: Callable[[str, str], None],
 ) -> None:
     """A worker alone, until a signal or until somebody drained it. With a port it has a page."""
+    told = _signals()
     if process.port is None:
         async with _working(settings, process) as (worker, _, _):
             ready(worker.id, "")
-            await _first(_signal(), worker.wait())
+            await _working_until(told, worker)
         return
     access, tls = process.access(admin_token), process.tls()
     with bind(process.host, process.port) as listener:
@@ -69,7 +75,7 @@ async def work(
             app = create_worker_app(worker, settings.slots, store, access, watch.metrics)
             async with serving(app, listener, tls):
                 ready(worker.id, url)
-                await _first(_signal(), worker.wait())
+                await _working_until(told, worker)
 
 
 @asynccontextmanager
@@ -98,7 +104,8 @@ async def _watched(
             await store.close()
 
 
-async def _signal() -> None:
+def _signals() -> asyncio.Event:
+    """Set by the first; the second is not caught."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -109,10 +116,16 @@ async def _signal() -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, tell)
-    await told.wait()
+    return told
 
 
-async def _first(*waits: Coroutine[Any, Any, None]) -> None:
+async def _working_until(told: asyncio.Event, worker: WorkerService) -> None:
+    if not told.is_set():  # else it would claim before it drains
+        await _first(told.wait(), worker.wait())
+    worker.drain()
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
     tasks = [asyncio.create_task(one) for one in waits]
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:

@@ -114,7 +114,7 @@ class Work(_Strict):
         return JobSpec(
             name=name,
             kind=kind,
-            payload={key: _text(value) for key, value in payload.items()},
+            payload={key: _text(key, value) for key, value in payload.items()},
             priority=clamp_priority(self.priority),
             capabilities=normal_capabilities(self.capabilities),
             tags=dict(self.tags),
@@ -221,8 +221,14 @@ def instant(moment: datetime | None) -> Instant | None:
     return None if moment is None else instant_of(moment)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, separators=(",", ":"))
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can say half of a character, and no store keeps it
+        raise InvalidJob(f"{key!r} in the payload is no text: {error}") from error
+    return value
 
 
 def _argv(command: Any) -> Any:

@@ -17,7 +17,7 @@ from hyperscale.scheduler.api.answers import JobView, WorkerList, WorkerView
 from hyperscale.scheduler.api.desk import Admin, Asked, Operator, Viewer
 from hyperscale.scheduler.api.requests import WHOLE_MAX, Label
 from hyperscale.scheduler.model.errors import InvalidJob, NotFound
-from hyperscale.scheduler.model.reports import Accepted, Report
+from hyperscale.scheduler.model.reports import LEASE_S_MAX, Accepted, Report
 from hyperscale.scheduler.model.worker import (
     CAPACITY_MAX,
     METADATA_MAX,
@@ -68,7 +68,7 @@ class ClaimRequest(_Strict):
     kinds: list[Label] = Field([], max_length=32, description="none named: all")
     capabilities: list[Label] = Field([], max_length=WORKER_CAPABILITIES_MAX)
     limit: int = Field(1, ge=1, le=CLAIM_MAX, strict=True)
-    lease_s: float = Field(60.0, gt=0, le=3600, strict=True)
+    lease_s: float = Field(60.0, gt=0, le=LEASE_S_MAX, strict=True)
     wait_s: float = Field(0.0, ge=0, le=WAIT_S_MAX, strict=True)
 
 
@@ -130,7 +130,9 @@ async def message(
         if message_type == "claim":
             return await _claim(ClaimRequest.model_validate(body), asked, request)
         if message_type == "report":
-            return await _report(msgspec.convert(body, Report), asked)
+            report = msgspec.convert(body, Report)
+            msgspec.json.encode(report)  # refuses half a character, which not every store does
+            return await _report(report, asked)
     except (
         ValueError,
         msgspec.ValidationError,

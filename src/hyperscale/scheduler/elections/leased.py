@@ -77,11 +77,11 @@ class LeasedElection:
             await self._wait_vacant()
 
     async def resign(self) -> None:
-        await self._stop_renewing()
         term, self._term = self._term, None
+        was_trusted = term is not None and term.remaining_s > 0  # which ends with the renewing
+        await self._stop_renewing()
         if term is None:
             return
-        was_trusted = term.remaining_s > 0
         term.end()
         if was_trusted:
             try:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hyperscale.scheduler.executors.tail import Tail
 
@@ -39,6 +39,20 @@ async def kill_tree(process: asyncio.subprocess.Process, grace_s: float = TERM_G
         victim.kill()
     await _ended(process)
     _let_go(process)
+
+
+async def to_the_end(killing: Coroutine[Any, Any, None]) -> None:
+    """However often whoever waits is cancelled: a job is over when its processes are."""
+    task = asyncio.create_task(killing)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    task.result()
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 class _Victim:
@@ -99,7 +113,7 @@ async def run_process(
         return Exited(code, tail.text())
     finally:
         if process.returncode is None:
-            await asyncio.shield(kill_tree(process))
+            await to_the_end(kill_tree(process))
         reading.cancel()
         await asyncio.wait([reading])
         _let_go(process)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.executors.processes import to_the_end
 from hyperscale.scheduler.executors.python_child import Call, Returned
 from hyperscale.scheduler.executors.python_process import Fate, Pending, PythonProcess
 from hyperscale.scheduler.model.failure import Failure
@@ -146,7 +147,7 @@ class PythonLane:
             return await sent.pending
         except asyncio.CancelledError:
             self._process = None
-            await asyncio.shield(sent.process.kill())
+            await to_the_end(sent.process.kill())
             raise
 
 
@@ -155,7 +156,7 @@ async def _ended(process: PythonProcess) -> Broken:
         error = "its process was stopped with the job before it"
         return Broken(failure=Failure.TRANSIENT, error=error)
     code = await process.process.wait()
-    await asyncio.shield(process.kill())
+    await to_the_end(process.kill())
     return Broken(failure=Failure.ERROR, error=f"the process ended with {code}", exit_code=code)
 
 

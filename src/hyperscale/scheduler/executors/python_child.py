@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.scheduler.executors.tail import plain
+
 HEAD = struct.Struct("!II")
 """Number and size, before a call and before an answer."""
 TICKET = struct.Struct("!I")
@@ -60,7 +62,7 @@ class _Captured(io.TextIOBase):
         return len(text)
 
     def text(self) -> str:
-        return "".join(self._parts)[-LOG_CHARS:]
+        return plain("".join(self._parts))[-LOG_CHARS:]
 
 
 _found: dict[str, Callable[..., object]] = {}
@@ -95,7 +97,7 @@ def answer(call: Call) -> Returned:
             kwargs = _decoded("kwargs", call.kwargs, dict)
             function = _find(call.target)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
-            return Returned(f"{call.target}: {error}", "permanent", captured.text())
+            return Returned(plain(f"{call.target}: {error}"), "permanent", captured.text())
         try:
             value = function(*args, **kwargs)
         except (ConnectionError, TimeoutError) as error:
@@ -109,7 +111,7 @@ def answer(call: Call) -> Returned:
 
 def _raised(error: BaseException, kind: str, captured: _Captured) -> Returned:
     captured.write(traceback.format_exc())
-    return Returned(f"{type(error).__name__}: {error}", kind, captured.text())
+    return Returned(plain(f"{type(error).__name__}: {error}"), kind, captured.text())
 
 
 def serve(connection: socket.socket, tickets: socket.socket) -> None:

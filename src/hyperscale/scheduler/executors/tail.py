@@ -1,4 +1,4 @@
-"""The end of an output of any length, in bounded memory."""
+"""The end of an output of any length, in bounded memory; and text that can be written anywhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Final
 
 TAIL_BYTES: Final = 64 * 1024
 """As much as a report may carry (model.reports.LOG_CHARS_MAX)."""
+
+
+def plain(text: str) -> str:
+    """A file name that is no UTF-8 holds halves of characters, which no report can carry."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Tail:

@@ -6,15 +6,22 @@ Every report carries the worker's id and the fencing token of its claim.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.job import Job
 
 LOG_CHARS_MAX: Final = 64 * 1024
 ERROR_CHARS_MAX: Final = 4096
+LEASE_S_MAX: Final = 3600.0
+
+LeaseSeconds = Annotated[float, Meta(gt=0, le=LEASE_S_MAX)]
+"""A worker that is lost is noticed within the hour; an instant beyond the calendar is not kept."""
+ExitCode = Annotated[int, Meta(ge=-(2**31), le=2**32 - 1)]
+"""A signal's number below 0, a status of Windows without its sign."""
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report", gc=False):
@@ -24,25 +31,25 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report", gc=
 
 
 class Started(_Report, frozen=True, tag="started"):
-    lease_s: float
+    lease_s: LeaseSeconds
 
 
 class Beat(_Report, frozen=True, tag="beat"):
     """Still alive; with `progress`, also moving (0 to 1)."""
 
-    lease_s: float
+    lease_s: LeaseSeconds
     progress: float | None = None
 
 
 class Completed(_Report, frozen=True, tag="completed"):
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     log: str = ""
 
 
 class Failed(_Report, frozen=True, tag="failed"):
     failure: Failure
     error: str
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     log: str = ""
 
 

@@ -2,7 +2,7 @@
 
 One per free slot, so that work spreads over the workers (S-67). Only when jobs have proved to be
 very short a worker takes more than it can run, because each claim costs a durable write: as much as
-it finishes in `AHEAD_S`.
+it finishes in `AHEAD_S`. A slot that is at one job for longer finishes nothing and does not count.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Appetite:
         known = self._mean_s
         self._mean_s = seconds if known is None else known + WEIGHT * (seconds - known)
 
-    def wanted(self, held: int) -> int:
-        """`held` jobs run or wait for a slot here."""
-        target = self._slots + self._ahead()
+    def wanted(self, held: int, quick: int) -> int:
+        """`held` jobs run or wait for a slot here; `quick` slots are not at a slow one."""
+        target = self._slots + self._ahead(quick)
         if held >= self._slots and held > target // 2:
             return 0
         return max(0, min(CLAIM_MAX, target - held))
 
-    def _ahead(self) -> int:
+    def _ahead(self, quick: int) -> int:
         if self._mean_s is None or self._mean_s > SHORT_S:
             return 0
-        return min(CLAIM_MAX, int(self._slots * AHEAD_S / max(self._mean_s, 1e-6)))
+        return min(CLAIM_MAX, int(quick * AHEAD_S / max(self._mean_s, 1e-6)))

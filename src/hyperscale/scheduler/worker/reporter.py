@@ -68,12 +68,15 @@ class Reporter:
             batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
             if not self._queue:
                 self._wake.clear()
-            answers = await self._send([report for report, _ in batch])
+            answers = await self._answers([report for report, _ in batch])
             for (report, asked), answer in zip(batch, answers, strict=True):
+                if isinstance(answer, Exception):
+                    self._failed(report, asked, answer)
+                    continue
+                self._unanswered -= 1
                 self._answered(report, answer)
                 if asked is not None and not asked.done():
                     asked.set_result(answer)
-            self._unanswered -= len(batch)
             if self._unanswered == 0:
                 self._flushed.set()
 
@@ -82,10 +85,36 @@ class Reporter:
         await self._flushed.wait()
 
     def _put(self, report: Report, asked: asyncio.Future[Answer] | None) -> None:
-        self._queue.append((report, asked))
         self._unanswered += 1
         self._flushed.clear()
+        self._queued(report, asked)
+
+    def _queued(self, report: Report, asked: asyncio.Future[Answer] | None) -> None:
+        self._queue.append((report, asked))
         self._wake.set()
+
+    async def _answers(self, reports: list[Report]) -> list[Answer | Exception]:
+        """One that the store fails on keeps none of the others from it."""
+        try:
+            return [*await self._send(reports)]
+        except Exception as error:  # noqa: BLE001 - whatever it is, jobs go on ending
+            if len(reports) == 1:
+                return [error]
+        return [(await self._answers([report]))[0] for report in reports]
+
+    def _failed(
+        self, report: Report, asked: asyncio.Future[Answer] | None, error: Exception
+    ) -> None:
+        """Who asked may ask again; what nobody asks for stays unanswered, and is sent again."""
+        self._log.error("report failed", job_id=report.job_id, error=repr(error), exc_info=error)
+        if asked is not None:
+            self._unanswered -= 1
+            if not asked.done():
+                asked.set_exception(error)
+            return
+        if isinstance(report, FINAL):
+            self._keep(report)
+        asyncio.get_running_loop().call_later(RETRY_MAX_S, self._queued, report, None)
 
     async def _send(self, reports: list[Report]) -> list[Answer]:
         delay_s = RETRY_FIRST_S
@@ -107,7 +136,7 @@ class Reporter:
 
     def _answered(self, report: Report, answer: Answer) -> None:
         if isinstance(report, FINAL):
-            self._spool.forget(report)
+            self._forget(report)
         if isinstance(answer, Refused):
             self._log.warning(
                 "report refused",
@@ -115,6 +144,12 @@ class Reporter:
                 fencing_token=report.token,
                 reason=answer.reason.value,
             )
+
+    def _forget(self, report: Completed | Failed) -> None:
+        try:
+            self._spool.forget(report)
+        except OSError as error:
+            self._log.error("report stays on disk", job_id=report.job_id, error=str(error))
 
     def _keep(self, report: Completed | Failed) -> None:
         try:

@@ -12,6 +12,7 @@ from hyperscale.scheduler.executors.breaker import Breakers, counts, target_of
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
 from hyperscale.scheduler.executors.lanes import Lane
 from hyperscale.scheduler.executors.registry import Executors
+from hyperscale.scheduler.executors.tail import plain
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
@@ -23,7 +24,17 @@ CANCELLED_BY_ASKING: Final = "stopped as asked"
 class Running:
     """`progress` is the newest the executor told; `task` runs it now."""
 
-    __slots__ = ("_as_task", "admitted", "disowned", "job", "progress", "stopped", "target", "task")
+    __slots__ = (
+        "_as_task",
+        "admitted",
+        "disowned",
+        "given_back",
+        "job",
+        "progress",
+        "stopped",
+        "target",
+        "task",
+    )
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -37,6 +48,8 @@ class Running:
         self.stopped = False
         self.disowned = False
         """The store refused it: somebody else's now, or nobody's. No report any more."""
+        self.given_back = False
+        """Released as soon as nothing of it runs here."""
 
     def told(self, progress: float) -> None:
         self.progress = progress
@@ -109,7 +122,7 @@ async def _result(job: Job, work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
-    log = result.log[-LOG_CHARS_MAX:]
+    log = plain(result.log)[-LOG_CHARS_MAX:]
     if isinstance(result, Done):
         return Completed(
             job_id=job.id, worker=worker, token=job.token, exit_code=result.exit_code, log=log
@@ -119,7 +132,7 @@ def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
         worker=worker,
         token=job.token,
         failure=result.failure,
-        error=result.error[:ERROR_CHARS_MAX],
+        error=plain(result.error)[:ERROR_CHARS_MAX],
         exit_code=result.exit_code,
         log=log,
     )

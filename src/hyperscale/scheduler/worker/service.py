@@ -14,17 +14,17 @@ from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import RealTasks
-from hyperscale.scheduler.executors.contract import Broken, Result
+from hyperscale.scheduler.executors.contract import Broken, Done, Result
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.errors import NotFound, StaleSession, StoreUnavailable
 from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import Instant
+from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import Beat, Refused, Released
 from hyperscale.scheduler.model.spec import normal_capabilities
 from hyperscale.scheduler.model.worker import Worker, WorkerBeat, WorkerState, check_worker
 from hyperscale.scheduler.stores.contract import Claim, Store
-from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
+from hyperscale.scheduler.worker.appetite import AHEAD_S, CLAIM_MAX, Appetite
 from hyperscale.scheduler.worker.reporter import Reporter
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, report_of
 from hyperscale.scheduler.worker.settings import WorkerSettings
@@ -32,6 +32,9 @@ from hyperscale.scheduler.worker.slots import Slots
 from hyperscale.scheduler.worker.spool import Spool
 
 RETRY_S: Final = 1.0
+WAIT_S: Final = 1.0
+"""So long a job claimed ahead waits for a slot: ten times what was meant. Its timeout runs already,
+and another worker may be idle."""
 
 
 class WorkerService:
@@ -77,7 +80,7 @@ class WorkerService:
         self._spool = await asyncio.to_thread(Spool, self._settings.spool)
         self._reporter = Reporter(self._store, self._spool, self._now)
         await self._register()
-        self._tasks.spawn("worker reports", self._reporter.run())
+        self._tasks.spawn("worker reports", self._tireless(self._reporter.run))
         await self._reporter.send_left()
         self._tasks.spawn("worker heartbeat", self._tireless(self._beat_forever))
         self._tasks.spawn("job heartbeats", self._tireless(self._beat_jobs_forever))
@@ -120,7 +123,7 @@ class WorkerService:
 
     async def _tireless(self, loop: Callable[[], Awaitable[None]]) -> None:
         """What nobody expected ends one turn only: a worker that beats and claims nothing looks
-        healthy, and one that claims and does not beat loses its jobs."""
+        healthy, and one that claims and does not beat or report loses its jobs."""
         while True:
             try:
                 return await loop()
@@ -195,7 +198,7 @@ class WorkerService:
         while not self._draining:
             self._room.clear()
             unanswered = self._reporter.unanswered
-            wanted = self._appetite.wanted(len(self._held))
+            wanted = self._appetite.wanted(len(self._held), self._slots.quick(AHEAD_S))
             if wanted == 0 or unanswered > 2 * CLAIM_MAX or self._spool.full:
                 await self._wait_for_room()
                 continue
@@ -237,7 +240,11 @@ class WorkerService:
     def _over(self, running: Running, result: Result, ran_s: float) -> None:
         self._forget(running)
         self._appetite.ran(ran_s)
-        if not running.disowned:
+        if running.disowned:
+            return
+        if running.given_back and not isinstance(result, Done):
+            self._release(running.job)
+        else:
             self._reporter.finished(report_of(running.job, self.id, result), ran_s)
 
     def _forget(self, running: Running) -> None:
@@ -251,9 +258,21 @@ class WorkerService:
             self._forget(running)
 
     def _give_back(self, running: Running) -> None:
-        """Unharmed, free of charge: this worker stops."""
-        self._disown(running)
-        self._release(running.job)
+        """Unharmed, free of charge. What runs is released in `_over`, when it is dead: whoever
+        claims it next would run it beside what is left of it here."""
+        running.given_back = True
+        if self._slots.stop(running):
+            self._forget(running)
+            self._release(running.job)
+
+    def _give_back_waiting(self) -> None:
+        if len(self._held) <= self._settings.slots:
+            return
+        since = after(self._now(), -WAIT_S)
+        for running in self._slots.not_begun():
+            claimed_at = running.job.claimed_at
+            if claimed_at is not None and claimed_at < since:
+                self._give_back(running)
 
     def _release(self, job: Job) -> None:
         self._reporter.tell(Released(job_id=job.id, worker=self.id, token=job.token))
@@ -261,6 +280,7 @@ class WorkerService:
     async def _beat_jobs_forever(self) -> None:
         while True:
             await asyncio.sleep(self._settings.job_beat_s)
+            self._give_back_waiting()
             held = sorted(self._held.values(), key=lambda running: running.job.id)
             if held:
                 await asyncio.gather(*(self._beat_job(running) for running in held))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import uuid
@@ -22,6 +23,18 @@ def state_directory() -> Path:
     return Path(base).expanduser() / "hyperscale" / "scheduler"
 
 
+def spool_of(store: str) -> Path:
+    """Of the store at this address alone: another one knows nothing of its jobs, and would have
+    their reports thrown away. How to log in is no part of what a store is."""
+    scheme, _, rest = store.partition(":")
+    if scheme == "sqlite":
+        place = str(Path(rest.removeprefix("//")).resolve())
+    else:
+        place = rest.rpartition("@")[2].removeprefix("//")
+    digest = hashlib.sha256(f"{scheme}:{place}".encode()).hexdigest()
+    return state_directory() / "spool" / digest[:16]
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
     id: str = field(default_factory=new_worker_id)
@@ -29,7 +42,8 @@ class WorkerSettings:
     slots: int = 4
     capabilities: tuple[str, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
-    spool: Path = field(default_factory=lambda: state_directory() / "spool")
+    spool: Path
+    """Of one store only; see `spool_of`."""
     beat_s: float = 15.0
     """Heartbeat of the worker (S-69); 45 s of silence and it is taken for dead."""
     dead_after_s: float = 45.0

@@ -33,6 +33,8 @@ class _Slot:
         self.lanes: dict[str, Lane] = {}
         self.kind = ""
         """Of the upcoming."""
+        self.begun_s = time.monotonic()
+        """When its job began."""
 
 
 class Slots:
@@ -53,6 +55,11 @@ class Slots:
             task = asyncio.create_task(self._work(slot), name="slot of a worker")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def quick(self, within_s: float) -> int:
+        """How many are free, or at their job for no longer than this."""
+        since_s = time.monotonic() - within_s
+        return self._count - sum(slot.begun_s < since_s for slot in self._working)
 
     def not_begun(self) -> list[Running]:
         """Those that wait, in order."""
@@ -100,7 +107,7 @@ class Slots:
 
     async def _run(self, slot: _Slot, running: Running) -> None:
         kind = running.job.spec.kind
-        begun_s = time.monotonic()
+        slot.begun_s = begun_s = time.monotonic()
         try:
             lane = self._lane(slot, kind)
             upcoming = [] if lane is None else self._look_ahead(slot, kind)

@@ -56,6 +56,8 @@ def test_bad_lines_are_refused(tmp_path: Path, line: str) -> None:
         ("POST", "127.0.0.1:8080", "https://evil.example", True),
         ("POST", "127.0.0.1:8080", "null", True),
         ("GET", "", None, True),
+        ("GET", "[::1", None, True),
+        ("POST", "127.0.0.1:8080", "http://[::1", True),
     ],
 )
 def test_an_open_api_is_not_for_foreign_pages(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -105,6 +106,26 @@ def test_missing_and_unknown_fields_are_listed_with_their_paths() -> None:
         assert answer.status_code == 400
         paths = {detail["path"] for detail in answer.json()["details"]}
         assert paths == {"/body/name", "/body/payload", "/body/max_retries", "/body/colour"}
+
+    with_api(test)
+
+
+def test_half_a_character_is_refused_wherever_a_text_comes_in() -> None:
+    async def post(api: Api, path: str, body: dict[str, Any], **headers: str) -> int:
+        headers["content-type"] = "application/json"
+        sent = json.dumps(body)
+        return (await api.client.post(path, content=sent, headers=headers)).status_code
+
+    async def test(api: Api) -> None:
+        halved = {**JOB, "payload": {"url": "http://127.0.0.1:1/\ud800"}}
+        assert await post(api, "/api/v1/jobs", halved) == 400
+        submitted = await api.post("/api/v1/jobs", JOB)
+        (held,) = await api.store.claim(Claim(worker="w-1", start=True), api.scheduler.now())
+        about = {"job_id": held.id, "worker": "w-1", "token": held.token}
+        report = {"report": "completed", **about, "log": "\ud800"}
+        assert await post(api, "/api/v1/messages", report, **{"Message-Type": "report"}) == 400
+        job = await api.get(f"/api/v1/jobs/{submitted['job_id']}")
+        assert job["state"] == "EXECUTING"
 
     with_api(test)
 

@@ -13,6 +13,7 @@ from hyperscale.scheduler.stores.contract import Claim
 from hyperscale.scheduler.stores.records import AUDITS, audit_key
 from tests.unit.scheduler.api.harness import WORK, Api, with_api
 
+REPORT = {"job_id": "j-1", "worker": "w-1", "token": 1}
 JOB = {"name": "probe", **WORK}
 BEAT = {"worker_id": "w-1", "instance": "i-1", "capacity": 2, "sequence_number": 1}
 
@@ -141,7 +142,14 @@ def test_a_foreign_worker_registers_claims_and_reports() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [("gossip", {}), ("claim", {"worker_id": "W!"}), ("report", {"report": "completed"})],
+    [
+        ("gossip", {}),
+        ("claim", {"worker_id": "W!"}),
+        ("report", {"report": "completed"}),
+        ("report", {**REPORT, "report": "started", "lease_s": 1e12}),
+        ("report", {**REPORT, "report": "beat", "lease_s": 0}),
+        ("report", {**REPORT, "report": "completed", "exit_code": 2**70}),
+    ],
 )
 def test_a_message_nobody_understands_is_400(kind: str, body: dict[str, Any]) -> None:
     async def test(api: Api) -> None:

@@ -113,6 +113,23 @@ def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
         wait_until(lambda pid=pid: gone(pid))  # type: ignore[misc]
 
 
+def test_cancelling_twice_still_waits_for_the_end(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    script = f"trap '' TERM; echo $$ > {pid}; while :; do sleep 0.05; done"
+
+    async def cancelled() -> None:
+        job = asyncio.create_task(CommandExecutor().run(task(argv=shell(script))))
+        await asyncio.to_thread(wait_until, lambda: pid.exists() and bool(pid.read_text()))
+        for _ in range(3):
+            job.cancel()
+            await asyncio.sleep(0.1)
+        with pytest.raises(asyncio.CancelledError):
+            await job
+        assert gone(int(pid.read_text()))
+
+    asyncio.run(cancelled())
+
+
 def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     (result,) = run(CommandExecutor(), task(argv=shell(f"sleep 600 & echo $! > {pid}; echo ok")))
@@ -132,6 +149,19 @@ def test_python_calls_reuse_a_process() -> None:
     assert first.log == second.log
     assert first.log.strip() != str(os.getpid())
     assert loud.log == "hello\n"
+
+
+def test_a_python_job_may_print_and_raise_what_is_no_text() -> None:
+    """As `os.fsdecode` makes it of a file name that is no UTF-8."""
+    printed, raised = run(
+        PythonExecutor(["builtins:exec"]),
+        task(call="builtins:exec", args=json.dumps([r"print('caf\udce9.csv')"])),
+        task(call="builtins:exec", args=json.dumps([r"raise ValueError('caf\udce9.csv')"])),
+    )
+    assert isinstance(printed, Done)
+    assert printed.log == "caf\\udce9.csv\n"
+    assert isinstance(raised, Broken)
+    assert raised.error == "ValueError: caf\\udce9.csv"
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,25 @@ def test_what_has_not_begun_can_be_had_back() -> None:
     run(main())
 
 
+def test_slots_at_a_job_for_longer_are_not_quick() -> None:
+    async def main() -> None:
+        async with bench(2) as b:
+            blocker = long()
+            b.slots.add([blocker])
+            while blocker.task is None:  # noqa: ASYNC110 - nobody tells when a slot begins
+                await asyncio.sleep(0)
+            assert b.slots.quick(600) == 2
+            while b.slots.quick(0) == 2:  # noqa: ASYNC110 - until the clock has moved
+                await asyncio.sleep(0)
+            assert b.slots.quick(0) == 1
+            b.slots.stop(blocker)
+            await b.until(lambda: bool(b.ended))
+            await b.slots.idle()
+            assert b.slots.quick(0) == 2
+
+    run(main())
+
+
 def test_a_slot_that_has_just_ended_misses_nothing() -> None:
     async def main() -> None:
         async with bench(2) as b:
