@@ -35,6 +35,7 @@ from tests.unit.scheduler.stores.contract.harness import (
     firing,
     job,
     keyed,
+    released,
     schedule,
     start_one,
     started,
@@ -82,6 +83,22 @@ def test_clients_in_each_others_way_leave_sound_indexes(clean: RedisServer) -> N
 
     asyncio.run(crowd())
     assert check(clean) > 0
+
+
+def test_a_job_that_was_bettered_and_put_off_by_a_clock_behind_is_bettered_on_time(
+    clean: RedisServer,
+) -> None:
+    async def story() -> None:
+        async with clients(clean, 1) as (store,):
+            await submit(store, job("j", NOON, priority=500))
+            assert await store.age(at(3_600)) == 1
+            held = await take_one(store, now=at(3_600))
+            await store.report(released(held), at(-60))
+            assert await store.promote(at(3_700), 10) == 1
+            check(clean)
+            assert await store.age(at(3_700)) == 0, "not before another half hour"
+
+    asyncio.run(story())
 
 
 def test_one_key_from_many_clients_is_one_job(clean: RedisServer) -> None:

@@ -1,7 +1,7 @@
 -- Promotes what is due, then takes the best jobs a worker can do. Mirrors operations/claims.py;
 -- the contract suite holds the two together.
 -- KEYS: counters, epochs, delayed, ready, ageing, held, holders, states, heads, runs
--- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, worker, kinds, capabilities, limit,
+-- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, boost_points, worker, kinds, capabilities, limit,
 --                   scan, lease_until, avoid_age, whether to start them, kill_grace_s, number of the spec
 --                   in a head, field numbers of a run, number of fields}
 -- Answers {1, promoted, sign, head, run, head, run, ...}, or {0, current epoch}.
@@ -39,7 +39,10 @@ for _, member in ipairs(due) do
   redis.call('ZREM', delayed, member)
   redis.call('ZADD', ready, 0, member)
   if job.rank > 0 then
-    redis.call('ZADD', ageing, string.format('%.0f', job.due + a.boost_age), member)
+    -- It may have been bettered before it was put off: by a worker or a leader with another clock.
+    local priority = cmsgpack.unpack(redis.call('HGET', heads, job.id))[a.spec].priority
+    local boosts = math.floor((priority - job.rank) / a.boost_points) + 1
+    redis.call('ZADD', ageing, string.format('%.0f', job.due + a.boost_age * boosts), member)
   end
 end
 local sign = 0

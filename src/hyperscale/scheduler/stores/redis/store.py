@@ -10,7 +10,7 @@ from hyperscale.errors import BadInput
 from hyperscale.scheduler.model.errors import SchedulerError, StaleLeader, StoreUnavailable
 from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import HEAD_FIELDS, RUN_FIELDS, Job, JobState
-from hyperscale.scheduler.policies.ageing import BOOST_AGE
+from hyperscale.scheduler.policies.ageing import BOOST_AGE, BOOST_POINTS
 from hyperscale.scheduler.policies.lifecycle import AVOID_S, KILL_GRACE_S
 from hyperscale.scheduler.stores import codec
 from hyperscale.scheduler.stores.base import RecordStore
@@ -107,6 +107,7 @@ class RedisStore(RecordStore):
             "epoch": claim.epoch,
             "promote_max": promote_max,
             "boost_age": BOOST_AGE,
+            "boost_points": BOOST_POINTS,
             "worker": claim.worker,
             "kinds": claim.kinds,
             "capabilities": claim.capabilities,
