@@ -45,6 +45,7 @@ def test_one_seed_is_one_history() -> None:
         (66, "a new leader asks a worker what it took along into a later incarnation"),
         (890, "a job that is asked for again when it was forgotten is waited for"),
         (18, "a client that died while it asked again asks no more"),
+        (6780, "who hears that a job is unknown knows which of two it had asked for"),
         (98, "a threshold that ended a job is its end, whoever leads by then"),
     ],
 )

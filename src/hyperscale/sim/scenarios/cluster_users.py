@@ -119,11 +119,12 @@ class User:
         if wish.steering:
             self._host.tasks.spawn(f"steer {wish.key}", self._steer(wish))
         while not wish.told:
+            job_id = wish.job_id  # asked for again, it may become another one meanwhile
             try:
-                await self._watch(wish)
+                await self._watch(wish, job_id)
             except UnknownJob:
-                self._observe("unknown", job=wish.job_id)
-                wish.told = True
+                self._observe("unknown", job=job_id)
+                wish.told = wish.job_id == job_id
             except HyperscaleError:
                 await self._host.clock.sleep(AGAIN_S)
 
@@ -167,13 +168,13 @@ class User:
                 break
             wish.steering.pop(0)
 
-    async def _watch(self, wish: Wish) -> None:
+    async def _watch(self, wish: Wish, job_id: str) -> None:
         """Until the end, or until they look away."""
         self._views += 1
         view = f"{self._host.name}/{self._host.generation}.{self._views}"
         patience = self._host.random.randint(1, 40) if wish.glances else -1
         picture = self._picture()
-        async with aclosing(self._cluster.follow(wish.job_id)) as updates:
+        async with aclosing(self._cluster.follow(job_id)) as updates:
             async for update in updates:
                 news = picture.apply(update)
                 for progress in news.progress:
@@ -185,10 +186,10 @@ class User:
                         failed=progress.failed,
                     )
                 if update.final:
-                    wish.told = True
+                    wish.told = wish.job_id == job_id
                     digest = hashlib.blake2b(update.results, digest_size=8).hexdigest()
                     status = update.view.status if update.view is not None else picture.ended_as
-                    self._observe("told", job=wish.job_id, status=status, results=digest)
+                    self._observe("told", job=job_id, status=status, results=digest)
                     return
                 patience -= 1
                 if patience == 0:
