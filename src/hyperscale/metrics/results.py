@@ -15,7 +15,7 @@ SCHEMA = "hyperscale.results/1"
 
 State = Literal["preparing", "running", "paused", "stopping", "finished"]
 # Why a run ended before its plan was carried out.
-Cut = Literal["signal", "threshold", "timeout", "worker lost", "error"]
+Cut = Literal["signal", "threshold", "timeout", "worker lost", "error", "test"]
 
 
 class Struct(msgspec.Struct, kw_only=True, omit_defaults=False):
@@ -41,23 +41,53 @@ class Distribution(Struct):
     counts: list[int] = []
 
 
+class Exchange(Struct):
+    """A request and its answer, shortened, with secrets masked."""
+
+    method: str
+    url: str
+    status: int = 0  # 0: there was no answer
+    reason: str = ""
+    request_headers: dict[str, str] = {}
+    request_body: str = ""
+    headers: dict[str, str] = {}  # of the answer
+    body: str = ""
+    size: int = 0  # bytes of the answer's body
+    duration_ms: float = 0.0
+
+
+class FirstFailure(Struct):
+    """What is known of the first failure of a kind."""
+
+    at_s: float = 0.0  # load time
+    user: int = 0  # vu_id
+    worker: str = ""  # where it happened, on a cluster
+    where: str = ""  # "shop.py:31 in view": where the author's code raised
+    traceback: str = ""  # the author's frames
+    exchange: Exchange | None = None  # the one that failed, or the last one before the exception
+
+
 class ErrorCount(Struct):
     outcome: str  # workload.results.Outcome value, e.g. "refused", "status"
     detail: str  # e.g. "503", "ConnectionRefusedError", "KeyError"
     count: int
     samples: list[str] = []  # the first few messages
+    first: FirstFailure | None = None
 
 
-class StepResult(Struct):
+class RequestResult(Struct):
+    """The requests of one name made in a step. `count` are exchanges written to a socket;
+    `failed` are calls that failed, of which `unsent` never came to a request (refused, no DNS)."""
+
     name: str
+    step: str
     workflow: str
     kind: str = "http"  # protocol, or "custom"
     method: str = ""
-    target: str = ""  # URL as the author wrote it, for display
-    tags: dict[str, str] = {}
-    group: str = ""
+    tags: dict[str, str] = {}  # of workflow, step and call
     count: int = 0
     failed: int = 0
+    unsent: int = 0
     rate: float = 0.0  # per second over the measured time
     bytes_in: int = 0
     bytes_out: int = 0
@@ -71,6 +101,71 @@ class StepResult(Struct):
     statuses: dict[str, int] = {}
     errors: list[ErrorCount] = []
 
+    @property
+    def failed_share(self) -> float:
+        return failed_share(self.failed, self.count, self.unsent)
+
+
+class StepPoint(Struct):
+    """One interval of a step's timeline."""
+
+    at_s: float
+    width_s: float
+    requests: int = 0
+    failed: int = 0
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+    p99_ms: float = 0.0
+
+
+class StepResult(Struct):
+    """A step: its own runs and their duration, and the sums of all requests made in it.
+
+    Requests outside of steps are told under `on_start`, `on_stop` and `flow`, or under the check
+    or action that made them.
+    """
+
+    name: str
+    workflow: str
+    kind: str = "http"  # protocol, or "custom"
+    method: str = ""
+    target: str = ""  # URL as the author wrote it, for display
+    tags: dict[str, str] = {}
+    group: str = ""
+    # Of the requests, as in RequestResult:
+    count: int = 0
+    failed: int = 0
+    unsent: int = 0
+    rate: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    service: Distribution = msgspec.field(default_factory=Distribution)
+    response: Distribution = msgspec.field(default_factory=Distribution)
+    phases: dict[str, Distribution] = {}
+    statuses: dict[str, int] = {}
+    errors: list[ErrorCount] = []  # of requests, and of the step's own code
+    requests: list[RequestResult] = []  # by name
+    # Of the step itself:
+    runs: int = 0
+    runs_failed: int = 0  # it raised, or the response it returned had failed
+    runs_interrupted: int = 0  # by an exception of a step inside it, or by the end of the load
+    skipped: int = 0
+    skips: dict[str, int] = {}  # reason -> how often
+    duration: Distribution = msgspec.field(default_factory=Distribution)  # inside the step
+    series: list[StepPoint] = []
+
+    @property
+    def failed_share(self) -> float:
+        return failed_share(self.failed, self.count, self.unsent)
+
+
+class GroupResult(Struct):
+    """How long an iteration spent in the steps of a group, in all."""
+
+    name: str
+    workflow: str
+    duration: Distribution = msgspec.field(default_factory=Distribution)
+
 
 class CheckResult(Struct):
     name: str
@@ -78,6 +173,7 @@ class CheckResult(Struct):
     passed: int = 0
     failed: int = 0
     samples: list[str] = []
+    first: FirstFailure | None = None  # of its failures
 
 
 class MetricResult(Struct):
@@ -87,6 +183,7 @@ class MetricResult(Struct):
     name: str
     workflow: str
     kind: Literal["count", "rate", "distribution", "sample"]
+    tags: dict[str, str] = {}
     count: int = 0
     value: float = 0.0
     per_second: float = 0.0
@@ -136,8 +233,13 @@ class WorkflowResult(Struct):
     iterations: int = 0
     dropped_iterations: int = 0  # arrivals the open model could not start
     interrupted_iterations: int = 0  # cut off at the end of graceful_stop
+    stopped_iterations: int = 0  # ended by stop_iteration()
+    stopped_users: int = 0  # ended by stop_user()
+    # Requests that are in none of the numbers: "warmup", "setup", "teardown" -> how many.
+    unmeasured: dict[str, int] = {}
     iteration: Distribution = msgspec.field(default_factory=Distribution)
     steps: list[StepResult] = []
+    groups: list[GroupResult] = []
     checks: list[CheckResult] = []
     metrics: list[MetricResult] = []
     series: list[Point] = []
@@ -151,6 +253,18 @@ class WorkflowResult(Struct):
     @property
     def failed(self) -> int:
         return sum(step.failed for step in self.steps)
+
+    @property
+    def unsent(self) -> int:
+        return sum(step.unsent for step in self.steps)
+
+    @property
+    def failed_share(self) -> float:
+        return failed_share(self.failed, self.requests, self.unsent)
+
+    @property
+    def runs_failed(self) -> int:
+        return sum(step.runs_failed for step in self.steps)
 
 
 class ThresholdResult(Struct):
@@ -212,6 +326,24 @@ class Results(Struct):
     @property
     def failed(self) -> int:
         return sum(workflow.failed for workflow in self.workflows)
+
+    @property
+    def unsent(self) -> int:
+        return sum(workflow.unsent for workflow in self.workflows)
+
+    @property
+    def failed_share(self) -> float:
+        return failed_share(self.failed, self.requests, self.unsent)
+
+    @property
+    def runs_failed(self) -> int:
+        return sum(workflow.runs_failed for workflow in self.workflows)
+
+
+def failed_share(failed: int, requests: int, unsent: int) -> float:
+    """Of all calls, sent or not."""
+    calls = requests + unsent
+    return failed / calls if calls else 0.0
 
 
 def encode(results: Results, *, indent: int = 2) -> bytes:
