@@ -23,7 +23,7 @@ import numpy as np
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.identity import Node
 from hyperscale.cluster.jobs.records import Part
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse, summarise
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import (
@@ -108,8 +108,8 @@ def made_up(middle_s: float, number: int) -> Sparse:
 
 def a_delta(step: str, number: int) -> Delta:
     """As large as that of a real worker with HTTP requests of half a millisecond."""
-    served = StepDelta(
-        name=step,
+    served = RequestDelta(
+        RequestKey(step),
         count=REQUESTS_PER_REPORT,
         bytes_in=8_000,
         bytes_out=3_000,
@@ -124,7 +124,7 @@ def a_delta(step: str, number: int) -> Delta:
         seq=_SEQ,
         vus=1,
         iteration=made_up(5e-4, number),
-        steps=[served],
+        requests=[served],
         lag=summarise(np.array([1e-4])),
         cpu=0.5,
         rss_mb=80.0,

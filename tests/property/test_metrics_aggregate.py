@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.interval import Amounts
 from hyperscale.metrics.results import WorkflowResult
@@ -32,9 +32,9 @@ def histories(draw: st.DrawFn) -> list[tuple[int, Delta]]:
                         vus=draw(st.integers(0, 50)),
                         dropped=draw(st.integers(0, 3)),
                         iteration=sparse(700, count),
-                        steps=[
-                            StepDelta(
-                                name="a",
+                        requests=[
+                            RequestDelta(
+                                RequestKey("a"),
                                 count=count,
                                 failed=count // 2,
                                 bytes_in=count * 7,
@@ -75,8 +75,8 @@ def test_totals_are_the_sum_over_cores_and_duplicates_do_nothing(
         assert aggregate.requests >= seen
         seen = aggregate.requests
     result = aggregate.freeze()
-    assert result.requests == sum(d.steps[0].count for d in unique.values())
-    assert result.failed == sum(d.steps[0].failed for d in unique.values())
+    assert result.requests == sum(d.requests[0].count for d in unique.values())
+    assert result.failed == sum(d.requests[0].failed for d in unique.values())
     assert result.dropped_iterations == sum(d.dropped for d in unique.values())
     assert result.steps[0].service.count == result.requests
     last = {core: delta.vus for (core, _), delta in sorted(unique.items(), key=lambda i: i[0])}

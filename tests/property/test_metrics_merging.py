@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.delta import CheckDelta, Delta, ErrorDelta, MetricDelta, StepDelta
+from hyperscale.metrics.delta import (
+    CheckDelta,
+    Delta,
+    ErrorDelta,
+    GroupDelta,
+    MetricDelta,
+    RequestDelta,
+    RequestKey,
+    StepDelta,
+)
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.merging import merge_deltas
@@ -23,14 +32,16 @@ def sparse(bucket: int, count: int) -> Sparse:
 
 
 @st.composite
-def step_deltas(draw: st.DrawFn) -> StepDelta:
+def request_deltas(draw: st.DrawFn) -> RequestDelta:
     count = draw(st.integers(1, 300))
     failed = draw(st.integers(0, count))
     service = sparse(draw(st.integers(600, 900)), count)
-    return StepDelta(
-        name=draw(st.sampled_from(["a", "b"])),
+    step, name = draw(st.sampled_from(["a", "b"])), draw(st.sampled_from(["/", "/items/{id}"]))
+    return RequestDelta(
+        RequestKey(step, "GET", name, tags=draw(st.sampled_from([(), (("kind", "api"),)]))),
         count=count,
         failed=failed,
+        unsent=draw(st.integers(0, failed)),
         bytes_in=count * 7,
         bytes_out=count,
         service=service,
@@ -42,6 +53,20 @@ def step_deltas(draw: st.DrawFn) -> StepDelta:
 
 
 @st.composite
+def step_deltas(draw: st.DrawFn) -> StepDelta:
+    runs = draw(st.integers(0, 40))
+    return StepDelta(
+        draw(st.sampled_from(["a", "b"])),
+        runs=runs,
+        failed=draw(st.integers(0, runs)),
+        interrupted=draw(st.integers(0, 2)),
+        duration=sparse(720, runs) if runs else None,
+        skips=draw(st.sampled_from([{}, {"login got no answer": 2}])),
+        errors=draw(st.sampled_from([[], [ErrorDelta("exception", "KeyError", 1, ["'price'"])]])),
+    )
+
+
+@st.composite
 def deltas(draw: st.DrawFn, seq: int) -> Delta:
     return Delta(
         seq=seq,
@@ -49,12 +74,19 @@ def deltas(draw: st.DrawFn, seq: int) -> Delta:
         dropped=draw(st.integers(0, 3)),
         interrupted=draw(st.integers(0, 3)),
         iteration=draw(st.none() | st.just(sparse(700, 5))),
+        requests=draw(st.lists(request_deltas(), max_size=3, unique_by=lambda one: one.key)),
         steps=draw(st.lists(step_deltas(), max_size=2, unique_by=lambda step: step.name)),
+        groups=[GroupDelta("buying", sparse(710, 3))] if draw(st.booleans()) else [],
         checks=[CheckDelta("ok", draw(st.integers(0, 5)), 1, ["bad"])],
-        metrics=[MetricDelta("m", sparse(2000, 2), 1.0)] if draw(st.booleans()) else [],
+        metrics=[
+            MetricDelta("m", sparse(2000, 2), 1.0, "distribution", tags)
+            for tags in draw(st.sampled_from([[], [()], [(), (("page", "home"),)]]))
+        ],
         lag=sparse(500, 2),
         cpu=draw(st.sampled_from([0.25, 0.5, 1.0])),
         rss_mb=64.0,
+        stopped_iterations=draw(st.integers(0, 2)),
+        unmeasured=draw(st.sampled_from([{}, {"warmup": 3}])),
     )
 
 
@@ -89,10 +121,24 @@ def totals(of: WorkflowAggregate) -> dict[str, object]:
             (s.name, s.count, s.failed, s.bytes_in, s.bytes_out, s.service, s.response, s.phases)
             for s in result.steps
         ],
+        "requests": [
+            sorted((r.method, r.name, str(r.tags), r.count, r.failed, r.unsent) for r in s.requests)
+            for s in result.steps
+        ],
+        "runs": [
+            (s.runs, s.runs_failed, s.runs_interrupted, s.skips, s.duration) for s in result.steps
+        ],
+        "groups": [(g.name, g.duration) for g in result.groups],
+        "stopped": (result.stopped_iterations, result.stopped_users, result.unmeasured),
+        "step series": [
+            [(p.at_s, p.requests, p.failed, p.p99_ms) for p in s.series] for s in result.steps
+        ],
         "statuses": [s.statuses for s in result.steps],
-        "errors": [[(e.outcome, e.detail, e.count) for e in s.errors] for s in result.steps],
+        "errors": [sorted((e.outcome, e.detail, e.count) for e in s.errors) for s in result.steps],
         "checks": [(c.passed, c.failed) for c in result.checks],
-        "metrics": [(m.count, m.value, m.distribution) for m in result.metrics],
+        "metrics": sorted(
+            (m.name, str(m.tags), m.count, m.value, str(m.distribution)) for m in result.metrics
+        ),
         "series": [
             (p.at_s, p.width_s, p.requests, p.failed, p.iterations, p.dropped, p.bytes_in, p.p99_ms)
             for p in result.series
@@ -177,7 +223,7 @@ def test_deltas_go_on_where_a_snapshot_ended(told: list[Told], cut: int) -> None
         vus[core] = delta.vus
         resumed.apply(0, merge_deltas([delta], seq, sum(vus.values())), at_s)
     left, right = totals(resumed), totals(whole)
-    for timed in ("cores", "series"):  # two cores told as one share their moments differently
+    for timed in ("cores", "series", "step series"):  # two cores told as one share their moments differently
         left.pop(timed)
         right.pop(timed)
     assert left == right

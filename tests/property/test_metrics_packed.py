@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.merging import merge_deltas
@@ -42,8 +42,8 @@ def test_the_sum_is_that_of_the_deltas(several: list[Delta]) -> None:
 def test_totals_can_be_read_without_adding_anything_up(delta: Delta) -> None:
     packed = pack(delta)
     assert (packed.seq, packed.vus) == (3, delta.vus)
-    assert packed.requests == sum(step.count for step in delta.steps)
-    assert packed.failed == sum(step.failed for step in delta.steps)
+    assert packed.requests == sum(step.count for step in delta.requests)
+    assert packed.failed == sum(step.failed for step in delta.requests)
 
 
 @settings(deadline=None)
@@ -52,6 +52,7 @@ def test_all_that_is_told_of_is_named_before_it_is_remembered(delta: Delta) -> N
     named: set[str] = set()
 
     def refuse(told: Delta) -> None:
+        named.update(one.key.step for one in told.requests)
         named.update(one.name for one in (*told.steps, *told.checks, *told.metrics))
         raise DamagedState("not ours")
 
@@ -60,7 +61,7 @@ def test_all_that_is_told_of_is_named_before_it_is_remembered(delta: Delta) -> N
         named.clear()
         with pytest.raises(DamagedState, match="not ours"):
             known.accept(travelled(delta))
-        assert named >= {step.name for step in delta.steps}
+        assert named >= {one.key.step for one in delta.requests}
     assert len(known) == 0
     everything = Outlines(lambda told: named.update(c.name for c in (*told.checks, *told.metrics)))
     everything.accept(travelled(delta))
@@ -69,17 +70,17 @@ def test_all_that_is_told_of_is_named_before_it_is_remembered(delta: Delta) -> N
 
 def timed(*counts: int) -> Delta:
     times = Sparse.of(range(len(counts)), counts, low=0.5, high=2.0, total=1.0, squares=1.0)
-    steps = [StepDelta(f"s{n}", count=sum(counts), service=times) for n in range(40)]
-    return Delta(seq=1, steps=steps)
+    steps = [RequestDelta(RequestKey(f"s{n}"), count=sum(counts), service=times) for n in range(40)]
+    return Delta(seq=1, requests=steps)
 
 
 @pytest.mark.parametrize("count", [1, 200, 60_000, 2**31, 2**40])
 def test_large_counts_and_many_histograms_are_exact(count: int) -> None:
     summed = outlines().add_up([pack(timed(count, 2)), pack(timed(1, 1))], 1)
-    assert [step.service.counts.tolist() for step in summed.steps if step.service] == [
+    assert [step.service.counts.tolist() for step in summed.requests if step.service] == [
         [count + 1, 3]
     ] * 40
-    assert summed.steps[39].count == count + 4
+    assert summed.requests[39].count == count + 4
 
 
 def damaged(**changed: object) -> PackedDelta:
@@ -128,7 +129,7 @@ def test_a_key_beyond_all_histograms_is_left_out_and_takes_no_room(steps: int) -
     strange = msgspec.structs.replace(pack(true), keys=b"\xff" * len(pack(true).keys))
     known.accept(strange)
     summed = known.add_up([strange, pack(true)], 1)
-    assert [step.service.counts.tolist() for step in summed.steps if step.service] == [
+    assert [step.service.counts.tolist() for step in summed.requests if step.service] == [
         [3, 4]
     ] * steps
 
@@ -136,21 +137,21 @@ def test_a_key_beyond_all_histograms_is_left_out_and_takes_no_room(steps: int) -
 @pytest.mark.parametrize(
     "steps",
     [
-        [StepDelta("s", count=1), StepDelta("s", count=1)],
-        [StepDelta("s", phases={f"p{n}": sparse(700, 1) for n in range(500)})],
+        [RequestDelta(RequestKey("s"), count=1), RequestDelta(RequestKey("s"), count=1)],
+        [RequestDelta(RequestKey("s"), phases={f"p{n}": sparse(700, 1) for n in range(500)})],
     ],
     ids=["a step twice", "phases nobody knows"],
 )
-def test_an_outline_has_no_more_in_it_than_a_workflow(steps: list[StepDelta]) -> None:
+def test_an_outline_has_no_more_in_it_than_a_workflow(steps: list[RequestDelta]) -> None:
     known = outlines()
     with pytest.raises(DamagedState, match="outline"):
-        known.accept(pack(Delta(seq=1, steps=steps)))
+        known.accept(pack(Delta(seq=1, requests=steps)))
     assert len(known) == 0
 
 
 def test_outlines_do_not_fill_the_memory() -> None:
     known = outlines()
     for status in range(OUTLINES_MAX + 10):
-        step = StepDelta("s", count=1, statuses={status: 1})
-        known.add_up([pack(Delta(seq=1, steps=[step]))], 1)
+        step = RequestDelta(RequestKey("s"), count=1, statuses={status: 1})
+        known.add_up([pack(Delta(seq=1, requests=[step]))], 1)
     assert len(known) <= OUTLINES_MAX

@@ -25,7 +25,7 @@ from hyperscale.metrics.results import (
 )
 from hyperscale.metrics.saturation import saturation
 from hyperscale.metrics.tiers import POINTS_MAX
-from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 
 _EXIT_OF_CUT: dict[Cut, ExitCode] = {
@@ -33,6 +33,9 @@ _EXIT_OF_CUT: dict[Cut, ExitCode] = {
     "threshold": ExitCode.THRESHOLDS_CROSSED,
     "worker lost": ExitCode.LOAD_LOST,
 }
+
+
+HOOKS = ("on_start", "flow", "on_stop")  # where requests may be made outside of steps
 
 
 class Course(msgspec.Struct, kw_only=True):
@@ -44,6 +47,7 @@ class Course(msgspec.Struct, kw_only=True):
     state: State = "preparing"
     cut: Cut | None = None
     cut_reason: str = ""
+    test_failed: bool = False  # the test stopped itself and called the run failed
     failure: HyperscaleError | None = None  # what kept the run from being carried out
     coverage: float = 1.0
     lost: Sequence[str] = ()
@@ -54,23 +58,25 @@ class Course(msgspec.Struct, kw_only=True):
 
 def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> WorkflowAggregate:
     """An empty aggregate for this workflow; those of its parts can be absorbed by one another."""
+    results = [
+        StepResult(
+            name=step.name,
+            workflow=facts.name,
+            kind=step.kind,
+            method=step.method,
+            target=step.target,
+            tags={**facts.tags, **step.tags},
+            group=step.group,
+        )
+        for step in (*facts.steps, *(StepFacts(name=n, hook_type=HookType.ACTION) for n in HOOKS))
+    ]
+    tests = {step.name for step in facts.steps if step.hook_type is HookType.TEST}
     aggregate = WorkflowAggregate(
         facts.name,
-        steps=[
-            StepResult(
-                name=step.name,
-                workflow=facts.name,
-                kind=step.kind,
-                method=step.method,
-                target=step.target,
-                tags={**facts.tags, **step.tags},
-                group=step.group,
-            )
-            for step in facts.steps
-            if step.hook_type is HookType.TEST
-        ],
+        steps=[step for step in results if step.name in tests],
         checks=[step.name for step in facts.steps if step.hook_type is HookType.CHECK],
         metrics={s.name: s.metric_kind for s in facts.steps if s.metric_kind is not None},
+        places=[step for step in results if step.name not in tests],
         points_max=points_max,
     )
     known = aggregate.facts
@@ -140,7 +146,7 @@ def assemble(
         results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
         if course.failure is not None:
             results.cut, results.cut_reason = "error", course.failure.message
-        results.exit_code = int(_exit_code(results, course.failure))
+        results.exit_code = int(_exit_code(results, course))
         results.passed = results.exit_code == ExitCode.PASSED
     return results
 
@@ -156,11 +162,14 @@ def carried_out(workflows: Iterable[WorkflowResult]) -> float:
     return fmean(shares) if shares else 1.0
 
 
-def _exit_code(results: Results, failure: HyperscaleError | None) -> ExitCode:
-    """A verdict on less load than was planned is no verdict: the loss outranks the thresholds."""
-    if failure is not None:
-        return failure.exit_code
-    if results.cut is not None:
+def _exit_code(results: Results, course: Course) -> ExitCode:
+    """A verdict on less load than was planned is no verdict: the loss outranks the thresholds.
+    A test that stopped itself is judged by what ran."""
+    if course.failure is not None:
+        return course.failure.exit_code
+    if course.test_failed:
+        return ExitCode.FAILED
+    if results.cut is not None and results.cut != "test":
         return _EXIT_OF_CUT.get(results.cut, ExitCode.FAILED)
     tests = [workflow for workflow in results.workflows if workflow.is_test]
     nothing_succeeded = tests and results.requests <= results.failed

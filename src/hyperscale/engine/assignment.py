@@ -24,23 +24,33 @@ import msgspec
 
 from hyperscale.clients import ClientPool
 from hyperscale.engine import memory
+from hyperscale.engine.assembly import HOOKS
 from hyperscale.engine.clock import LoadClock
 from hyperscale.engine.cores import peak_memory_mb
-from hyperscale.engine.messages import Done, Prepare, Progress, Report, Stamped, Trace, Values
+from hyperscale.engine.messages import (
+    Done,
+    Prepare,
+    Progress,
+    Report,
+    Stamped,
+    StopTest,
+    Trace,
+    Values,
+)
 from hyperscale.engine.models import make_pace
-from hyperscale.engine.observe import CompiledStep
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
 from hyperscale.engine.source import decode_overrides, decode_source
+from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
-from hyperscale.engine.vu import Stage, VirtualUser
+from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
-from hyperscale.workload.hooks import HookType, bind_uses
+from hyperscale.workload.hooks import USER, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.plan import StepPlan, WorkflowPlan, plan_workflow
-from hyperscale.workload.workflow import Workflow
+from hyperscale.workload.plan import WorkflowPlan, hook_plan, plan_workflow
+from hyperscale.workload.workflow import SEED, Workflow
 
 BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
 FOLD_BEATS = 2  # a delta every 100 ms
@@ -58,7 +68,7 @@ class Assignment:
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
-        self._stages: tuple[Stage, ...] = ()
+        self._program: Program
         self._base: dict[str, Any] = {}
         self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
         self._rows: Iterator[Any] | None = None
@@ -99,27 +109,47 @@ class Assignment:
         self._base = _unpickled(order.context)
         await self._run_uses()
         wrote = await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
+        self._program = self._compiled(plan)
+        return wrote
+
+    def _compiled(self, plan: WorkflowPlan) -> Program:
+        hooks = {name: hook_plan(name, getattr(plan, name)) for name in HOOKS}
+        plans = [*plan.steps, *(hook for hook in hooks.values() if hook is not None)]
         self._recorder = WorkflowRecorder(
-            steps=[s.name for s in plan.steps if s.hook_type is HookType.TEST],
+            steps=[step.name for step in plans],
             checks=[s.name for s in plan.steps if s.hook_type is HookType.CHECK],
             metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
         )
-        self._stages = tuple(
-            self._compiled(stage[0]) if len(stage) == 1 else tuple(map(self._compiled, stage))
-            for stage in plan.stages
-        )
-        return wrote
-
-    def _compiled(self, step: StepPlan) -> CompiledStep:
-        return CompiledStep(
-            step,
-            self._recorder,
-            keeps_response=bool(self._plan.provides),
+        keeps = bool(plan.provides)
+        steps = {
+            step.name: CompiledStep(number, step, self._recorder, keeps_response=keeps)
+            for number, step in enumerate(plans)
+        }
+        judges = [s for s in steps.values() if s.hook in (HookType.CHECK, HookType.METRIC)]
+        if plan.flow is not None:
+            for step in steps.values():
+                step.judges = tuple(judge for judge in judges if step.name in judge.needs)
+        return Program(
+            recorder=self._recorder,
+            steps=list(steps.values()),
+            stages=tuple(
+                steps[stage[0].name] if len(stage) == 1 else tuple(steps[s.name] for s in stage)
+                for stage in plan.stages
+            ),
             on_error=self._note_error,
+            on_stop_test=self._stop_test,
+            base=self._base,
+            **{name: steps.get(name) for name in HOOKS},
+            last_checks=tuple(j for j in judges if not j.needs) if plan.flow else (),
+            worker=self._order.worker,
         )
+
+    def _stop_test(self, reason: str, failed: bool) -> None:
+        self._send(StopTest(reason, failed))
 
     def _note_error(self, step: str, message: str) -> None:
-        self._errors.setdefault(step, message)
+        if not self._plan.is_test:
+            self._errors.setdefault(step, message)
 
     async def run(self, setup_wrote: Values) -> Done:
         load = self._order.load
@@ -139,7 +169,7 @@ class Assignment:
             if load.warmup_s:
                 await self._pace.warm_up(load.warmup_s)
                 clock.restart()
-        self._recorder.discard()
+        self._recorder.discard("warmup")
         self._measuring = True
         await self._pace.drive()
         self._pace.stop()
@@ -241,7 +271,7 @@ class Assignment:
 
     def _report_progress(self) -> None:
         if not self._measuring:
-            self._recorder.discard()
+            self._recorder.discard("warmup")
         delta = self._recorder.fold()
         if delta is not None:
             self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
@@ -252,11 +282,13 @@ class Assignment:
         workflow.client = client
         workflow.context = self._base
         workflow.vu_id = self._order.first_vu + number
+        if self._order.seed is not None:
+            workflow.__dict__[SEED] = f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}"
         if not self._plan.is_test:
             self._soloist = workflow
-        return VirtualUser(
-            workflow, client, self._stages, self._base, self._recorder, self._next_rows()
-        )
+        user = VirtualUser(workflow, client, self._program, self._next_rows())
+        workflow.__dict__[USER] = user
+        return user
 
     def _next_rows(self) -> Iterator[Any] | None:
         """Where a new VU gets its rows from: shared by all, or one row for its whole life."""

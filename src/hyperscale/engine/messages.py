@@ -58,6 +58,7 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     rows_used: int = 0  # rows of the data that this core may have used before
     memory_mb: int = 0  # most memory the process may take; 0: no limit
     idle: bool = False  # nothing of the load is left for this core: it is there to tear down
+    worker: str = ""  # the machine's name, for what is told of failures
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):
@@ -116,6 +117,13 @@ class Trace(msgspec.Struct, tag="trace", frozen=True):
     text: str
 
 
+class StopTest(msgspec.Struct, tag="stop_test", frozen=True):
+    """The test's own code ends the run."""
+
+    reason: str
+    failed: bool
+
+
 class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
     """The load of this core has ended and every delta has been sent."""
 
@@ -141,7 +149,7 @@ class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
     error: str = ""
 
 
-Report = Prepared | Progress | Trace | Done | Failed | TornDown
+Report = Prepared | Progress | Trace | StopTest | Done | Failed | TornDown
 
 _encoder = msgspec.msgpack.Encoder()
 _commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)

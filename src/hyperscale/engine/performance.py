@@ -26,6 +26,7 @@ from hyperscale.engine.messages import (
     Resume,
     Scale,
     Stop,
+    StopTest,
     Teardown,
     TornDown,
     Trace,
@@ -64,6 +65,7 @@ class Performance:
         on_progress: Callable[[float, int, Delta], None] | None = None,
         on_trace: Callable[[str], None] | None = None,
         on_done: Callable[[], None] | None = None,
+        on_stop_test: Callable[[str, bool], None] | None = None,
     ) -> None:
         self.facts = facts
         self.aggregate = aggregate
@@ -83,6 +85,7 @@ class Performance:
         self._on_progress = on_progress
         self._on_trace = on_trace
         self._on_done = on_done
+        self._on_stop_test = on_stop_test
         first = casting.first_core if numbered_from is None else numbered_from
         self._numbers = {core: first + index for index, core in enumerate(self.cores)}
         self._answers: dict[Core, _Answer] = {}
@@ -274,12 +277,19 @@ class Performance:
         elif isinstance(report, Trace):
             if self._on_trace is not None:
                 self._on_trace(report.text)
+        elif isinstance(report, StopTest):
+            self._stop_test(report)
         else:
             if isinstance(report, Done):
                 self._done.add(core)
                 if self._on_done is not None:
                     self._on_done()
             self._answers[core].set_result(report)
+
+    def _stop_test(self, report: StopTest) -> None:
+        self.aggregate.mark(f"the test stopped itself: {report.reason}")
+        if self._on_stop_test is not None:
+            self._on_stop_test(report.reason, report.failed)
 
     def _lose(self, core: Core) -> None:
         self.aggregate.gone(self._numbers[core])

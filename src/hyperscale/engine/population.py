@@ -73,6 +73,7 @@ class Population:
 
     def cut(self) -> None:
         for task, user in list(self._users.items()):
+            user.cut = True
             if user.working:
                 self._recorder.interrupted += 1
             task.cancel()

@@ -196,7 +196,12 @@ class LocalRun:
             casting,
             numbered_from=cores[0].number,
             on_trace=self._traced,
+            on_stop_test=self._stop_test,
         )
+
+    def _stop_test(self, reason: str, failed: bool) -> None:
+        self._course.test_failed = self._course.test_failed or failed
+        self._end_early("test", reason)
 
     def _traced(self, text: str) -> None:
         if self.on_trace is not None:

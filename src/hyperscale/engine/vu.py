@@ -1,78 +1,147 @@
 """One virtual user: a long-lived loop over the workflow's steps, with its own client and context.
 
-This is the hot path. Everything that can be decided before the load starts is decided in
-`compile_stages`; the loop only calls, records and stores. Arguments are built per call and the
-context per iteration, so nothing one VU does can be seen by another.
+This is the hot path. Everything that can be decided before the load starts is decided in a
+`CompiledStep`; the loop only calls, notes and stores. Arguments are built per call and the context
+per iteration, so nothing one user does can be seen by another. An iteration is the author's `flow`
+where there is one, else the graph of steps.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from hyperscale.engine.observe import CompiledStep
+from hyperscale.engine.scope import StepScope
+from hyperscale.engine.steps import CompiledStep, is_cancelled
+from hyperscale.errors import BadInput
+from hyperscale.workload.hooks import HookType
+from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
+from hyperscale.workload.scope import CURRENT
+from hyperscale.workload.signals import Signal, TestStopped, UserStopped, signal_in
 
 if TYPE_CHECKING:
     from hyperscale.clients import Client
     from hyperscale.engine.pace import Pace
     from hyperscale.metrics.recorder import WorkflowRecorder
+    from hyperscale.workload.custom_metrics import MetricKind
     from hyperscale.workload.workflow import Workflow
 
-Stage = CompiledStep | tuple[CompiledStep, ...]  # one step, or steps that run at the same time
+# One step, steps that run at the same time, or weighted steps of which one runs.
+Stage = CompiledStep | tuple[CompiledStep, ...]
+
+
+@dataclass
+class Program:
+    """What all users of a workflow in this process have in common."""
+
+    recorder: WorkflowRecorder
+    steps: list[CompiledStep]
+    stages: tuple[Stage, ...]
+    on_error: Callable[[str, str], None]  # step, message
+    on_stop_test: Callable[[str, bool], None]  # reason, failed
+    base: dict[str, Any] = field(default_factory=dict)  # every iteration's context begins with it
+    flow: CompiledStep | None = None
+    on_start: CompiledStep | None = None
+    on_stop: CompiledStep | None = None
+    last_checks: tuple[CompiledStep, ...] = ()  # of a flow: those that belong to no step
+    worker: str = ""
+    by_function: dict[Callable[..., Any], CompiledStep] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_function = {
+            step.function: step
+            for step in self.steps
+            if step.hook in (HookType.TEST, HookType.ACTION)
+        }
 
 
 class VirtualUser:
     __slots__ = (
-        "base",
+        "_groups",
+        "_program",
+        "_rows",
+        "absent",
+        "charged",
         "client",
+        "cut",
         "iteration_started",
         "iterations",
-        "recorder",
-        "rows",
-        "stages",
+        "last",
+        "lateness",
+        "on_error",
+        "pace",
+        "scopes",
         "workflow",
         "working",
     )
 
     def __init__(
-        self,
-        workflow: Workflow,
-        client: Client,
-        stages: tuple[Stage, ...],
-        base: dict[str, Any],
-        recorder: WorkflowRecorder,
-        rows: Iterator[Any] | None,
+        self, workflow: Workflow, client: Client, program: Program, rows: Iterator[Any] | None
     ) -> None:
         self.workflow = workflow
         self.client = client
-        self.stages = stages
-        self.base = base
-        self.recorder = recorder
-        self.rows = rows
+        self.scopes = [StepScope(self, step.record) for step in program.steps]
+        self.on_error = program.on_error
         self.iterations = 0
         self.iteration_started = 0.0
         self.working = False
+        self.cut = False  # the load is over: what runs is ended now
+        self.lateness = 0.0
+        self.last: CallResult | None = None
+        self.charged: BaseException | None = None  # the last exception that a step answers for
+        self.absent: dict[str, str] = {}  # step without a result in this iteration -> why
+        self._program = program
+        self._rows = rows
+        self._groups: dict[str, float] | None = None
 
     def close(self) -> None:
         self.client.close()
 
     async def live(self, pace: Pace[Any]) -> None:
-        workflow = self.workflow
-        base = self.base
-        stages = self.stages
-        rows = self.rows
-        note_iteration = self.recorder.iterations.append
+        self.pace = pace
+        program = self._program
+        try:
+            if program.on_start is None or await self._hook(program.on_start):
+                await self._iterate(pace)
+        except asyncio.CancelledError:
+            if self.cut or program.on_stop is None or not is_cancelled():
+                raise
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()  # it was waiting for its turn, and leaves as others do
+        if program.on_stop is not None:
+            await self._hook(program.on_stop)
+
+    async def _hook(self, hook: CompiledStep) -> bool:
+        """Run on_start or on_stop; False when the user asked to end."""
+        self.working = True
+        self.workflow.context = self._program.base.copy()
+        try:
+            await hook.run(self, self.workflow.context)
+        except Signal as signal:
+            return self._goes_on(signal, hook)
+        finally:
+            self.working = False
+            self.absent.clear()
+            self._end_groups()
+        return True
+
+    async def _iterate(self, pace: Pace[Any]) -> None:
+        workflow, program, rows = self.workflow, self._program, self._rows
+        base, stages, flow = program.base, program.stages, program.flow
+        note_iteration = program.recorder.iterations.append
+        scopes, enter = self.scopes, CURRENT.set
         ok = Outcome.OK
-        lateness = 0.0
         while True:
             if pace.gated:
                 turn = await pace.turn(self)
                 if turn is None:
                     return
-                lateness = turn
+                self.lateness = turn
             if rows is not None:
                 try:
                     workflow.row = next(rows)
@@ -84,53 +153,132 @@ class VirtualUser:
             if rows is not None:
                 context["row"] = workflow.row
             workflow.iteration = self.iterations
-            must_yield = False
-            for stage in stages:
-                if stage.__class__ is tuple:
-                    await self._together(stage, context, lateness)
-                    continue
-                step: CompiledStep = stage  # type: ignore[assignment]
-                if step.times_itself:
-                    # The common case, written out: a measured call that went well.
+            must_yield = goes_on = True
+            try:
+                if flow is not None:
+                    enter(scopes[flow.number])
+                    last = self.last
+                    await flow.call(workflow)
+                    must_yield = self.last is last
+                    if program.last_checks:
+                        await self._in_turn(program.last_checks, context)
+                for stage in stages:
+                    step: CompiledStep = stage  # type: ignore[assignment]
+                    if stage.__class__ is tuple:
+                        await self._together(stage, context)
+                        continue
+                    if not step.is_simple or (step.needs and not step.has(context)):
+                        await step.run(self, context)
+                        continue
+                    # The common case, written out: a call that goes well.
                     arguments = step.arguments(context) if step.injects else step.optimized
+                    scope = scopes[step.number]
+                    enter(scope)
+                    began = perf_counter()
                     try:
                         result = await step.call(workflow, **arguments)
-                    except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-                        step.raised(error, lateness, started)
-                        must_yield = True
+                    except BaseException as error:
+                        if not step.simple_raised(self, error, began):
+                            raise
                         continue
-                    if isinstance(result, CallResult) and result.outcome is ok and result.ended:
-                        step.note(
-                            (
-                                result.started,
-                                result.sent,
-                                result.first_byte,
-                                result.ended,
-                                lateness,
-                                result.status,
-                                result.bytes_in,
-                                result.bytes_out,
-                            )
-                        )
-                        if result.connect is not None:
-                            step.connected(result.connect)
-                        if step.keeps_response:
-                            step.function.response = result  # type: ignore[attr-defined]
+                    if (
+                        result.__class__ is HTTPResponse
+                        and result.outcome is ok
+                        and scope.pending is None
+                    ):
+                        step.ended(perf_counter() - began)
                         context[step.name] = result
-                        continue
-                    must_yield = True
-                    if step.settle(result, lateness, started):
-                        context[step.name] = result
-                else:
-                    must_yield |= await step.run(workflow, context, lateness)
+                        must_yield = False
+                    else:
+                        step.simple(self, context, result, began)
+            except BaseException as error:  # noqa: BLE001 - signals, cancellation, what a flow raises
+                must_yield = True
+                goes_on = self._goes_on(error, flow)
             self.iterations += 1
             self.working = False
             note_iteration(perf_counter() - started)
+            if self._groups is not None:
+                self._end_groups()
+            if self.absent:
+                self.absent.clear()
+            if not goes_on:
+                return
             if must_yield:
-                # A step that failed or never waited must not keep the event loop for itself.
+                # An iteration that failed or never waited must not keep the loop for itself.
                 await asyncio.sleep(0)
 
-    async def _together(
-        self, steps: tuple[CompiledStep, ...], context: dict[str, Any], lateness: float
+    async def _together(self, steps: Any, context: dict[str, Any]) -> None:
+        if steps[0].is_weighted:
+            weights = [step.weight for step in steps]
+            (picked,) = self.workflow.random.choices(steps, weights)
+            await picked.run(self, context)
+            for step in steps:
+                if step is not picked:
+                    self.absent[step.name] = "was not picked"
+            return
+        await asyncio.gather(*[step.run(self, context) for step in steps])
+
+    async def _in_turn(self, steps: tuple[CompiledStep, ...], context: dict[str, Any]) -> None:
+        for step in steps:
+            await step.run(self, context)
+
+    def _goes_on(self, error: BaseException, hook: CompiledStep | None) -> bool:
+        """What ended an iteration or a hook: whether the user goes on, or the error raised again
+        when it is neither the author's nor asked for."""
+        program = self._program
+        signal = signal_in(error)
+        if hook is not None and self.scopes[hook.number].pending is not None:
+            self.scopes[hook.number].settle()
+        if isinstance(signal, TestStopped):
+            program.on_stop_test(signal.reason, signal.failed)
+            return False
+        if isinstance(signal, UserStopped):
+            program.recorder.stopped_users += 1
+            return False
+        if signal is not None:
+            program.recorder.stopped_iterations += 1
+            return True
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise error
+        if error is not self.charged:
+            if hook is None or not isinstance(
+                error, Exception | SystemExit | asyncio.CancelledError
+            ):
+                raise error
+            hook.raised(self, error)
+        return True
+
+    # -- what the author's code reaches ----------------------------------------------------------
+
+    def call(self, function: Callable[..., Any], given: tuple[Any, ...], named: Any) -> Any:
+        """A step called by name: measured, unless it is the inside of the one that runs."""
+        step = self._program.by_function.get(function)
+        if step is None or (
+            step.call is not function and CURRENT.get() is self.scopes[step.number]
+        ):
+            return function(self.workflow, *given, **named)
+        return step.measure(self, self.workflow.context, given, step.beside(given, named))
+
+    def measure(
+        self, name: str, kind: MetricKind, value: float, tags: Mapping[str, str] | None
     ) -> None:
-        await asyncio.gather(*[step.run(self.workflow, context, lateness) for step in steps])
+        recorder = self._program.recorder
+        known = recorder.kind_of(name, kind)
+        if known != kind:
+            raise BadInput(f"metric {name!r} is a {known} and cannot be a {kind} too")
+        told = tuple((str(key), str(word)) for key, word in tags.items()) if tags else ()
+        recorder.metric(name, value, kind, told)
+
+    def in_group(self, group: str, seconds: float) -> None:
+        if self._groups is None:
+            self._groups = {}
+        self._groups[group] = self._groups.get(group, 0.0) + seconds
+
+    def _end_groups(self) -> None:
+        for group, seconds in (self._groups or {}).items():
+            self._program.recorder.groups.setdefault(group, []).append(seconds)
+        self._groups = None
+
+    def moment(self) -> tuple[float, int, str]:
+        """When and where something happened: load time, user, worker."""
+        return self.pace.clock.elapsed(), self.workflow.vu_id, self._program.worker

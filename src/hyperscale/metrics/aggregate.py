@@ -7,31 +7,62 @@ the number of steps, not on the length of the run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import cast
 
 import msgspec
 
 from hyperscale.metrics import exported
-from hyperscale.metrics.delta import CheckDelta, Delta
+from hyperscale.metrics.delta import (
+    CheckDelta,
+    Delta,
+    GroupDelta,
+    MetricDelta,
+    RequestDelta,
+    RequestKey,
+)
 from hyperscale.metrics.exported import AggregateState, DamagedState
-from hyperscale.metrics.failures import SAMPLES_MAX
-from hyperscale.metrics.histogram import Histogram
+from hyperscale.metrics.failures import SAMPLES_MAX, add_counts, earlier
+from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.interval import Amounts
-from hyperscale.metrics.results import CheckResult, CoreUse, Mark, StepResult, WorkflowResult
-from hyperscale.metrics.tallies import CoreTally, MetricKind, MetricTally, StepTally
+from hyperscale.metrics.recorder import NAMES_MAX, OTHER_NAME, Tags
+from hyperscale.metrics.results import (
+    CheckResult,
+    CoreUse,
+    GroupResult,
+    Mark,
+    StepResult,
+    WorkflowResult,
+)
+from hyperscale.metrics.tallies import (
+    METRIC_KINDS,
+    STEP_POINTS_MAX,
+    CoreTally,
+    MetricKind,
+    MetricTally,
+    RequestTally,
+    StepTally,
+)
 from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.metrics.timeline import Timeline
 
 MARKS_MAX = 200
+METRICS_MAX = 500  # by name, kind and tags; what comes beyond is not kept
+NAME_MAX = 500  # characters of a request's or metric's name
+TAGS_MAX = 50
 RECENT_S = 30.0  # how far back recent_rate can look
 RECENT_STEP_S = 0.05
+
+
+_NO_TAGS: Tags = ()
 
 
 class WorkflowAggregate:
     """One workflow over all its cores.
 
     `facts` holds what does not come from deltas (load model, state, plan, error); whoever runs
-    the workflow writes them there and they appear in every frozen result.
+    the workflow writes them there and they appear in every frozen result. `places` are hooks that
+    show as steps only if requests were made in them.
     """
 
     def __init__(
@@ -41,6 +72,7 @@ class WorkflowAggregate:
         checks: Iterable[str] = (),
         metrics: Mapping[str, MetricKind] | None = None,
         *,
+        places: Iterable[StepResult] = (),
         points_max: int = POINTS_MAX,
     ) -> None:
         self.facts = WorkflowResult(name=name)
@@ -49,14 +81,23 @@ class WorkflowAggregate:
         self.failed = 0
         self.dropped = 0
         self.interrupted = 0
+        self.stopped_iterations = 0
+        self.stopped_users = 0
+        self.unmeasured: dict[str, int] = {}
         self.vus_max = 0
         templates = (
             s if isinstance(s, StepResult) else StepResult(name=s, workflow=name) for s in steps
         )
-        self._steps = {template.name: StepTally(template) for template in templates}
+        points = min(points_max, STEP_POINTS_MAX)
+        self._steps = {one.name: StepTally(one, points_max=points) for one in templates}
+        for one in places:
+            self._steps[one.name] = StepTally(one, points_max=points, listed=False)
+        self._groups: dict[str, Histogram] = {}
+        self._names = 0
         self._checks = {check: CheckResult(name=check, workflow=name) for check in checks}
-        self._metrics = {
-            metric: MetricTally(metric, name, kind) for metric, kind in (metrics or {}).items()
+        self._metrics: dict[tuple[str, str, Tags], MetricTally] = {
+            (metric, kind, _NO_TAGS): MetricTally(metric, name, kind)
+            for metric, kind in (metrics or {}).items()
         }
         self._iteration = Histogram()
         self._cores: dict[int, CoreTally] = {}
@@ -92,34 +133,70 @@ class WorkflowAggregate:
             iterations=delta.iteration.count if delta.iteration else 0,
             dropped=delta.dropped,
         )
-        for step in delta.steps:
-            self._steps[step.name].apply(step)
-            amounts.requests += step.count
-            amounts.failed += step.failed
-            amounts.bytes_in += step.bytes_in
-            amounts.bytes_out += step.bytes_out
-        for check in delta.checks:
-            self._apply_check(check)
-        for metric in delta.metrics:
-            self._metrics[metric.name].apply(metric)
-        if delta.iteration is not None:
-            self._iteration.add(delta.iteration)
-        self.requests += amounts.requests
-        self.failed += amounts.failed
-        self.iterations += amounts.iterations
-        self.dropped += delta.dropped
-        self.interrupted += delta.interrupted
-        self._timeline.add(
-            use.until_s,
-            end_s,
-            amounts,
-            [(s.service, s.response) for s in delta.steps if s.service is not None],
-            merged,
-        )
+        for one in delta.requests:
+            amounts.requests += one.count
+            amounts.failed += one.failed
+            amounts.bytes_in += one.bytes_in
+            amounts.bytes_out += one.bytes_out
+        self._tally(delta)
+        for name, several in _by_step(delta.requests).items():
+            self._steps[name].timeline.add(
+                use.until_s,
+                end_s,
+                Amounts(sum(r.count for r in several), sum(r.failed for r in several)),
+                _latencies(several),
+                merged,
+            )
+        self._timeline.add(use.until_s, end_s, amounts, _latencies(delta.requests), merged)
         use.apply(delta, end_s, merged)
         self._note_vus()
         self._note_recent()
         return True
+
+    def _tally(self, told: Delta | AggregateState) -> None:
+        """Add all but the timelines."""
+        for request in told.requests:
+            self._request(request.key).apply(request)
+            self.requests += request.count
+            self.failed += request.failed
+        for step in told.steps:
+            self._steps[step.name].apply(step)
+        for group in told.groups:
+            if group.name not in self._groups:
+                self._groups[group.name] = Histogram()
+            self._groups[group.name].add(group.duration)
+        for check in told.checks:
+            self._apply_check(check)
+        for metric in told.metrics:
+            self._apply_metric(metric)
+        if told.iteration is not None:
+            self._iteration.add(told.iteration)
+            self.iterations += told.iteration.count
+        self.dropped += told.dropped
+        self.interrupted += told.interrupted
+        self.stopped_iterations += told.stopped_iterations
+        self.stopped_users += told.stopped_users
+        add_counts(self.unmeasured, told.unmeasured)
+
+    def _request(self, key: RequestKey) -> RequestTally:
+        step = self._steps[key.step]
+        if key not in step.requests:
+            if self._names >= NAMES_MAX:
+                key = RequestKey(key.step, "", OTHER_NAME, key.kind)
+            self._names += key not in step.requests
+        return step.of(key)
+
+    def _apply_metric(self, delta: MetricDelta) -> None:
+        key = (delta.name, delta.kind or self._kind_of(delta.name), delta.tags)
+        if key not in self._metrics:
+            if len(self._metrics) >= METRICS_MAX:
+                return
+            kind = cast(MetricKind, key[1])
+            self._metrics[key] = MetricTally(delta.name, self.name, kind, delta.tags)
+        self._metrics[key].apply(delta)
+
+    def _kind_of(self, metric: str) -> str:
+        return next((kind for name, kind, _ in self._metrics if name == metric), "distribution")
 
     def compact(self) -> None:
         """Take no more room than the sum of all that was added; for one of very many."""
@@ -133,14 +210,21 @@ class WorkflowAggregate:
 
     def check(self, delta: Delta) -> None:
         """Raises DamagedState for a delta of another workflow, before it is kept for later."""
-        for known, told in (
-            (self._steps, delta.steps),
-            (self._checks, delta.checks),
-            (self._metrics, delta.metrics),
-        ):
-            for one in told:
-                if one.name not in known:
-                    raise DamagedState(f"{self.name} has no {one.name!r} to tell numbers of")
+        for request in delta.requests:
+            self._known(request.key.step, self._steps)
+            if len(request.key.name) > NAME_MAX or len(request.key.tags) > TAGS_MAX:
+                raise DamagedState(f"{self.name} is told of requests with too long a name")
+        for step in delta.steps:
+            self._known(step.name, self._steps)
+        for check in delta.checks:
+            self._known(check.name, self._checks)
+        for metric in delta.metrics:
+            if metric.kind not in METRIC_KINDS or len(metric.name) > NAME_MAX:
+                raise DamagedState(f"{self.name} is told of a metric of no kind")
+
+    def _known(self, name: str, known: Container[str]) -> None:
+        if name not in known:
+            raise DamagedState(f"{self.name} has no {name!r} to tell numbers of")
 
     def gone(self, core: int) -> None:
         """A core ended or was lost: its numbers stay, its virtual users do not."""
@@ -185,7 +269,22 @@ class WorkflowAggregate:
             dropped_iterations=self.dropped,
             interrupted_iterations=self.interrupted,
             iteration=self._iteration.distribution(buckets=buckets),
-            steps=[step.freeze(elapsed_s, buckets=buckets) for step in self._steps.values()],
+            stopped_iterations=self.stopped_iterations,
+            stopped_users=self.stopped_users,
+            unmeasured=dict(self.unmeasured),
+            steps=[
+                step.freeze(elapsed_s, buckets=buckets)
+                for step in self._steps.values()
+                if step.listed or step.requests or step.failed
+            ],
+            groups=[
+                GroupResult(
+                    name=name,
+                    workflow=self.name,
+                    duration=duration.distribution(buckets=buckets),
+                )
+                for name, duration in self._groups.items()
+            ],
             checks=[
                 msgspec.structs.replace(check, samples=list(check.samples))
                 for check in self._checks.values()
@@ -199,6 +298,7 @@ class WorkflowAggregate:
 
     def export(self) -> bytes:
         """All that was measured, for `absorb` on another machine; facts stay here."""
+        steps = self._steps.values()
         metrics = (metric.so_far() for metric in self._metrics.values())
         return exported.encode(
             AggregateState(
@@ -208,15 +308,27 @@ class WorkflowAggregate:
                 interrupted=self.interrupted,
                 vus_max=max(self.facts.vus_max, self.vus_max),
                 iteration=self._iteration.sparse(),
-                steps=[step.so_far() for step in self._steps.values()],
+                steps=[so_far for step in steps if (so_far := step.so_far()) is not None],
                 checks=[
-                    CheckDelta(check.name, check.passed, check.failed, check.samples)
-                    for check in self._checks.values()
+                    CheckDelta(c.name, c.passed, c.failed, c.samples, c.first)
+                    for c in self._checks.values()
                 ],
                 metrics=[metric for metric in metrics if metric is not None],
                 cores={core: use.so_far() for core, use in self._cores.items()},
                 marks=self._marks,
                 timeline=self._timeline.export(),
+                requests=[one.so_far() for step in steps for one in step.requests.values()],
+                groups=[
+                    GroupDelta(name, sparse)
+                    for name, duration in self._groups.items()
+                    if (sparse := duration.sparse()) is not None
+                ],
+                step_timelines={
+                    step.template.name: step.timeline.export() for step in steps if step.requests
+                },
+                stopped_iterations=self.stopped_iterations,
+                stopped_users=self.stopped_users,
+                unmeasured=self.unmeasured,
             )
         )
 
@@ -247,27 +359,18 @@ class WorkflowAggregate:
         other = exported.decode(state)
         strange = other.workflow != self.name or not (
             self._steps.keys() >= {step.name for step in other.steps}
+            and self._steps.keys() >= {request.key.step for request in other.requests}
+            and self._steps.keys() >= other.step_timelines.keys()
             and self._checks.keys() >= {check.name for check in other.checks}
-            and self._metrics.keys() >= {metric.name for metric in other.metrics}
         )
         if strange:
             raise DamagedState(f"the numbers given for {self.name} are of another workflow")
         return other
 
     def _add(self, other: AggregateState) -> None:
-        for step in other.steps:
-            self._steps[step.name].apply(step)
-            self.requests += step.count
-            self.failed += step.failed
-        for check in other.checks:
-            self._apply_check(check)
-        for metric in other.metrics:
-            self._metrics[metric.name].apply(metric)
-        if other.iteration is not None:
-            self._iteration.add(other.iteration)
-            self.iterations += other.iteration.count
-        self.dropped += other.dropped
-        self.interrupted += other.interrupted
+        self._tally(other)
+        for name, timeline in other.step_timelines.items():
+            self._steps[name].timeline.absorb(timeline, 0)
         self._timeline.absorb(other.timeline, sum(core.vus for core in other.cores.values()))
         self.vus_max = max(self.vus_max, other.vus_max, self._timeline.vus_max)
         marks = sorted([*self._marks, *other.marks], key=lambda mark: (mark.at_s, mark.text))
@@ -279,6 +382,7 @@ class WorkflowAggregate:
         check.passed += delta.passed
         check.failed += delta.failed
         check.samples.extend(delta.samples[: SAMPLES_MAX - len(check.samples)])
+        check.first = earlier(check.first, delta.first)
 
     def _note_vus(self) -> None:
         vus = self.vus
@@ -292,3 +396,14 @@ class WorkflowAggregate:
         recent.append((self.elapsed_s, self.requests))
         while len(recent) > 1 and recent[1][0] <= self.elapsed_s - RECENT_S:
             recent.popleft()
+
+
+def _by_step(requests: Iterable[RequestDelta]) -> dict[str, list[RequestDelta]]:
+    found: dict[str, list[RequestDelta]] = {}
+    for request in requests:
+        found.setdefault(request.key.step, []).append(request)
+    return found
+
+
+def _latencies(requests: Iterable[RequestDelta]) -> list[tuple[Sparse, Sparse | None]]:
+    return [(one.service, one.response) for one in requests if one.service is not None]

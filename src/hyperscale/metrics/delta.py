@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from hyperscale.metrics.histogram import Sparse
+from hyperscale.metrics.results import FirstFailure
 
 
 class ErrorDelta(msgspec.Struct, array_like=True, gc=False):
@@ -16,12 +17,26 @@ class ErrorDelta(msgspec.Struct, array_like=True, gc=False):
     detail: str
     count: int
     samples: list[str]
+    first: FirstFailure | None = None
 
 
-class StepDelta(msgspec.Struct, array_like=True, gc=False):
-    name: str
+class RequestKey(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Which requests are told together: those of a step with the same name, method and tags."""
+
+    step: str
+    method: str = ""
+    name: str = ""
+    kind: str = "http"
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+class RequestDelta(msgspec.Struct, array_like=True, gc=False):
+    """`failed` counts all failed calls, also the `unsent` ones, which are not in `count`."""
+
+    key: RequestKey
     count: int = 0
     failed: int = 0
+    unsent: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     service: Sparse | None = None
@@ -33,17 +48,37 @@ class StepDelta(msgspec.Struct, array_like=True, gc=False):
     errors: list[ErrorDelta] = []
 
 
+class StepDelta(msgspec.Struct, array_like=True, gc=False):
+    """The runs of a step: how many, how they ended, and how long they took."""
+
+    name: str
+    runs: int = 0
+    failed: int = 0
+    interrupted: int = 0
+    duration: Sparse | None = None
+    skips: dict[str, int] = {}
+    errors: list[ErrorDelta] = []
+
+
+class GroupDelta(msgspec.Struct, array_like=True, gc=False):
+    name: str
+    duration: Sparse
+
+
 class CheckDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
     passed: int
     failed: int
     samples: list[str]
+    first: FirstFailure | None = None
 
 
 class MetricDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
     values: Sparse
     last: float
+    kind: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
@@ -52,12 +87,17 @@ class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     dropped: int = 0
     interrupted: int = 0
     iteration: Sparse | None = None
+    requests: list[RequestDelta] = []
     steps: list[StepDelta] = []
+    groups: list[GroupDelta] = []
     checks: list[CheckDelta] = []
     metrics: list[MetricDelta] = []
     lag: Sparse | None = None
     cpu: float = 0.0  # share of one core since the last measurement, 0..1
     rss_mb: float = 0.0
+    stopped_iterations: int = 0
+    stopped_users: int = 0
+    unmeasured: dict[str, int] = {}  # requests of warm-up, setup and teardown
 
 
 _encoder = msgspec.msgpack.Encoder()

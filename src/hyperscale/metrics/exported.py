@@ -15,11 +15,17 @@ import numpy as np
 
 from hyperscale.errors import RunFailed
 from hyperscale.metrics import tiers
-from hyperscale.metrics.delta import CheckDelta, MetricDelta, StepDelta
+from hyperscale.metrics.delta import (
+    CheckDelta,
+    GroupDelta,
+    MetricDelta,
+    RequestDelta,
+    StepDelta,
+)
 from hyperscale.metrics.histogram import LATENCY, VALUES, Scale, Sparse, add_up
 from hyperscale.metrics.results import Mark
 
-VERSION = 3
+VERSION = 4
 # What `export` keeps to by making the timeline coarser: an hour of a usual run is some 300 kB.
 STATE_BYTES_AIM = 3 << 20
 # What is read at all. Thousands of steps with every bucket in use stay below it.
@@ -77,6 +83,12 @@ class AggregateState(msgspec.Struct, array_like=True):
     cores: dict[int, CoreState]
     marks: list[Mark]
     timeline: TimelineState
+    requests: list[RequestDelta] = []
+    groups: list[GroupDelta] = []
+    step_timelines: dict[str, TimelineState] = {}
+    stopped_iterations: int = 0
+    stopped_users: int = 0
+    unmeasured: dict[str, int] = {}
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -86,10 +98,14 @@ _decoder = msgspec.msgpack.Decoder(AggregateState)
 def encode(state: AggregateState) -> bytes:
     data = _encoder.encode(state)
     while len(data) > STATE_BYTES_AIM and len(state.timeline.slots) > 1:
-        widths_s = [slot.width_s for slot in state.timeline.slots]
-        state.timeline = regrouped(state.timeline, tiers.coarser(widths_s))
+        state.timeline = _coarser(state.timeline)
+        state.step_timelines = {n: _coarser(one) for n, one in state.step_timelines.items()}
         data = _encoder.encode(state)
     return data
+
+
+def _coarser(timeline: TimelineState) -> TimelineState:
+    return regrouped(timeline, tiers.coarser([slot.width_s for slot in timeline.slots]))
 
 
 def decode(data: bytes) -> AggregateState:
@@ -149,11 +165,15 @@ def _version_of(data: bytes) -> int:
 
 def _check(state: AggregateState) -> None:
     """What the types do not say: a bucket that does not exist must not be counted somewhere."""
-    _check_borders(state.timeline)
+    timelines = [state.timeline, *state.step_timelines.values()]
+    for timeline in timelines:
+        _check_borders(timeline)
     latencies = chain(
         [state.iteration],
-        *([step.service, step.response, *step.phases.values()] for step in state.steps),
-        *([slot.service, slot.response] for slot in state.timeline.slots),
+        *([one.service, one.response, *one.phases.values()] for one in state.requests),
+        (step.duration for step in state.steps),
+        (group.duration for group in state.groups),
+        *([slot.service, slot.response] for one in timelines for slot in one.slots),
         (core.lag for core in state.cores.values()),
     )
     for sparse in latencies:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from hyperscale.metrics import delta as trees
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey, StepDelta
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.histogram import LATENCY, Floats, Ints, Sparse, pack_sparse
 from hyperscale.metrics.merging import merge_deltas
@@ -49,27 +49,35 @@ class PackedDelta(msgspec.Struct, array_like=True, frozen=True, gc=False):
     moments: bytes
     keys: bytes
     counts: bytes
-    rest: bytes = b""  # a Delta of checks, custom metrics and errors
+    rest: bytes = b""  # a Delta of checks, custom metrics, groups, errors and other rare things
 
 
-class _Step(msgspec.Struct, array_like=True, frozen=True):
-    name: str
+class _Requests(msgspec.Struct, array_like=True, frozen=True):
+    key: RequestKey
     timed: bool  # it has service times,
     late: bool  # and response times that differ from them
     phases: tuple[str, ...]
     statuses: tuple[int, ...]
 
 
+class _Runs(msgspec.Struct, array_like=True, frozen=True):
+    step: str
+    timed: bool
+
+
 class _Outline(msgspec.Struct, array_like=True, frozen=True):
     iteration: bool
     lag: bool
-    steps: tuple[_Step, ...]
+    requests: tuple[_Requests, ...]
+    runs: tuple[_Runs, ...]
 
     @property
     def sound(self) -> bool:
         """Nothing is there twice, so there is no more of it than the workflow has."""
-        return len({step.name for step in self.steps}) == len(self.steps) and all(
-            len(set(step.phases) & _PHASES) == len(step.phases) for step in self.steps
+        return (
+            len({one.key for one in self.requests}) == len(self.requests)
+            and len({one.step for one in self.runs}) == len(self.runs)
+            and all(len(set(one.phases) & _PHASES) == len(one.phases) for one in self.requests)
         )
 
 
@@ -83,28 +91,36 @@ _outlines = msgspec.msgpack.Decoder(_Outline)
 def pack(delta: Delta) -> PackedDelta:
     numbers = [delta.dropped, delta.interrupted]
     histograms = [one for one in (delta.iteration, delta.lag) if one is not None]
-    steps: list[_Step] = []
-    for step in delta.steps:
-        numbers += (step.count, step.failed, step.bytes_in, step.bytes_out)
-        numbers += step.statuses.values()
-        histograms += (one for one in (step.service, step.response) if one is not None)
-        histograms += step.phases.values()
-        steps.append(
-            _Step(
-                step.name,
-                step.service is not None,
-                step.response is not None,
-                tuple(step.phases),
-                tuple(step.statuses),
+    requests: list[_Requests] = []
+    for told in delta.requests:
+        numbers += (told.count, told.failed, told.unsent, told.bytes_in, told.bytes_out)
+        numbers += told.statuses.values()
+        histograms += (one for one in (told.service, told.response) if one is not None)
+        histograms += told.phases.values()
+        requests.append(
+            _Requests(
+                told.key,
+                told.service is not None,
+                told.response is not None,
+                tuple(told.phases),
+                tuple(told.statuses),
             )
         )
+    runs: list[_Runs] = []
+    for step in delta.steps:
+        numbers += (step.runs, step.failed, step.interrupted)
+        if step.duration is not None:
+            histograms.append(step.duration)
+        runs.append(_Runs(step.name, step.duration is not None))
     keys, counts = _placed(histograms)
-    outline = _Outline(delta.iteration is not None, delta.lag is not None, tuple(steps))
+    outline = _Outline(
+        delta.iteration is not None, delta.lag is not None, tuple(requests), tuple(runs)
+    )
     return PackedDelta(
         seq=delta.seq,
         vus=delta.vus,
-        requests=sum(step.count for step in delta.steps),
-        failed=sum(step.failed for step in delta.steps),
+        requests=sum(told.count for told in delta.requests),
+        failed=sum(told.failed for told in delta.requests),
         cpu=delta.cpu,
         rss_mb=delta.rss_mb,
         outline=_encode(outline),
@@ -139,11 +155,28 @@ def _key_width(histograms: int) -> int:
 
 
 def _rest(delta: Delta) -> bytes:
-    failing = [StepDelta(step.name, errors=step.errors) for step in delta.steps if step.errors]
-    if not (failing or delta.checks or delta.metrics):
+    failing = [RequestDelta(one.key, errors=one.errors) for one in delta.requests if one.errors]
+    told = [
+        StepDelta(step.name, skips=step.skips, errors=step.errors)
+        for step in delta.steps
+        if step.errors or step.skips
+    ]
+    stopped = delta.stopped_iterations or delta.stopped_users or delta.unmeasured
+    lists = (failing, told, delta.groups, delta.checks, delta.metrics)
+    if not (stopped or any(lists)):
         return b""
     return trees.encode(
-        Delta(seq=delta.seq, steps=failing, checks=delta.checks, metrics=delta.metrics)
+        Delta(
+            seq=delta.seq,
+            requests=failing,
+            steps=told,
+            groups=delta.groups,
+            checks=delta.checks,
+            metrics=delta.metrics,
+            stopped_iterations=delta.stopped_iterations,
+            stopped_users=delta.stopped_users,
+            unmeasured=delta.unmeasured,
+        )
     )
 
 
@@ -178,9 +211,11 @@ class Layout:
 def _layout(outline: _Outline) -> Layout:
     histograms = outline.iteration + outline.lag
     numbers = 2
-    for step in outline.steps:
-        histograms += step.timed + step.late + len(step.phases)
-        numbers += 4 + len(step.statuses)
+    for told in outline.requests:
+        histograms += told.timed + told.late + len(told.phases)
+        numbers += 5 + len(told.statuses)
+    histograms += sum(step.timed for step in outline.runs)
+    numbers += 3 * len(outline.runs)
     return Layout(
         outline,
         histograms,
@@ -217,7 +252,14 @@ class Outlines:
                 raise DamagedState(f"a delta without an outline: {error}") from None
             if not layout.outline.sound:
                 raise DamagedState("a delta whose outline names a step twice or a new phase")
-            self._check(Delta(seq=0, steps=[StepDelta(one.name) for one in layout.outline.steps]))
+            outline = layout.outline
+            self._check(
+                Delta(
+                    seq=0,
+                    requests=[RequestDelta(one.key) for one in outline.requests],
+                    steps=[StepDelta(one.step) for one in outline.runs],
+                )
+            )
             if len(self._met) >= OUTLINES_MAX:
                 self._met.clear()
             self._met[packed.outline] = layout
@@ -262,23 +304,34 @@ def _sum(layout: Layout, same: Sequence[PackedDelta]) -> Delta:
         dropped=dropped,
         interrupted=interrupted,
         iteration=iteration,
-        steps=[
-            StepDelta(
-                step.name,
+        requests=[
+            RequestDelta(
+                told.key,
                 count=next(numbers),
                 failed=next(numbers),
+                unsent=next(numbers),
                 bytes_in=next(numbers),
                 bytes_out=next(numbers),
-                service=next(histograms) if step.timed else None,
-                response=next(histograms) if step.late else None,
+                statuses={status: next(numbers) for status in told.statuses},
+                service=next(histograms) if told.timed else None,
+                response=next(histograms) if told.late else None,
                 phases={
-                    phase: told
-                    for phase, told in zip(step.phases, histograms, strict=False)
-                    if told is not None
+                    phase: durations
+                    for phase, durations in zip(told.phases, histograms, strict=False)
+                    if durations is not None
                 },
-                statuses={status: next(numbers) for status in step.statuses},
             )
-            for step in outline.steps
+            for told in outline.requests
+        ],
+        steps=[
+            StepDelta(
+                step.step,
+                runs=next(numbers),
+                failed=next(numbers),
+                interrupted=next(numbers),
+                duration=next(histograms) if step.timed else None,
+            )
+            for step in outline.runs
         ],
         lag=lag,
         cpu=max([one.cpu for one in same]),

@@ -6,28 +6,42 @@ of everything so far, which is how aggregates of other machines are added to it.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from hyperscale.metrics.delta import Delta, MetricDelta, StepDelta
+from hyperscale.metrics.delta import Delta, MetricDelta, RequestDelta, RequestKey, StepDelta
 from hyperscale.metrics.exported import CoreState
-from hyperscale.metrics.failures import FailureKinds
+from hyperscale.metrics.failures import FailureKinds, add_counts
 from hyperscale.metrics.histogram import VALUES, Histogram
 from hyperscale.metrics.interval import LatencyPair
-from hyperscale.metrics.results import CoreUse, ErrorCount, MetricResult, StepResult
+from hyperscale.metrics.results import (
+    CoreUse,
+    ErrorCount,
+    MetricResult,
+    Point,
+    RequestResult,
+    StepPoint,
+    StepResult,
+)
 from hyperscale.metrics.saturation import BUSY
+from hyperscale.metrics.timeline import Timeline
 
 MetricKind = Literal["count", "rate", "distribution", "sample"]
+METRIC_KINDS: tuple[str, ...] = get_args(MetricKind)
 
 PHASES = ("dns", "connect", "tls", "write", "wait", "read")
+# Of a step's own timeline: seconds for five minutes, then wider.
+STEP_POINTS_MAX = 300
 
 
-class StepTally:
-    def __init__(self, template: StepResult) -> None:
-        self.template = template
+class RequestTally:
+    def __init__(self, key: RequestKey) -> None:
+        self.key = key
         self.count = 0
         self.failed = 0
+        self.unsent = 0
         self.bytes_in = 0
         self.bytes_out = 0
         self.latency = LatencyPair()
@@ -35,9 +49,10 @@ class StepTally:
         self.statuses: dict[int, int] = {}
         self.failures = FailureKinds()
 
-    def apply(self, delta: StepDelta) -> None:
+    def apply(self, delta: RequestDelta) -> None:
         self.count += delta.count
         self.failed += delta.failed
+        self.unsent += delta.unsent
         self.bytes_in += delta.bytes_in
         self.bytes_out += delta.bytes_out
         if delta.service is not None:
@@ -55,12 +70,13 @@ class StepTally:
         for durations in self.phases.values():
             durations.compact()
 
-    def so_far(self) -> StepDelta:
+    def so_far(self) -> RequestDelta:
         service, response = self.latency.sparse()
-        return StepDelta(
-            name=self.template.name,
+        return RequestDelta(
+            self.key,
             count=self.count,
             failed=self.failed,
+            unsent=self.unsent,
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             service=service,
@@ -74,40 +90,170 @@ class StepTally:
             errors=self.failures.snapshot(),
         )
 
-    def freeze(self, elapsed_s: float, *, buckets: bool) -> StepResult:
+    def numbers(self, elapsed_s: float, *, buckets: bool) -> dict[str, Any]:
+        """The fields that results of requests and of steps have in common."""
         service = self.latency.service.distribution(buckets=buckets)
         response = service
         if self.latency.response is not self.latency.service:
             response = self.latency.response.distribution(buckets=buckets)
-        return msgspec.structs.replace(
-            self.template,
-            count=self.count,
-            failed=self.failed,
-            rate=self.count / elapsed_s if elapsed_s > 0 else 0.0,
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            service=service,
-            response=response,
-            phases={
+        return {
+            "count": self.count,
+            "failed": self.failed,
+            "unsent": self.unsent,
+            "rate": self.count / elapsed_s if elapsed_s > 0 else 0.0,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "service": service,
+            "response": response,
+            "phases": {
                 phase: self.phases[phase].distribution(buckets=buckets)
                 for phase in PHASES
                 if phase in self.phases
             },
-            statuses={str(status): self.statuses[status] for status in sorted(self.statuses)},
-            errors=[
-                ErrorCount(outcome=e.outcome, detail=e.detail, count=e.count, samples=e.samples)
-                for e in self.failures.snapshot()
-            ],
+            "statuses": {str(status): self.statuses[status] for status in sorted(self.statuses)},
+            "errors": error_counts(self.failures),
+        }
+
+
+class StepTally:
+    """A step's own runs, and the tallies of its requests by name.
+
+    A step without any of them shows only if it is `listed`: a check may call the target too."""
+
+    def __init__(
+        self, template: StepResult, *, points_max: int = STEP_POINTS_MAX, listed: bool = True
+    ) -> None:
+        self.template = template
+        self.listed = listed
+        self.requests: dict[RequestKey, RequestTally] = {}
+        self.runs = 0
+        self.failed = 0
+        self.interrupted = 0
+        self.duration = Histogram()
+        self.skips: dict[str, int] = {}
+        self.failures = FailureKinds()
+        self.timeline = Timeline(points_max)
+
+    def of(self, key: RequestKey) -> RequestTally:
+        tally = self.requests.get(key)
+        if tally is None:
+            tally = self.requests[key] = RequestTally(key)
+        return tally
+
+    def apply(self, delta: StepDelta) -> None:
+        self.runs += delta.runs
+        self.failed += delta.failed
+        self.interrupted += delta.interrupted
+        if delta.duration is not None:
+            self.duration.add(delta.duration)
+        add_counts(self.skips, delta.skips)
+        self.failures.merge(delta.errors)
+
+    def compact(self) -> None:
+        self.duration.compact()
+        for request in self.requests.values():
+            request.compact()
+
+    def so_far(self) -> StepDelta | None:
+        if not self.runs and not self.skips:
+            return None
+        return StepDelta(
+            self.template.name,
+            self.runs,
+            self.failed,
+            self.interrupted,
+            self.duration.sparse(),
+            dict(self.skips),
+            self.failures.snapshot(),
         )
+
+    def freeze(self, elapsed_s: float, *, buckets: bool) -> StepResult:
+        requests = list(self.requests.values())
+        self.timeline.advance(elapsed_s)
+        numbers = self._all().numbers(elapsed_s, buckets=buckets)
+        template = self.template
+        return msgspec.structs.replace(
+            template,
+            **numbers
+            | {
+                "errors": error_counts(self._all_failures()),
+                "requests": [
+                    RequestResult(
+                        name=one.key.name,
+                        step=template.name,
+                        workflow=template.workflow,
+                        kind=one.key.kind,
+                        method=one.key.method,
+                        tags={**template.tags, **dict(one.key.tags)},
+                        **(
+                            numbers
+                            if len(requests) == 1
+                            else one.numbers(elapsed_s, buckets=buckets)
+                        ),
+                    )
+                    for one in requests
+                ],
+                "runs": self.runs,
+                "runs_failed": self.failed,
+                "runs_interrupted": self.interrupted,
+                "skipped": sum(self.skips.values()),
+                "skips": dict(self.skips),
+                "duration": self.duration.distribution(buckets=buckets),
+                "series": step_points(self.timeline.points()) if buckets else [],
+            },
+        )
+
+    def _all(self) -> RequestTally:
+        """The requests of all names as one."""
+        if len(self.requests) == 1:
+            return next(iter(self.requests.values()))
+        total = RequestTally(RequestKey(self.template.name))
+        for request in self.requests.values():
+            total.apply(request.so_far())
+        return total
+
+    def _all_failures(self) -> FailureKinds:
+        kinds = FailureKinds()
+        kinds.merge(self.failures.snapshot())
+        for request in self.requests.values():
+            kinds.merge(request.failures.snapshot())
+        return kinds
+
+
+def error_counts(failures: FailureKinds) -> list[ErrorCount]:
+    return [
+        ErrorCount(
+            outcome=e.outcome, detail=e.detail, count=e.count, samples=e.samples, first=e.first
+        )
+        for e in failures.snapshot()
+    ]
+
+
+def step_points(points: Iterable[Point]) -> list[StepPoint]:
+    return [
+        StepPoint(
+            at_s=point.at_s,
+            width_s=point.width_s,
+            requests=point.requests,
+            failed=point.failed,
+            p50_ms=point.p50_ms,
+            p95_ms=point.p95_ms,
+            p99_ms=point.p99_ms,
+        )
+        for point in points
+    ]
 
 
 class MetricTally:
     """A custom metric. Of a rate the value is the mean, which for yes or no is the share of yes."""
 
-    def __init__(self, name: str, workflow: str, kind: MetricKind) -> None:
+    def __init__(
+        self, name: str, workflow: str, kind: MetricKind, tags: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self.name = name
         self.workflow = workflow
         self.kind = kind
+        self.tags = tags
         self.values = Histogram(VALUES)
         self.last = 0.0
 
@@ -117,7 +263,9 @@ class MetricTally:
 
     def so_far(self) -> MetricDelta | None:
         values = self.values.sparse()
-        return None if values is None else MetricDelta(self.name, values, self.last)
+        if values is None:
+            return None
+        return MetricDelta(self.name, values, self.last, self.kind, self.tags)
 
     def freeze(self, elapsed_s: float, *, buckets: bool) -> MetricResult:
         spread = self.kind in ("distribution", "sample")
@@ -132,6 +280,7 @@ class MetricTally:
             name=self.name,
             workflow=self.workflow,
             kind=self.kind,
+            tags=dict(self.tags),
             count=self.values.count,
             value=values[self.kind],
             per_second=amount / elapsed_s if elapsed_s > 0 else 0.0,

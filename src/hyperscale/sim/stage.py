@@ -19,7 +19,7 @@ from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import Prepare, Stamped, Values
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import LATENCY, Sparse
 from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Progressed, Ready
@@ -254,7 +254,7 @@ class SimPerformer:
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
-            self._witness("loaded", self._order, sum(step.count for step in delta.steps))
+            self._witness("loaded", self._order, sum(step.count for step in delta.requests))
             self._progressed(self._at_s, share.core, delta)
 
     def _planned_s(self) -> float:
@@ -316,8 +316,10 @@ class _Share:
             seq=self._seq,
             vus=0 if self.done else self.vus,
             iteration=latencies,
-            steps=[
-                StepDelta(name=name, count=count, failed=min(failed, count), service=latencies)
+            requests=[
+                RequestDelta(
+                    RequestKey(name), count=count, failed=min(failed, count), service=latencies
+                )
                 for name in steps
             ],
             cpu=0.5,

@@ -6,6 +6,7 @@ runs; it returns a number or `Metric(value)`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 MetricKind = Literal["count", "rate", "distribution", "sample"]
@@ -45,6 +46,47 @@ class Metric(Generic[K]):
 
     def __repr__(self) -> str:
         return f"Metric({self.value!r})"
+
+
+Measure = Callable[[str, MetricKind, float, Mapping[str, str] | None], None]
+
+
+class Metrics:
+    """Numbers that the author's code records wherever it runs; one name has one kind."""
+
+    __slots__ = ("_measure",)
+
+    def __init__(self, measure: Measure | None) -> None:
+        self._measure = measure
+
+    def trend(self, name: str) -> Meter:
+        """Mean, percentiles, smallest and largest value."""
+        return Meter(name, "distribution", self._measure)
+
+    def counter(self, name: str) -> Meter:
+        """Values are added up."""
+        return Meter(name, "count", self._measure)
+
+    def gauge(self, name: str) -> Meter:
+        """The latest value."""
+        return Meter(name, "sample", self._measure)
+
+    def rate(self, name: str) -> Meter:
+        """Share of values that are not zero."""
+        return Meter(name, "rate", self._measure)
+
+
+class Meter:
+    __slots__ = ("_kind", "_measure", "_name")
+
+    def __init__(self, name: str, kind: MetricKind, measure: Measure | None) -> None:
+        self._name = name
+        self._kind = kind
+        self._measure = measure
+
+    def add(self, value: float = 1, tags: Mapping[str, str] | None = None) -> None:
+        if self._measure is not None:
+            self._measure(self._name, self._kind, value, tags)
 
 
 def is_metric(annotation: Any) -> bool:

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeGuard, TypeVar, overload
 
 from hyperscale.errors import BadInput
 from hyperscale.workload import type_hints
@@ -43,6 +43,8 @@ Decorator = Literal["step", "action", "check", "metric", "state"]
 _DECLARED = "__hyperscale_hook__"
 DEPENDS = "__hyperscale_depends__"
 _USED = "__hyperscale_used__"
+_RAW = "__hyperscale_raw__"
+USER = "_hyperscale_user"  # of an instance: the virtual user that runs it
 
 
 class HookType(StrEnum):
@@ -62,6 +64,21 @@ class Declared:
     names: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
     group: str = ""
+    choice: Choice = field(default_factory=lambda: Choice())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whether and how often an iteration runs a step, where no flow says so."""
+
+    weight: float | None = None  # one of the weighted steps runs, this often in proportion
+    times: int = 1
+    when: Callable[[Any], bool] | None = None  # given the workflow instance
+    chance: float | None = None  # 0..1
+
+    @property
+    def is_plain(self) -> bool:
+        return self == Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,7 @@ class Hook:
     names: tuple[str, ...]
     tags: Mapping[str, str]
     group: str
+    choice: Choice
     returns: Any  # the resolved return annotation, or None
     hints: Mapping[str, Any]  # of the parameters, where they could be resolved
     metric_kind: MetricKind | None = None
@@ -84,11 +102,30 @@ class Hook:
 def step(function: F, /) -> F: ...
 @overload
 def step(
-    *names: str, tags: Mapping[str, str] | None = None, group: str = ""
+    *names: str,
+    tags: Mapping[str, str] | None = None,
+    group: str = "",
+    weight: float | None = None,
+    times: int = 1,
+    when: Callable[[Any], bool] | None = None,
+    chance: float | None = None,
 ) -> Callable[[F], F]: ...
-def step(*names: Any, tags: Mapping[str, str] | None = None, group: str = "") -> Any:
-    """A step of the workflow; `names` are the steps that must end before it starts."""
-    return _declare("step", names, tags, group)
+def step(
+    *names: Any,
+    tags: Mapping[str, str] | None = None,
+    group: str = "",
+    weight: float | None = None,
+    times: int = 1,
+    when: Callable[[Any], bool] | None = None,
+    chance: float | None = None,
+) -> Any:
+    """A step of the workflow; `names` are the steps that must end before it starts.
+
+    Without a flow, `weight` makes it one of those an iteration picks from, `times` repeats it,
+    and `when(self)` and `chance` decide whether it runs.
+    """
+    choice = _checked_choice(weight, times, when, chance)
+    return _declare("step", names, tags, group, choice)
 
 
 @overload
@@ -167,15 +204,21 @@ def declared(attribute: object) -> Declared | None:
 
 
 def classify(
-    owner: str, name: str, attribute: Callable[..., Any], known: Mapping[str, Any]
+    owner: str,
+    name: str,
+    attribute: Callable[..., Any],
+    known: Mapping[str, Any],
+    flows: bool = False,
 ) -> Hook:
-    """The hook a decorated method of class `owner` is; `known` are annotations resolved earlier."""
+    """The hook a decorated method of class `owner` is; `known` are annotations resolved earlier.
+
+    Of a class with a flow every step is a TEST: calling it measures it, whatever it returns."""
     declaration = declared(attribute)
     assert declaration is not None
     written = inspect.unwrap(attribute)
     hints = {**type_hints.resolve(written, {}), **known}
     returns = hints.pop("return", None)
-    hook_type = _hook_type(owner, name, declaration, returns)
+    hook_type = _hook_type(owner, name, declaration, returns, flows)
     return Hook(
         name=name,
         hook_type=hook_type,
@@ -183,6 +226,7 @@ def classify(
         names=declaration.names,
         tags=declaration.tags,
         group=declaration.group,
+        choice=declaration.choice,
         returns=returns,
         hints=hints,
         metric_kind=kind_of(returns) if hook_type is HookType.METRIC else None,
@@ -190,7 +234,7 @@ def classify(
     )
 
 
-def _hook_type(owner: str, name: str, declaration: Declared, returns: Any) -> HookType:
+def _hook_type(owner: str, name: str, declaration: Declared, returns: Any, flows: bool) -> HookType:
     kinds = type_hints.alternatives(returns)
     match declaration.decorator:
         case "state" if type_hints.provides(returns):
@@ -208,6 +252,8 @@ def _hook_type(owner: str, name: str, declaration: Declared, returns: Any) -> Ho
             return HookType.CHECK
         case "step" if any(is_metric(kind) for kind in kinds):
             return HookType.METRIC
+        case "step" if flows:
+            return HookType.TEST
         case "check":
             return HookType.CHECK
         case "metric":
@@ -223,50 +269,95 @@ def _silent_action(
     function: Callable[..., Any],
     returns: Any,
 ) -> str:
-    """Why a `@step` is not measured, when the author may not have meant that."""
+    """Why a `@step` alone does not make a load test, when the author may have meant that."""
     if declaration.decorator != "step" or hook_type is not HookType.ACTION:
         return ""
     written = function.__annotations__.get("return", inspect.Signature.empty)
     if written is inspect.Signature.empty:
         return (
-            f"{owner}.{name} has no return annotation, so it is not measured; "
-            "annotate it '-> HTTPResponse' (or another response), or use @action()"
+            f"{owner}.{name} has no return annotation; "
+            f"annotate it '-> HTTPResponse' (or another response) to make {owner} a load test"
         )
     if written is None or returns is type(None):
         return (
-            f"{owner}.{name} returns nothing, so it is not measured; "
-            "return the response and annotate it, or use @action()"
+            f"{owner}.{name} returns nothing; return the response and annotate it to make "
+            f"{owner} a load test, or use @action()"
         )
     text = type_hints.text_of(written)
     if returns is None:
         return (
-            f"{owner}.{name} returns {text!r}, a name that cannot be resolved, so it is not "
-            "measured; import the response type where the test file can see it"
+            f"{owner}.{name} returns {text!r}, a name that cannot be resolved; "
+            "import the response type where the test file can see it"
         )
     return (
-        f"{owner}.{name} returns {text}, which is not a response, so it is not measured; "
-        "return the response, or use @action()"
+        f"{owner}.{name} returns {text}, which is not a response; "
+        f"return the response to make {owner} a load test, or use @action()"
     )
 
 
 def _declare(
-    decorator: Decorator, names: tuple[Any, ...], tags: Mapping[str, str] | None, group: str
+    decorator: Decorator,
+    names: tuple[Any, ...],
+    tags: Mapping[str, str] | None,
+    group: str,
+    choice: Choice = Choice(),
 ) -> Any:
     if len(names) == 1 and inspect.isfunction(names[0]):
-        return _declare(decorator, (), tags, group)(names[0])
+        return _declare(decorator, (), tags, group, choice)(names[0])
     for name in names:
         if not isinstance(name, str):
             raise BadInput(
                 f"@{decorator} takes names of steps as strings, not {name!r}",
                 f"write @{decorator}('login') for what runs after the step login",
             )
-    declaration = Declared(decorator, tuple(names), _text_tags(decorator, tags), group)
+    declaration = Declared(decorator, tuple(names), _text_tags(decorator, tags), group, choice)
 
     def decorate(function: F) -> F:
-        setattr(function, _DECLARED, declaration)
-        return function
+        method: F = _measured_when_called(function)
+        setattr(method, _DECLARED, declaration)
+        return method
 
     return decorate
+
+
+def _measured_when_called(function: Any) -> Any:
+    """Called by a running user's code, a step measures itself; anywhere else it is a method."""
+
+    @functools.wraps(function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        user = self.__dict__.get(USER)
+        if user is None:
+            return function(self, *args, **kwargs)
+        return user.call(function, args, kwargs)
+
+    setattr(call, _RAW, (function, call))
+    return call
+
+
+def raw_of(attribute: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The function as the author wrote it, and what to call to run it without measuring: the same,
+    unless another decorator stands above ours."""
+    function, ours = getattr(attribute, _RAW, (attribute, attribute))
+    return function, function if ours is attribute else attribute
+
+
+def _checked_choice(weight: object, times: object, when: object, chance: object) -> Choice:
+    def refuse(what: str, value: object, must: str) -> BadInput:
+        return BadInput(f"{what} of @step is {value!r} but must be {must}")
+
+    if weight is not None and (not _is_number(weight) or not weight > 0):
+        raise refuse("weight", weight, "a number above 0")
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise refuse("times", times, "a whole number from 1 up")
+    if when is not None and not callable(when):
+        raise refuse("when", when, "a function of the workflow, such as lambda self: ...")
+    if chance is not None and (not _is_number(chance) or not 0 <= chance <= 1):
+        raise refuse("chance", chance, "a number from 0 to 1")
+    return Choice(weight, times, when, chance)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text_tags(decorator: str, tags: Mapping[str, str] | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.hooks import DEPENDS
-from hyperscale.workload.workflow import Workflow, methods_of
+from hyperscale.workload.workflow import Workflow, has_flow, methods_of
 
 # Files imported by this process: path -> (what the file was like then, its module).
 _imported: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
@@ -31,7 +31,7 @@ def load_workflows(path: str, names: Sequence[str] = ()) -> list[type[Workflow]]
         workflow
         for workflow in every
         if workflow.__module__ == module.__name__
-        and methods_of(workflow)
+        and _does_something(workflow)
         and not workflow.__name__.startswith("_")
     ]
     if not names:
@@ -45,6 +45,10 @@ def load_workflows(path: str, names: Sequence[str] = ()) -> list[type[Workflow]]
             raise _unknown(file, name, [workflow.__name__ for workflow in own])
         _add_with_dependencies(name, by_name, chosen)
     return [workflow for workflow in every if workflow.__name__ in chosen]
+
+
+def _does_something(workflow: type[Workflow]) -> bool:
+    return bool(methods_of(workflow)) or has_flow(workflow)
 
 
 def _existing(path: str) -> Path:
@@ -123,7 +127,7 @@ def _add_with_dependencies(
 
 
 def _nothing_found(file: Path, every: Iterable[type[Workflow]]) -> BadInput:
-    bare = [workflow.__name__ for workflow in every if not methods_of(workflow)]
+    bare = [workflow.__name__ for workflow in every if not _does_something(workflow)]
     if bare:
         return BadInput(
             f"{bare[0]} in {file.name} has no steps",

@@ -23,12 +23,13 @@ from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.data import Feed
 from hyperscale.workload.display import Display, display_of
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.hooks import DEPENDS, Hook, HookType, classify
+from hyperscale.workload.hooks import DEPENDS, Choice, Hook, HookType, classify, raw_of
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.load import Load, SharedIterations
 from hyperscale.workload.priority import Priority, parse_priority
+from hyperscale.workload.results import CallResult
 from hyperscale.workload.thresholds import Names, Threshold, bind, parse_threshold, parse_thresholds
-from hyperscale.workload.type_hints import alternatives, is_subclass
+from hyperscale.workload.type_hints import allows_none, alternatives, is_subclass
 from hyperscale.workload.workflow import Workflow
 
 
@@ -56,10 +57,16 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class StepPlan:
     name: str
     hook_type: HookType
-    function: Callable[..., Any]  # takes the workflow instance, then keyword arguments
+    function: Callable[..., Any]  # as the author wrote it: takes the workflow instance
+    call: Callable[..., Any]  # runs it without measuring
+    attribute: Callable[..., Any]  # what the class has under its name
     dependencies: tuple[str, ...]
     optimized: Mapping[str, OptimizedArgument]  # always passed, never displaced by the context
     injectable: tuple[str, ...]  # passed when the context has a value of that name
+    parameters: tuple[str, ...]  # that a call may give by position
+    choice: Choice
+    promises: bool  # its annotation says that it returns a response,
+    optional: bool  # or None, which means that it was skipped
     tags: Mapping[str, str]
     group: str
     metric_kind: MetricKind | None = None
@@ -102,6 +109,9 @@ class WorkflowPlan:
     uses: tuple[StatePlan, ...]
     http: HTTPOptions
     feed: Feed | None
+    flow: Callable[..., Any] | None
+    on_start: Callable[..., Any] | None
+    on_stop: Callable[..., Any] | None
     setup: Callable[..., Any] | None
     teardown: Callable[..., Any] | None
     warnings: tuple[str, ...] = ()
@@ -157,8 +167,9 @@ def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = No
 def plan_workflow(workflow: AnyWorkflow, overrides: Overrides | None = None) -> WorkflowPlan:
     overrides = overrides or Overrides()
     cls, depends = _class_and_dependencies(workflow)
+    flows = authoring.has_flow(cls)
     hooks = [
-        classify(cls.__name__, name, method, cls.__hyperscale_hints__.get(name, {}))
+        classify(cls.__name__, name, method, cls.__hyperscale_hints__.get(name, {}), flows)
         for name, method in authoring.methods_of(cls).items()
     ]
     steps = {
@@ -166,10 +177,8 @@ def plan_workflow(workflow: AnyWorkflow, overrides: Overrides | None = None) -> 
         for hook in hooks
         if hook.hook_type not in (HookType.PROVIDE, HookType.USE)
     }
-    is_test = any(step.hook_type is HookType.TEST for step in steps.values())
-    stages = tuple(
-        tuple(steps[name] for name in stage) for stage in graph.stages(authoring.graph_of(cls))
-    )
+    is_test = flows or any(step.hook_type is HookType.TEST for step in steps.values())
+    stages = () if flows else _stages(authoring.graph_of(cls), steps)
     try:
         load = _plan_load(cls, overrides, is_test)
         thresholds = _plan_thresholds(cls, overrides, tuple(steps.values())) if is_test else ()
@@ -192,10 +201,26 @@ def plan_workflow(workflow: AnyWorkflow, overrides: Overrides | None = None) -> 
         uses=_state_plans(hooks, HookType.USE),
         http=_plan_http(cls, overrides),
         feed=feed,
+        flow=getattr(cls, "flow", None),
+        on_start=getattr(cls, "on_start", None),
+        on_stop=getattr(cls, "on_stop", None),
         setup=getattr(cls, "setup", None),
         teardown=getattr(cls, "teardown", None),
         warnings=_warnings(cls.__name__, hooks, steps, stages, is_test),
     )
+
+
+def _stages(
+    waits: Mapping[str, Sequence[str]], steps: Mapping[str, StepPlan]
+) -> tuple[tuple[StepPlan, ...], ...]:
+    """What runs one after another; the weighted steps are one stage, where the first of them is."""
+    stages = [tuple(steps[name] for name in stage) for stage in graph.stages(waits)]
+    weighted = [stage for stage in stages if stage[0].choice.weight is not None]
+    if len(weighted) > 1:
+        at = stages.index(weighted[0])
+        stages = [stage for stage in stages if stage not in weighted]
+        stages.insert(at, tuple(step for stage in weighted for step in stage))
+    return tuple(stages)
 
 
 def _class_and_dependencies(workflow: AnyWorkflow) -> tuple[type[Workflow], tuple[str, ...]]:
@@ -213,8 +238,11 @@ def _class_and_dependencies(workflow: AnyWorkflow) -> tuple[type[Workflow], tupl
 def _plan_step(owner: str, hook: Hook) -> StepPlan:
     optimized: dict[str, OptimizedArgument] = {}
     injectable: list[str] = []
-    parameters = list(inspect.signature(hook.function).parameters.values())[1:]
-    for parameter in parameters:
+    positional: list[str] = []
+    function, call = raw_of(hook.function)
+    for parameter in list(inspect.signature(hook.function).parameters.values())[1:]:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(parameter.name)
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             continue
         kind = _optimized_type(hook.hints.get(parameter.name))
@@ -235,16 +263,44 @@ def _plan_step(owner: str, hook: Hook) -> StepPlan:
     return StepPlan(
         name=hook.name,
         hook_type=hook.hook_type,
-        function=hook.function,
+        function=function,
+        call=call,
+        attribute=hook.function,
         dependencies=hook.names,
         optimized=optimized,
         injectable=tuple(injectable),
+        parameters=tuple(positional),
+        choice=hook.choice,
+        promises=any(is_subclass(kind, CallResult) for kind in alternatives(hook.returns)),
+        optional=allows_none(hook.returns),
         tags=hook.tags,
         group=hook.group,
         metric_kind=hook.metric_kind,
         kind=shown.kind,
         method=shown.method,
         target=shown.target,
+    )
+
+
+def hook_plan(name: str, function: Callable[..., Any] | None) -> StepPlan | None:
+    """on_start, on_stop or flow as a step, so that the requests made in it have a place."""
+    if function is None:
+        return None
+    return StepPlan(
+        name=name,
+        hook_type=HookType.ACTION,
+        function=function,
+        call=function,
+        attribute=function,
+        dependencies=(),
+        optimized={},
+        injectable=(),
+        parameters=(),
+        choice=Choice(),
+        promises=False,
+        optional=False,
+        tags={},
+        group="",
     )
 
 
@@ -348,7 +404,7 @@ def _warnings(
     stages: Sequence[Sequence[StepPlan]],
     is_test: bool,
 ) -> tuple[str, ...]:
-    found = [hook.warning for hook in hooks if hook.warning]
+    found = [] if is_test else [hook.warning for hook in hooks if hook.warning]
     judges = any(step.hook_type is not HookType.ACTION for step in steps.values())
     if not is_test and (found or judges):
         found.append(

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome
+from hyperscale.workload.scope import CURRENT, Label
 
 Model = TypeVar("Model")
 
@@ -24,6 +25,7 @@ class SentRequest(Protocol):
     wire: bytes
     size: int
     hops: tuple[str, ...]
+    label: Label
 
 
 class ReceivedHead(Protocol):
@@ -142,6 +144,12 @@ class HTTPResponse(CallResult):
         response.error = error
         response.connect = None
         return response
+
+    def fail(self, reason: str) -> None:
+        went_well = self.outcome is Outcome.OK
+        super().fail(reason)
+        if went_well:
+            CURRENT.get().called_failed(self.request.label, self)
 
     @property
     def status_code(self) -> int:

@@ -56,6 +56,14 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
+def allows_none(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return allows_none(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return any(allows_none(member) for member in get_args(annotation))
+    return annotation is None or annotation is type(None)
+
+
 def is_subclass(annotation: Any, base: type) -> bool:
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and issubclass(kind, base)

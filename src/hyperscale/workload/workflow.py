@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from hyperscale.errors import BadInput
 from hyperscale.workload import load_settings, type_hints
+from hyperscale.workload.custom_metrics import Metrics
 from hyperscale.workload.data import Unread, unread
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.graph import find_cycle
-from hyperscale.workload.hooks import Declared, declared
+from hyperscale.workload.hooks import USER, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
+from hyperscale.workload.signals import IterationStopped, StepSkipped, TestStopped, UserStopped
 from hyperscale.workload.thresholds import parse_thresholds, refuse_unknown_scope
 
 Duration = str | float
+SEED = "_hyperscale_seed"  # of an instance: where its dice begin
+_DICE = "_hyperscale_dice"
 
 
 class Workflow:
     """One kind of user: its steps, and how many such users do them for how long.
 
     A virtual user is one instance that repeats the steps until the load ends, with its own
-    connections and cookies. `setup` and `teardown`, if defined, run once per run.
+    connections and cookies. `async def flow(self)`, if defined, is one iteration: it calls the
+    steps it wants. `on_start` and `on_stop` run once per user, `setup` and `teardown` once per run.
     """
 
     # How much load. Without rate, stages or iterations: `vus` users for `duration`.
@@ -67,6 +73,36 @@ class Workflow:
 
     __hyperscale_hints__: ClassVar[dict[str, dict[str, Any]]] = {}
     __hyperscale_file__: ClassVar[str] = ""  # travels with the class; its module may not
+
+    @property
+    def random(self) -> random.Random:
+        """This user's dice: with --seed the same for each user in every run."""
+        dice = self.__dict__.get(_DICE)
+        if dice is None:
+            dice = self.__dict__[_DICE] = random.Random(self.__dict__.get(SEED))
+        return dice
+
+    @property
+    def metrics(self) -> Metrics:
+        """Numbers of your own: `self.metrics.trend("ttfb").add(x, tags={"page": "home"})`."""
+        user = self.__dict__.get(USER)
+        return Metrics(None if user is None else user.measure)
+
+    def skip(self, reason: str = "skipped by the test") -> NoReturn:
+        """End this step; it does not count as run."""
+        raise StepSkipped(reason)
+
+    def stop_iteration(self) -> NoReturn:
+        """End this iteration; the user goes on with the next."""
+        raise IterationStopped
+
+    def stop_user(self) -> NoReturn:
+        """End this virtual user; nobody takes its place."""
+        raise UserStopped
+
+    def stop_test(self, reason: str, failed: bool = False) -> NoReturn:
+        """End the whole run, everywhere. What ran is judged, and with `failed` it failed."""
+        raise TestStopped(reason, failed)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -156,12 +192,24 @@ def _check_steps(workflow: type[Workflow]) -> None:
                 f"{owner}.{name} cannot be a step: every workflow has an attribute {name!r}",
                 "give the method another name",
             )
-        decorator = _declared(method).decorator
-        if decorator != "state" and not inspect.iscoroutinefunction(inspect.unwrap(method)):
+        declaration = _declared(method)
+        decorator = declaration.decorator
+        if decorator in ("step", "action") and not _is_async(method):
             raise BadInput(
                 f"{owner}.{name} is a @{decorator} but not async",
                 f"write 'async def {name}(self, ...)' so that other users can go on meanwhile",
             )
+        if has_flow(workflow) and decorator in ("step", "action"):
+            _refuse_order(owner, name, declaration)
+        elif declaration.choice.weight is not None and declaration.names:
+            raise BadInput(
+                f"{owner}.{name} has a weight and waits for {declaration.names[0]}",
+                "an iteration picks one of the weighted steps; what comes before all of them is a "
+                "step without weight, or on_start",
+            )
+    for name in ("flow", "on_start", "on_stop"):
+        if name in dir(workflow) and not _is_async(getattr(workflow, name)):
+            raise BadInput(f"{owner}.{name} is not async", f"write 'async def {name}(self)'")
     for name, dependencies in graph.items():
         for dependency in dependencies:
             if dependency not in graph:
@@ -174,6 +222,27 @@ def _check_steps(workflow: type[Workflow]) -> None:
         )
 
 
+def has_flow(workflow: type[Workflow]) -> bool:
+    return hasattr(workflow, "flow")
+
+
+def _is_async(method: Any) -> bool:
+    return inspect.iscoroutinefunction(inspect.unwrap(method))
+
+
+def _refuse_order(owner: str, name: str, declaration: Declared) -> None:
+    if declaration.names:
+        raise BadInput(
+            f"{owner} has a flow, so {name} cannot wait for {declaration.names[0]!r}",
+            f"write @{declaration.decorator}() and call it in flow: await self.{name}()",
+        )
+    if not declaration.choice.is_plain:
+        raise BadInput(
+            f"{owner} has a flow, so {name} cannot say itself when it runs",
+            "leave weight, times, when and chance out and write it in flow with if and for",
+        )
+
+
 def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) -> BadInput:
     close = difflib.get_close_matches(dependency, [known for known in graph if known != name], n=1)
     hint = f"did you mean {close[0]!r}?" if close else "a step can only wait for steps of its class"
@@ -183,7 +252,7 @@ def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) 
 
 
 # Methods with a meaning of their own that a workflow may define.
-_OPTIONAL = ("setup", "teardown")
+_OPTIONAL = ("setup", "teardown", "flow", "on_start", "on_stop")
 
 
 def _check_settings(workflow: type[Workflow]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from hyperscale.engine.assembly import Course, aggregate_of, assemble
 from hyperscale.errors import ExitCode
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.results import Cut, encode
 from hyperscale.nodes.client.managers import REGISTRY
@@ -148,8 +148,13 @@ class Job:
             seq=self.index[name],
             vus=vus,
             iteration=latencies(requests),
-            steps=[
-                StepDelta(step.name, count=requests, failed=failed, service=latencies(requests))
+            requests=[
+                RequestDelta(
+                    RequestKey(step.name),
+                    count=requests,
+                    failed=failed,
+                    service=latencies(requests),
+                )
             ],
         )
         at_s = aggregate.elapsed_s + 0.1

@@ -18,7 +18,7 @@ from hyperscale.engine.assembly import (
 )
 from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.results import WorkflowResult
 from hyperscale.testing import URL, HTTPResponse
@@ -55,8 +55,8 @@ def facts() -> WorkflowFacts:
 def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
     aggregate = aggregate_of(facts)
     service = Sparse.of([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
-    steps = [StepDelta(name="home", count=count, failed=failed, service=service)]
-    aggregate.apply(0, Delta(seq=1, vus=4, steps=steps, cpu=0.1), 5.0)
+    steps = [RequestDelta(RequestKey("home"), count=count, failed=failed, service=service)]
+    aggregate.apply(0, Delta(seq=1, vus=4, requests=steps, cpu=0.1), 5.0)
     return aggregate
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from hyperscale.metrics import exported
 from hyperscale.metrics.aggregate import MARKS_MAX, WorkflowAggregate
-from hyperscale.metrics.delta import CheckDelta, Delta, ErrorDelta, MetricDelta, StepDelta
+from hyperscale.metrics.delta import (
+    CheckDelta,
+    Delta,
+    ErrorDelta,
+    MetricDelta,
+    RequestDelta,
+    RequestKey,
+)
 from hyperscale.metrics.exported import STATE_BYTES_MAX, DamagedState
 from hyperscale.metrics.histogram import VALUES, Sparse, summarise
 from hyperscale.metrics.results import StepResult
@@ -21,8 +28,8 @@ def latencies(*seconds: float) -> Sparse:
 
 
 def requests(seq: int, count: int, seconds: float = 0.01, **fields: object) -> Delta:
-    step = StepDelta(name="get", count=count, service=latencies(*[seconds] * count))
-    return Delta(seq=seq, steps=[step], **fields)
+    step = RequestDelta(RequestKey("get"), count=count, service=latencies(*[seconds] * count))
+    return Delta(seq=seq, requests=[step], **fields)
 
 
 def test_facts_and_templates_appear_in_the_result():
@@ -64,8 +71,10 @@ def test_response_is_service_until_something_was_late():
     aggregate.apply(0, requests(1, 10), 0.1)
     step = aggregate.freeze().steps[0]
     assert step.response == step.service
-    late = StepDelta(name="get", count=1, service=latencies(0.01), response=latencies(2.0))
-    aggregate.apply(0, Delta(seq=2, steps=[late]), 0.2)
+    late = RequestDelta(
+        RequestKey("get"), count=1, service=latencies(0.01), response=latencies(2.0)
+    )
+    aggregate.apply(0, Delta(seq=2, requests=[late]), 0.2)
     step = aggregate.freeze().steps[0]
     assert (step.service.count, step.response.count) == (11, 11)
     assert (step.service.max_ms, step.response.max_ms) == (10.0, 2000.0)
@@ -78,8 +87,8 @@ def test_errors_of_all_cores_are_one_list_most_frequent_first():
             ErrorDelta("status", "503", counts[0], [f"503 from {core}"]),
             ErrorDelta("timeout", "read", counts[1], ["a", "b"]),
         ]
-        step = StepDelta(name="get", count=sum(counts), failed=sum(counts), errors=errors)
-        aggregate.apply(core, Delta(seq=1, steps=[step]), 0.1)
+        step = RequestDelta(RequestKey("get"), count=sum(counts), failed=sum(counts), errors=errors)
+        aggregate.apply(core, Delta(seq=1, requests=[step]), 0.1)
     first, second = aggregate.freeze().steps[0].errors
     assert (first.outcome, first.count, first.samples) == ("timeout", 13, ["a", "b", "a"])
     assert (second.detail, second.count) == ("503", 3)

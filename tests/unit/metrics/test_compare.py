@@ -7,7 +7,7 @@ import pytest
 from hyperscale.metrics import noise
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.compare import Comparison, compare
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import summarise
 from hyperscale.metrics.results import Results, decode, encode
 
@@ -39,14 +39,14 @@ def simulate(
             factor = slower * (slower_step if number == 1 else 1.0) * (1 + load)
             values = random.lognormal(np.log(0.02 * (number + 1) * factor) + level, 0.4, count)
             deltas.append(
-                StepDelta(
-                    name=name,
+                RequestDelta(
+                    RequestKey(name),
                     count=count,
                     failed=int(random.binomial(count, errors)),
                     service=summarise(values),
                 )
             )
-        aggregate.apply(0, Delta(seq=second + 1, steps=deltas), second + 0.9)
+        aggregate.apply(0, Delta(seq=second + 1, requests=deltas), second + 0.9)
         aggregate.advance(second + 1)
     return Results(workflows=[aggregate.freeze()])
 
@@ -146,8 +146,8 @@ def test_a_target_that_no_longer_answers_is_worse():
     down = Results(workflows=[simulate(2).workflows[0]])
     aggregate = WorkflowAggregate("Shop", ["home", "cart"])
     for second in range(30):
-        step = StepDelta(name="home", count=500, failed=500)
-        aggregate.apply(0, Delta(seq=second + 1, steps=[step]), second + 0.9)
+        step = RequestDelta(RequestKey("home"), count=500, failed=500)
+        aggregate.apply(0, Delta(seq=second + 1, requests=[step]), second + 0.9)
     aggregate.advance(30)
     down.workflows = [aggregate.freeze()]
     comparison = compare(simulate(1), down)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from time import perf_counter
+from typing import cast
 
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
@@ -22,6 +23,7 @@ from hyperscale.clients.http.verbs import Expect, Verbs
 from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
+from hyperscale.workload.scope import CURRENT
 
 
 class HTTPClient(Verbs):
@@ -54,7 +56,7 @@ class HTTPClient(Verbs):
             try:
                 response = await connection.send(request, pool.timeout)
             except BaseException:
-                connection.abort()
+                self._given_up(connection, request)
                 raise
             if connection.alive:
                 idle.append(connection)
@@ -62,15 +64,35 @@ class HTTPClient(Verbs):
                     pool.queue.serve(idle)
             head = response.head
             if head is not None and head.plain and expect is None and pool.trace is None:
+                # `_note`, written out for what most calls come to
+                scope = CURRENT.get()
+                user = scope.user
+                try:
+                    note = scope.notes[request.label]
+                except KeyError:
+                    note = scope.open(request.label)
+                note(
+                    (
+                        response.started,
+                        response.sent,
+                        response.first_byte,
+                        response.ended,
+                        user.lateness,
+                        response.status,
+                        response.bytes_in,
+                        response.bytes_out,
+                    )
+                )
+                user.last = response
                 return response
             deadline = response.started + pool.timeout
             if _is_stale(response):
-                response = await self._exchange(request, deadline, new=True)
+                response = await self._again(request, response, deadline)
         else:
             deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
             response = await self._exchange(request, deadline)
         hops = pool.options.redirects if redirects is None else redirects
-        return await self._settle(request, response, deadline, hops, expect)
+        return await self._settle(response, deadline, hops, expect)
 
     async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
         """One request and its response; a kept connection found closed is replaced once."""
@@ -89,32 +111,47 @@ class HTTPClient(Verbs):
         connect, connection.connect = connection.connect, None
         response = await self._on(connection, request, deadline)
         if connect is None and _is_stale(response):
-            return await self._exchange(request, deadline, new=True)
+            return await self._again(request, response, deadline)
         response.connect = connect
         return response
+
+    async def _again(self, request: Request, stale: HTTPResponse, deadline: float) -> HTTPResponse:
+        """On a new connection: the kept one was closed. What was written there counts."""
+        if stale.bytes_out:
+            _note(stale)
+        return await self._exchange(request, deadline, new=True)
 
     async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
         self._pool.look_by(deadline)
         try:
             response = await connection.send(request, deadline - perf_counter())
         except BaseException:
-            connection.abort()
+            self._given_up(connection, request)
             raise
         self._pool.release(connection)
         return response
 
+    def _given_up(self, connection: Connection, request: Request) -> None:
+        """Nobody waits for the answer any more; a request that was written counts all the same."""
+        sent_at = connection.sent_at
+        connection.abort()
+        if sent_at is not None:
+            text = "the call was given up before its answer came"
+            now = perf_counter()
+            _note(
+                HTTPResponse.failed(request, Outcome.CANCELLED, text, sent_at, now, 0, request.size)
+            )
+
     async def _settle(
         self,
-        request: Request,
         response: HTTPResponse,
         deadline: float,
         redirects: int,
         expect: Expect | None,
     ) -> HTTPResponse:
         """After the first answer: cookies, redirects, the author's expectation, the trace."""
-        first = response
         while True:
-            head = response.head
+            head, request = response.head, cast(Request, response.request)
             if head is None:
                 break
             for line in head.set_cookies:
@@ -124,16 +161,12 @@ class HTTPClient(Verbs):
             following = self._follow(request, response, head.location or "", redirects)
             if following is None:
                 break
+            _note(response)
             self._trace(response)
-            request = following
-            latest = await self._exchange(request, deadline)
-            latest.bytes_in += response.bytes_in
-            latest.bytes_out += response.bytes_out
-            latest.connect = latest.connect or response.connect
-            response = latest
-        response.started, response.sent = first.started, first.sent
+            response = await self._exchange(following, deadline)
         if expect is not None and response.head is not None:
             _judge(response, expect)
+        _note(response)
         self._trace(response)
         return response
 
@@ -162,6 +195,29 @@ class HTTPClient(Verbs):
         if not self._pool.shares:
             for connection in list(self._idle):
                 connection.close()
+
+
+def _note(response: HTTPResponse) -> None:
+    """Count one exchange, or a call that never came to one."""
+    scope, label = CURRENT.get(), response.request.label
+    scope.user.last = response
+    if response.connect is not None:
+        scope.connected(label, response.connect)
+    if response.outcome is not Outcome.OK:
+        scope.failed(label, response, sent=response.bytes_out > 0)
+        return
+    scope.open(label)(
+        (
+            response.started,
+            response.sent,
+            response.first_byte,
+            response.ended,
+            scope.user.lateness,
+            response.status,
+            response.bytes_in,
+            response.bytes_out,
+        )
+    )
 
 
 def _is_stale(response: HTTPResponse) -> bool:

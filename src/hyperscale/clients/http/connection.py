@@ -68,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
         self._received = 0
+        self._sent = 0.0
         self._spoken_early = False
         self._transport: asyncio.Transport | None = None
         self.alive = False
@@ -96,7 +97,8 @@ class Connection(asyncio.Protocol):
         self._waiter = waiter = self._create_waiter()
         if request.needs_reader:
             self._reader = ResponseReader(self._heads, request.bodiless)
-        self._started = self._sent = now = perf_counter()
+        self._started = now = perf_counter()
+        self._sent = 0.0
         self.deadline = now + timeout
         if self._silence:
             self._limit = self.deadline
@@ -121,7 +123,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now = perf_counter()
         waiter = self._waiter
-        if waiter is None:  # nobody asked for this
+        if waiter is None or not self._sent:  # nobody asked for this
+            if waiter is not None:
+                self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
             self._spoken_early = True
             self.abort()
             return
@@ -240,8 +244,8 @@ class Connection(asyncio.Protocol):
         self.fail(failure.outcome, failure.error, perf_counter())
 
     def fail(self, outcome: Outcome, error: str, now: float) -> None:
-        sent = self._request.size if self._waiter is not None else 0
         if self._waiter is not None:
+            sent = self._request.size if self._sent else 0
             self._resolve(
                 HTTPResponse.failed(
                     self._request, outcome, error, self._started, now, self._received, sent
@@ -252,6 +256,11 @@ class Connection(asyncio.Protocol):
     @property
     def busy(self) -> bool:
         return self._waiter is not None
+
+    @property
+    def sent_at(self) -> float | None:
+        """When the request under way was written; None when it was not, or is answered."""
+        return self._started if self._sent and self._waiter is not None else None
 
     def close(self) -> None:
         self.alive = False

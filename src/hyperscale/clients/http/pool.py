@@ -108,7 +108,9 @@ class HTTPPool:
 
     async def prepare(self, url: URL) -> None:
         """Resolve a URL's host before the clock starts."""
-        route = self.route(self.builder.target(url))
+        target = self.builder.target(url)
+        self.builder.own(target)
+        route = self.route(target)
         if route.secure:
             self.tls  # noqa: B018
         if self.unix_socket:

@@ -31,7 +31,9 @@ from hyperscale.workload.arguments import (
     header_name,
     header_value,
 )
+from hyperscale.workload.scope import Label, Tags, fold_ids
 
+NAME_MAX = 300  # characters of a request's name
 MAX_KEPT = 4096  # requests and URLs; made-up URLs (/users/17) would otherwise pile up
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
@@ -49,6 +51,8 @@ class Call(NamedTuple):
     headers: Any = None
     cookies: Any = None
     auth: Any = None
+    name: str | None = None
+    tags: Any = None
     json: Any = None
     data: Any = None
     form: Any = None
@@ -65,6 +69,7 @@ class Request:
         "cookies",
         "cookies_at",
         "hops",
+        "label",
         "method",
         "needs_reader",
         "route",
@@ -74,8 +79,9 @@ class Request:
         "wire",
     )
 
-    def __init__(self, call: Call, target: Target, url: str, route: Route) -> None:
+    def __init__(self, call: Call, target: Target, url: str, route: Route, label: Label) -> None:
         self.call = call
+        self.label = label
         self.method = call.method
         self.target = target
         self.url = url
@@ -106,7 +112,7 @@ class Request:
         return self._copy((*redirecting.hops, redirecting.url), line)
 
     def _copy(self, hops: tuple[str, ...], cookies: bytes) -> Request:
-        copy = Request(self.call, self.target, self.url, self.route)
+        copy = Request(self.call, self.target, self.url, self.route, self.label)
         copy.hops = hops
         copy.cookies = self.cookies
         return copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
@@ -129,7 +135,8 @@ class Frame(NamedTuple):
                 length = b"Content-Type: %b\r\n" % content_type.encode()
             if self.names.isdisjoint(_FRAMING):
                 length += b"Content-Length: %d\r\n" % len(body)
-        made = Request(call, self.request.target, self.request.url, self.request.route)
+        known = self.request
+        made = Request(call, known.target, known.url, known.route, known.label)
         made.cookies = self.request.cookies
         return made.encode(self.before + lines + self.after + length, self.cookies, body)
 
@@ -157,6 +164,8 @@ class RequestBuilder:
         self._targets: dict[str, Target] = {}
         self.kept: dict[tuple[Any, ...], Request] = {}
         self._frames: dict[tuple[Any, ...], Frame] = {}
+        self._labels: dict[tuple[str, str, Tags], Label] = {}
+        self._own_host = Target("/", base_url).host_header if base_url else ""
 
     def target(self, url: str | URL) -> Target:
         text = url.value if isinstance(url, URL) else url
@@ -169,20 +178,22 @@ class RequestBuilder:
         return target
 
     def build(self, arguments: tuple[Any, ...]) -> Request:
-        """The request of a Call's arguments, kept when all of them are constant."""
+        """The request of a Call's arguments, kept when all that is sent of them is constant."""
         call = Call(*arguments)
         lines, names = _author_headers(call.headers)
-        key = (names, call.method, call.url, call.params, call.cookies, call.auth)
+        tags = _plain_tags(call.tags)
+        constant = (call.params, call.cookies, call.auth)
+        key = (names, call.method, call.url, *constant, call.name, tags)
         try:
             frame = self._frames.get(key)
         except TypeError:  # one of them is a plain dict
-            return self._frame(call, names).around(call, lines)
+            return self._frame(call, names, tags).around(call, lines)
         if frame is None:
-            frame = self._frame(call, names)
-            if _constant(key[3:]):
+            frame = self._frame(call, names, tags)
+            if _constant(constant):
                 _keep(self._frames, key, frame)
         request = frame.around(call, lines)
-        if _constant(arguments[2:3]) and _constant(arguments[4:]):
+        if all(map(_constant, (arguments[2:3], arguments[4:6], arguments[8:]))):
             self._keep_request(arguments, call.headers, request)
         return request
 
@@ -194,13 +205,36 @@ class RequestBuilder:
         elif _constant(arguments[3:4]):
             _keep(self.kept, arguments, request)
 
-    def _frame(self, call: Call, names: frozenset[str]) -> Frame:
+    def label(self, call: Call, target: Target, tags: Tags) -> Label:
+        """By the call's own name, else by its typed URL as written, else by its path."""
+        name = call.name
+        if name is not None and not isinstance(name, str):
+            raise BadInput(f"name of a call is {name!r} but must be a string")
+        if name is None:
+            name = call.url.value if isinstance(call.url, URL) else self._path_of(target)
+        key = (call.method, name[:NAME_MAX], tags)
+        label = self._labels.get(key)
+        if label is None:
+            if len(self._labels) >= MAX_KEPT:
+                self._labels.clear()
+            label = self._labels[key] = Label(*key)
+        return label
+
+    def _path_of(self, target: Target) -> str:
+        path = fold_ids(target.path)
+        return path if target.host_header == self._own_host else f"{target.host_header}{path}"
+
+    def own(self, target: Target) -> None:
+        """The first host that a test names is its own: requests there go by their path."""
+        self._own_host = self._own_host or target.host_header
+
+    def _frame(self, call: Call, names: frozenset[str], tags: Tags) -> Frame:
         target = self.target(call.url)
         route = self._route_for(target)
         query = Params.of(call.params).query() if call.params is not None else ""
         asked = target.with_query(query)
         url = f"{target.scheme}://{target.host_header}{asked}"
-        request = Request(call, target, url, route)
+        request = Request(call, target, url, route, self.label(call, target, tags))
 
         lines = [f"{call.method} {url if _absolute(route) else asked} HTTP/1.1\r\n".encode("ascii")]
         if "host" not in names:
@@ -232,6 +266,16 @@ def _constant(arguments: tuple[Any, ...]) -> bool:
     return True
 
 
+def _plain_tags(tags: Any) -> Tags:
+    if not tags:
+        return ()
+    if isinstance(tags, tuple):
+        return tags
+    if not isinstance(tags, Mapping):
+        raise BadInput(f"tags of a call are {tags!r} but must be a dict of names and values")
+    return tuple((str(name), str(value)) for name, value in tags.items())
+
+
 def _keep(kept: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: object) -> None:
     if len(kept) >= MAX_KEPT:
         kept.clear()
@@ -254,7 +298,7 @@ def _author_headers(headers: Any) -> tuple[bytes, frozenset[str]]:
 
 def _body(call: Call) -> tuple[bytes, str]:
     """The body and its content type; both empty when there is none."""
-    _, _, _, _, _, _, json, data, form, files = call
+    json, data, form, files = call[8:]
     if json is None and data is None and form is None and files is None:
         return b"", ""
     if (json is not None) + (data is not None) + (form is not None or files is not None) > 1:

@@ -6,13 +6,14 @@ less for each request of a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Coroutine
+from collections.abc import Callable, Container, Coroutine, Mapping
 from typing import Any
 
 from hyperscale.clients.http.request import Request, RequestBuilder
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.scope import Tags
 
 Expect = int | Container[int] | Callable[[HTTPResponse], bool]
 Answer = Coroutine[Any, Any, HTTPResponse]
@@ -27,6 +28,7 @@ class Verbs:
     auth      (user, password) or a token        files     dict of paths, multipart (with form=)
     timeout   seconds for the whole call         redirects how many to follow, 0 for none
     expect    status, statuses or a function of the response: what counts as success
+    name      what its requests are told under        tags   dict, for reports and thresholds
     """
 
     __slots__ = ("_builder", "_kept")
@@ -45,7 +47,9 @@ class Verbs:
         raise NotImplementedError
 
     def _request(self, *call: Any) -> Request:
-        headers = call[3]
+        headers, tags = call[3], call[7]
+        if type(tags) is dict:
+            call = (*call[:7], tuple(tags.items()), *call[8:])
         same = (*call[:3], tuple(headers.items()), *call[4:]) if type(headers) is dict else call
         try:
             return self._kept[same]
@@ -63,13 +67,17 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
         # `_request`, written out for the call that most tests consist of
         same = tuple(headers.items()) if type(headers) is dict else headers
+        if type(tags) is dict:
+            tags = tuple(tags.items())
         try:
-            request = self._kept["GET", url, params, same, cookies, auth]
+            request = self._kept["GET", url, params, same, cookies, auth, name, tags]
         except (KeyError, TypeError):
-            request = self._builder.build(("GET", url, params, headers, cookies, auth))
+            request = self._builder.build(("GET", url, params, headers, cookies, auth, name, tags))
         return self._send(request, timeout, redirects, expect)
 
     def post(
@@ -87,9 +95,11 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
         request = self._request(
-            "POST", url, params, headers, cookies, auth, json, data, form, files
+            "POST", url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
         return self._send(request, timeout, redirects, expect)
 
@@ -108,8 +118,12 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
-        request = self._request("PUT", url, params, headers, cookies, auth, json, data, form, files)
+        request = self._request(
+            "PUT", url, params, headers, cookies, auth, name, tags, json, data, form, files
+        )
         return self._send(request, timeout, redirects, expect)
 
     def patch(
@@ -127,9 +141,11 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
         request = self._request(
-            "PATCH", url, params, headers, cookies, auth, json, data, form, files
+            "PATCH", url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
         return self._send(request, timeout, redirects, expect)
 
@@ -148,9 +164,11 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
         request = self._request(
-            "DELETE", url, params, headers, cookies, auth, json, data, form, files
+            "DELETE", url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
         return self._send(request, timeout, redirects, expect)
 
@@ -165,8 +183,10 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
-        request = self._request("HEAD", url, params, headers, cookies, auth)
+        request = self._request("HEAD", url, params, headers, cookies, auth, name, tags)
         return self._send(request, timeout, redirects, expect)
 
     def options(
@@ -180,8 +200,10 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
-        request = self._request("OPTIONS", url, params, headers, cookies, auth)
+        request = self._request("OPTIONS", url, params, headers, cookies, auth, name, tags)
         return self._send(request, timeout, redirects, expect)
 
     def request(
@@ -200,10 +222,12 @@ class Verbs:
         timeout: float | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
+        name: str | None = None,
+        tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
         if not method.isascii() or not method.isalpha():
             raise BadInput(f"{method!r} is not an HTTP method")
         request = self._request(
-            method.upper(), url, params, headers, cookies, auth, json, data, form, files
+            method.upper(), url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
         return self._send(request, timeout, redirects, expect)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from time import perf_counter
 
 from hyperscale.engine.alarm import Alarm
+from hyperscale.engine.clock import GLANCE_S
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.vu import VirtualUser
 from hyperscale.workload.load import ArrivalRate, RampingRate
@@ -60,9 +61,14 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         await self._follow(self.load.arrivals(self.clock.began_s), self.load.planned_seconds)
 
     async def _make_ready(self) -> None:
-        """The first arrival is due at once: it must meet users that wait, not ones on their way."""
+        """The first arrival is due at once: it must meet users that wait, not ones on their way.
+        Time begins when they have started."""
         self.population.grow(self.load.vus)
         await asyncio.sleep(0)
+        # Users start, leave and are stopped: looking now and then is all it takes.
+        while len(self._idle) < self.population.size and not self.clock.stopped:  # noqa: ASYNC110
+            await asyncio.sleep(GLANCE_S / 10)
+        self.clock.restart(self.clock.began_s)
 
     async def _follow(self, arrivals: Iterator[float], seconds: float) -> None:
         alarm = Alarm()

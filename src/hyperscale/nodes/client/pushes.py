@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.delta import Delta, RequestDelta
 from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.nodes.protocol.jobs import JobView, Window, WorkflowDone
 
@@ -164,12 +164,15 @@ def result_push(job_id: str, done: WorkflowDone) -> WorkflowResultPush:
 
 
 def _steps(delta: Delta) -> tuple[StepStats, ...]:
+    steps: dict[str, list[RequestDelta]] = {}
+    for one in delta.requests:
+        steps.setdefault(one.key.step, []).append(one)
     return tuple(
         StepStats(
-            step_name=step.name,
-            completed_count=step.count - step.failed,
-            failed_count=step.failed,
-            total_count=step.count,
+            step_name=name,
+            completed_count=sum(one.count + one.unsent - one.failed for one in requests),
+            failed_count=sum(one.failed for one in requests),
+            total_count=sum(one.count for one in requests),
         )
-        for step in delta.steps
+        for name, requests in steps.items()
     )

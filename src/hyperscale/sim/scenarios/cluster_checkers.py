@@ -348,7 +348,7 @@ def records_of(truth: Truth, job: str) -> Iterator[JobRecord]:
 
 def _requests(result: bytes) -> int:
     state = decode_end(result).state
-    return sum(step.count for step in decode_state(state).steps) if state else 0
+    return sum(one.count for one in decode_state(state).requests) if state else 0
 
 
 def _name(one: Performance) -> str:

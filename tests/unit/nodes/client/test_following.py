@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import RunFailed
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.watch import Callbacks, JobWatch
 from hyperscale.nodes.protocol.jobs import JobUpdate, JobView, Outline, Window
@@ -27,7 +27,7 @@ STRANGE = JobUpdate(
             workflow=FACTS.name,
             index=1,
             elapsed_s=1.0,
-            delta=Delta(seq=1, steps=[StepDelta("of another version", count=1)]),
+            delta=Delta(seq=1, requests=[RequestDelta(RequestKey("of another version"), count=1)]),
         ),
     )
 )

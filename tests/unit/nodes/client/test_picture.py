@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hyperscale import Workflow, step
 from hyperscale.engine.assembly import Course, aggregate_of, assemble
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.protocol.jobs import (
@@ -50,7 +50,9 @@ class Manager:
     def window(self, requests: int, failed: int = 0) -> JobUpdate:
         self.index += 1
         delta = Delta(
-            seq=self.index, vus=5, steps=[StepDelta("get", count=requests, failed=failed)]
+            seq=self.index,
+            vus=5,
+            requests=[RequestDelta(RequestKey("get"), count=requests, failed=failed)],
         )
         at_s = self.aggregate.elapsed_s + 0.1
         self.aggregate.apply(0, delta, at_s)

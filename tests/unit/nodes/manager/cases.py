@@ -5,7 +5,7 @@ from __future__ import annotations
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
@@ -34,7 +34,9 @@ def placement(number: int = 0, attempt: int = 1, worker: str = "") -> Placement:
 
 
 def delta(seq: int, requests: int, failed: int = 0, vus: int = 5) -> Delta:
-    return Delta(seq=seq, vus=vus, steps=[StepDelta("buy", count=requests, failed=failed)])
+    return Delta(
+        seq=seq, vus=vus, requests=[RequestDelta(RequestKey("buy"), count=requests, failed=failed)]
+    )
 
 
 def progress(where: Placement, elapsed_s: float, *deltas: Delta) -> Progress:

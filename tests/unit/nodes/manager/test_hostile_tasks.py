@@ -10,7 +10,7 @@ import pytest
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import RunFailed
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.nodes.manager.gauges import readiness
 from hyperscale.nodes.manager.live import LiveWorkflow
@@ -25,7 +25,7 @@ ROUNDS = {"jobs timer", "windows", "thresholds", "orphans"}
 def strange_delta(seq: int) -> Delta:
     """Times in a bucket that no histogram has."""
     times = Sparse.of(buckets=[10**6], counts=[3], low=0.1, high=0.2, total=0.3, squares=0.1)
-    return Delta(seq=seq, vus=1, steps=[StepDelta("buy", count=3, service=times)])
+    return Delta(seq=seq, vus=1, requests=[RequestDelta(RequestKey("buy"), count=3, service=times)])
 
 
 def test_times_that_cannot_be_do_not_end_what_others_see() -> None:

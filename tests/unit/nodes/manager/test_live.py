@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.engine.assembly import aggregate_of
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.manager.live import PENDING_MAX, WAITING_MAX, WINDOWS_MAX, Live
@@ -40,7 +40,7 @@ def test_a_window_is_one_delta_over_all_parts() -> None:
     windows = live.since(JOB, "Shop", 0)
     assert isinstance(windows, list)
     (window,) = windows
-    assert (window.delta.steps[0].count, window.delta.steps[0].failed) == (30, 3)
+    assert (window.delta.requests[0].count, window.delta.requests[0].failed) == (30, 3)
     assert (window.delta.vus, window.workers) == (10, 2)
 
 
@@ -54,7 +54,7 @@ def test_a_repeated_report_changes_nothing_and_a_late_one_is_in_the_next_window(
     assert live.totals(JOB, "Shop") == (15, 0)
     windows = live.since(JOB, "Shop", 1)
     assert isinstance(windows, list)
-    assert [window.delta.steps[0].count for window in windows] == [5]
+    assert [window.delta.requests[0].count for window in windows] == [5]
 
 
 def test_users_of_a_part_that_said_nothing_are_still_there() -> None:
@@ -210,10 +210,10 @@ def test_a_watcher_that_adds_up_windows_ends_with_the_same_total(
         windows = live.since(JOB, "Shop", seen)
         for window in windows if isinstance(windows, list) else ():
             seen = window.index
-            total += window.delta.steps[0].count
+            total += window.delta.requests[0].count
     live.turn()
     windows = live.since(JOB, "Shop", seen)
-    total += sum(w.delta.steps[0].count for w in windows) if isinstance(windows, list) else 0
+    total += sum(w.delta.requests[0].count for w in windows) if isinstance(windows, list) else 0
     assert total == truth == live.totals(JOB, "Shop")[0]
 
 
@@ -241,7 +241,7 @@ def test_a_snapshot_and_the_windows_after_it_count_nothing_twice() -> None:
     live.turn()
     windows = live.since(JOB, "Shop", shown.index)
     assert isinstance(windows, list)
-    assert [window.delta.steps[0].count for window in windows] == [5]
+    assert [window.delta.requests[0].count for window in windows] == [5]
 
 
 def test_after_an_end_the_whole_is_put_together_anew_and_goes_on() -> None:
@@ -270,7 +270,7 @@ def test_an_old_snapshot_takes_nothing_back() -> None:
 
 def test_numbers_of_a_step_nobody_has_are_refused_and_spoil_no_window() -> None:
     live = followed(0)
-    strange = Delta(seq=1, vus=1, steps=[StepDelta("steal", count=7)])
+    strange = Delta(seq=1, vus=1, requests=[RequestDelta(RequestKey("steal"), count=7)])
     for _ in range(2):
         with pytest.raises(DamagedState, match="steal"):
             live.heard(progress(placement(0), 0.1, strange))
@@ -304,7 +304,7 @@ def test_windows_that_do_not_turn_do_not_fill_the_memory() -> None:
         known.heard(told)
     assert len(known.pending) <= PENDING_MAX
     live.turn()
-    assert known.windows[-1].delta.steps[0].count == PENDING_MAX + 5
+    assert known.windows[-1].delta.requests[0].count == PENDING_MAX + 5
 
 
 def test_the_rate_of_a_part_is_that_of_its_last_second() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.metrics.delta import Delta, StepDelta
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.parts import Progress, ProgressAnswer
 from hyperscale.nodes.worker.reporting import (
@@ -27,7 +27,7 @@ HELD = [Held(PART, FENCE, "running", 1.0)]
 
 
 def did(count: int, vus: int = 1, seq: int = 1) -> Delta:
-    return Delta(seq=seq, vus=vus, steps=[StepDelta("buy", count=count)])
+    return Delta(seq=seq, vus=vus, requests=[RequestDelta(RequestKey("buy"), count=count)])
 
 
 def count_of(entry: Progress) -> int:

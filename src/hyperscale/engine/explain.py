@@ -1,0 +1,68 @@
+"""What is told of the first failure of a kind: where in the author's code, and which exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hyperscale.metrics.results import Exchange, FirstFailure
+from hyperscale.workload import frames
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import CallResult
+
+BODY_CHARACTERS = 500
+HEADERS_MAX = 30
+HEADER_CHARACTERS = 300
+
+
+def explain(
+    at_s: float,
+    user: int,
+    worker: str = "",
+    error: BaseException | None = None,
+    result: CallResult | None = None,
+) -> FirstFailure:
+    return FirstFailure(
+        at_s=at_s,
+        user=user,
+        worker=worker,
+        where=frames.where(error) if error is not None else "",
+        traceback=frames.author_traceback(error) if error is not None else "",
+        exchange=exchange_of(result) if isinstance(result, HTTPResponse) else None,
+    )
+
+
+def exchange_of(response: HTTPResponse) -> Exchange:
+    head, _, body = response.request_bytes.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")[1:]
+    sent = dict(line.partition(": ")[::2] for line in lines)
+    answer = _readable(response)
+    return Exchange(
+        method=response.method,
+        url=response.url,
+        status=response.status,
+        reason=response.reason,
+        request_headers=_few(sent),
+        request_body=_excerpt(body),
+        headers=_few(response.headers),
+        body=_excerpt(answer),
+        size=len(answer),
+        duration_ms=(response.ended - response.started) * 1e3,
+    )
+
+
+def _readable(response: HTTPResponse) -> bytes:
+    if response.head is None:
+        return b""
+    try:
+        return response.content
+    except Exception:  # noqa: BLE001 - a body that does not decode is shown as it came
+        return response.raw
+
+
+def _few(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value[:HEADER_CHARACTERS] for name, value in list(headers.items())[:HEADERS_MAX]}
+
+
+def _excerpt(body: bytes) -> str:
+    text = body[: BODY_CHARACTERS * 4].decode("utf-8", "replace")
+    return text if len(text) <= BODY_CHARACTERS else f"{text[:BODY_CHARACTERS]}…"

@@ -1,0 +1,312 @@
+"""A step made ready to run many times, and how each run becomes numbers.
+
+A run has a duration of its own beside its requests, which clients note themselves. It fails if it
+raises or if the response it returns had failed; an exception is charged to the innermost step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from hyperscale.engine import memory
+from hyperscale.engine.explain import explain
+from hyperscale.engine.scope import StepScope
+from hyperscale.workload.custom_metrics import Metric
+from hyperscale.workload.hooks import HookType
+from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
+from hyperscale.workload.scope import CURRENT, Label
+from hyperscale.workload.signals import Signal, StepSkipped, signal_in
+
+if TYPE_CHECKING:
+    from hyperscale.engine.vu import VirtualUser
+    from hyperscale.metrics.recorder import WorkflowRecorder
+    from hyperscale.workload.plan import StepPlan
+
+_OK = Outcome.OK
+
+
+class CompiledStep:
+    """`is_simple`: an HTTP step that always runs once, whose way through a user's loop is short."""
+
+    __slots__ = (
+        "_attribute",
+        "_choice",
+        "_custom",
+        "_is_async",
+        "_keeps_response",
+        "_optional",
+        "_parameters",
+        "_promises",
+        "_recorder",
+        "call",
+        "ended",
+        "function",
+        "group",
+        "hook",
+        "injectable",
+        "injects",
+        "is_simple",
+        "is_weighted",
+        "judges",
+        "name",
+        "needs",
+        "number",
+        "optimized",
+        "record",
+        "weight",
+    )
+
+    def __init__(
+        self, number: int, plan: StepPlan, recorder: WorkflowRecorder, *, keeps_response: bool
+    ) -> None:
+        self.number = number
+        self.name = plan.name
+        self.hook = plan.hook_type
+        self.function = plan.function
+        self.call: Callable[..., Awaitable[Any]] = plan.call
+        self.needs = plan.dependencies
+        self.group = plan.group
+        self.is_weighted = plan.choice.weight is not None
+        self.weight = plan.choice.weight or 0.0
+        self.optimized = dict(plan.optimized)
+        self.injectable = plan.injectable
+        self.injects = bool(plan.injectable)
+        self.record = recorder.steps[plan.name]
+        self.ended = self.record.durations.append
+        self.judges: tuple[CompiledStep, ...] = ()  # checks and metrics that run after each run
+        self.is_simple = (
+            plan.hook_type is HookType.TEST
+            and plan.kind != "custom"
+            and plan.choice.times == 1
+            and plan.choice.when is None
+            and plan.choice.chance is None
+            and not plan.group
+            and not keeps_response
+        )
+        self._attribute = plan.attribute
+        self._choice = plan.choice
+        self._custom = Label("", plan.name, kind="custom")
+        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(plan.function))
+        self._keeps_response = keeps_response and plan.hook_type is HookType.TEST
+        self._optional = plan.optional
+        self._parameters = plan.parameters
+        self._promises = plan.promises
+        self._recorder = recorder
+
+    def arguments(self, context: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments of one call: optimised values, and what the context holds by name."""
+        injected = {name: context[name] for name in self.injectable if name in context}
+        return {**self.optimized, **injected}
+
+    def has(self, context: dict[str, Any]) -> bool:
+        """All that it waits for is there."""
+        return all(name in context for name in self.needs)
+
+    def beside(self, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments of a call by the author's own code, which gives some itself."""
+        if not self.optimized:
+            return named
+        taken = self._parameters[: len(given)]
+        return {name: v for name, v in self.optimized.items() if name not in taken} | named
+
+    # -- in the graph of steps -------------------------------------------------------------------
+
+    async def run(self, user: VirtualUser, context: dict[str, Any]) -> None:
+        """As often as its declaration says; what it returns is there for later steps."""
+        missing = next((name for name in self.needs if name not in context), None)
+        if missing is not None:
+            if self.hook is HookType.TEST or self.hook is HookType.ACTION:
+                self.record.skip(f"{missing} {user.absent.get(missing, 'got no answer')}")
+            user.absent[self.name] = "was skipped"
+            return
+        if not self._is_wanted(user):
+            user.absent[self.name] = "was skipped"
+            return
+        for _ in range(self._choice.times):
+            try:
+                await self.measure(user, context, (), self.arguments(context))
+            except Signal:
+                raise
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
+            except (Exception, SystemExit):  # noqa: BLE001 - it is charged
+                user.absent[self.name] = "failed"
+
+    def _is_wanted(self, user: VirtualUser) -> bool:
+        choice = self._choice
+        if choice.chance is not None and user.workflow.random.random() >= choice.chance:
+            self.record.skip("by chance")
+            return False
+        if choice.when is None:
+            return True
+        try:
+            wanted = bool(choice.when(user.workflow))
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            self.raised(user, error)
+            return False
+        if not wanted:
+            self.record.skip("its when said no")
+        return wanted
+
+    # -- one run ---------------------------------------------------------------------------------
+
+    async def measure(
+        self, user: VirtualUser, context: dict[str, Any], given: tuple[Any, ...], named: Any
+    ) -> Any:
+        """Run it once, note what there is to note, and raise what it raised."""
+        scope = user.scopes[self.number]
+        before = CURRENT.set(scope)
+        began = perf_counter()
+        try:
+            if self._is_async:
+                result = await self.call(user.workflow, *given, **named)
+            else:
+                result = self.call(user.workflow, *given, **named)
+            if self.hook is HookType.METRIC:
+                number = result.value if isinstance(result, Metric) else result
+                self._recorder.metric(self.name, float(number))
+        except BaseException as error:
+            if self._interrupted(user, error, began):
+                if isinstance(error, StepSkipped):
+                    user.absent[self.name] = "was skipped"
+                    return None
+                raise
+            self.raised(user, error)
+            raise
+        finally:
+            CURRENT.reset(before)
+            if self.group:
+                user.in_group(self.group, perf_counter() - began)
+        if (
+            result.__class__ is HTTPResponse
+            and result.outcome is _OK
+            and scope.pending is None
+            and not self._keeps_response
+        ):
+            self.ended(perf_counter() - began)
+            context[self.name] = result
+        else:
+            self._settle(user, scope, context, result, began)
+        for judge in self.judges:
+            if judge.has(context):
+                await judge.run(user, context)
+        return result
+
+    def _interrupted(self, user: VirtualUser, error: BaseException, began: float) -> bool:
+        """Whether something other than this step's own code ended it; notes which."""
+        signal = signal_in(error)
+        if isinstance(signal, StepSkipped):
+            self.record.skip(signal.reason)
+        elif signal is not None:
+            self.ended(perf_counter() - began)
+        elif error is user.charged or (
+            isinstance(error, asyncio.CancelledError) and is_cancelled()
+        ):
+            self.record.interrupted += 1
+        else:
+            self.ended(perf_counter() - began)
+            return False
+        scope = user.scopes[self.number]
+        if scope.pending is not None:
+            scope.settle()
+        return True
+
+    def _settle(
+        self,
+        user: VirtualUser,
+        scope: StepScope,
+        context: dict[str, Any],
+        result: Any,
+        began: float,
+    ) -> None:
+        if isinstance(result, CustomResult):
+            self._time_custom(scope, result, began)
+        if scope.pending is not None:
+            scope.settle()
+        if result is None and self._promises and self._optional:
+            self.record.skip("returned None")
+            user.absent[self.name] = "was skipped"
+            return
+        self.ended(perf_counter() - began)
+        if self.hook is HookType.CHECK:
+            self._checked(user, result)
+        elif isinstance(result, CallResult):
+            if result.outcome is not Outcome.OK:
+                self.record.failed()
+                if not result.status and not isinstance(result, CustomResult):
+                    user.absent[self.name] = "got no answer"
+                    return
+            elif self._keeps_response:
+                self._attribute.response = result  # type: ignore[attr-defined]
+        elif self._promises:
+            text = f"{self.name} returned {type(result).__name__}, not a response"
+            self.record.failed(Outcome.EXCEPTION, "no response", text)
+            user.absent[self.name] = "failed"
+            return
+        context[self.name] = result
+
+    def _time_custom(self, scope: StepScope, result: CustomResult, began: float) -> None:
+        if not result.ended:  # it leaves the timing to us
+            result.started, result.ended = began, perf_counter()
+            result.sent = began
+            result.first_byte = result.ended
+        scope.count(self._custom, result)
+        scope.user.last = result
+
+    def simple(self, user: VirtualUser, context: dict[str, Any], result: Any, began: float) -> None:
+        """The end of a simple step that was not the usual one."""
+        self._settle(user, user.scopes[self.number], context, result, began)
+
+    def simple_raised(self, user: VirtualUser, error: BaseException, began: float) -> bool:
+        """Notes what a simple step raised; False when it must be raised further."""
+        if self._interrupted(user, error, began):
+            skipped = isinstance(error, StepSkipped)
+            if skipped:
+                user.absent[self.name] = "was skipped"
+            return skipped
+        self.raised(user, error)
+        user.absent[self.name] = "failed"
+        return True
+
+    # -- what went wrong -------------------------------------------------------------------------
+
+    def raised(self, user: VirtualUser, error: BaseException) -> None:
+        """Charge an exception of the author's code to this step."""
+        if isinstance(error, MemoryError):
+            memory.make_room()
+            raise error  # a process without memory measures nothing: this ends its load
+        scope = user.scopes[self.number]
+        if scope.pending is not None:
+            scope.settle()
+        user.charged = error
+        message = f"{type(error).__name__}: {error}"
+        first = partial(explain, *user.moment(), error=error, result=user.last)
+        if self.hook is HookType.CHECK:
+            self._recorder.check(self.name, message, first)
+        elif isinstance(error, CallFailed) and error.result is not None:
+            self.record.failed()  # reading the body told the author; the request tells the rest
+        else:
+            self.record.failed(Outcome.EXCEPTION, type(error).__name__, message, first)
+            user.on_error(self.name, message)
+
+    def _checked(self, user: VirtualUser, result: Any) -> None:
+        message = None
+        if isinstance(result, BaseException):
+            message = f"{type(result).__name__}: {result}"
+        elif result is False:
+            message = f"{self.name} returned False"
+        first = partial(explain, *user.moment(), result=user.last) if message else None
+        self._recorder.check(self.name, message, first)
+
+
+def is_cancelled() -> bool:
+    """Somebody asked for the running task's end, so a CancelledError is not the author's own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
