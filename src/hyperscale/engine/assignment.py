@@ -47,7 +47,7 @@ from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
-from hyperscale.workload.hooks import USER, HookType, bind_uses
+from hyperscale.workload.hooks import HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, hook_plan, plan_workflow
 from hyperscale.workload.workflow import SEED, Workflow
@@ -286,9 +286,7 @@ class Assignment:
             workflow.__dict__[SEED] = f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}"
         if not self._plan.is_test:
             self._soloist = workflow
-        user = VirtualUser(workflow, client, self._program, self._next_rows())
-        workflow.__dict__[USER] = user
-        return user
+        return VirtualUser(workflow, client, self._program, self._next_rows())
 
     def _next_rows(self) -> Iterator[Any] | None:
         """Where a new VU gets its rows from: shared by all, or one row for its whole life."""

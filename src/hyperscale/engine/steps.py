@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from hyperscale.engine.vu import VirtualUser
     from hyperscale.metrics.recorder import WorkflowRecorder
     from hyperscale.workload.plan import StepPlan
+    from hyperscale.workload.workflow import Workflow
 
 _OK = Outcome.OK
+_enter_scope, _leave_scope = CURRENT.set, CURRENT.reset
 
 
 class CompiledStep:
@@ -154,6 +156,39 @@ class CompiledStep:
         if not wanted:
             self.record.skip("its when said no")
         return wanted
+
+    # -- called by a flow ------------------------------------------------------------------------
+
+    def of(self, user: VirtualUser) -> Callable[..., Awaitable[Any]]:
+        """What `self.<step>(...)` is to a user with a flow."""
+        if self.judges or not self.is_simple:
+            return partial(self._enter, user)
+        return partial(self._enter_simply, user, user.scopes[self.number], user.workflow)
+
+    def _enter(self, user: VirtualUser, *given: Any, **named: Any) -> Awaitable[Any]:
+        return self.measure(user, user.workflow.context, given, self.beside(given, named))
+
+    async def _enter_simply(
+        self, user: VirtualUser, scope: StepScope, workflow: Workflow, *given: Any, **named: Any
+    ) -> Any:
+        """As `measure`, written out for the call that most flows consist of."""
+        named = self.beside(given, named) if given or named else self.optimized
+        outer = _enter_scope(scope)
+        began = perf_counter()
+        try:
+            result = await self.call(workflow, *given, **named)
+        except BaseException as error:
+            _leave_scope(outer)
+            if not self.simple_raised(user, error, began) or not isinstance(error, StepSkipped):
+                raise
+            return None
+        _leave_scope(outer)
+        if result.__class__ is HTTPResponse and result.outcome is _OK and scope.pending is None:
+            self.ended(perf_counter() - began)
+            workflow.context[self.name] = result
+        else:
+            self._settle(user, scope, workflow.context, result, began)
+        return result
 
     # -- one run ---------------------------------------------------------------------------------
 

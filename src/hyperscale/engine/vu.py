@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hyperscale.engine.scope import StepScope
 from hyperscale.engine.steps import CompiledStep, is_cancelled
 from hyperscale.errors import BadInput
-from hyperscale.workload.hooks import HookType
+from hyperscale.workload.hooks import USER, HookType
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
 from hyperscale.workload.scope import CURRENT
@@ -97,6 +97,10 @@ class VirtualUser:
         self._program = program
         self._rows = rows
         self._groups: dict[str, float] | None = None
+        workflow.__dict__[USER] = self
+        if program.flow is not None:
+            for step in program.by_function.values():
+                workflow.__dict__[step.name] = step.of(self)
 
     def close(self) -> None:
         self.client.close()
@@ -135,6 +139,7 @@ class VirtualUser:
         base, stages, flow = program.base, program.stages, program.flow
         note_iteration = program.recorder.iterations.append
         scopes, enter = self.scopes, CURRENT.set
+        inside: StepScope | None = None  # where this task's requests are noted now
         ok = Outcome.OK
         while True:
             if pace.gated:
@@ -147,7 +152,7 @@ class VirtualUser:
                     workflow.row = next(rows)
                 except StopIteration:  # the feed is used up and says stop
                     return
-            self.iteration_started = started = perf_counter()
+            self.iteration_started = started = now = perf_counter()
             self.working = True
             context = workflow.context = base.copy()
             if rows is not None:
@@ -156,47 +161,60 @@ class VirtualUser:
             must_yield = goes_on = True
             try:
                 if flow is not None:
-                    enter(scopes[flow.number])
+                    if inside is None:
+                        inside = scopes[flow.number]
+                        enter(inside)
                     last = self.last
                     await flow.call(workflow)
                     must_yield = self.last is last
+                    if inside.pending is not None:
+                        inside.settle()
                     if program.last_checks:
                         await self._in_turn(program.last_checks, context)
+                    now = perf_counter()
                 for stage in stages:
                     step: CompiledStep = stage  # type: ignore[assignment]
                     if stage.__class__ is tuple:
                         await self._together(stage, context)
+                        now = perf_counter()
                         continue
                     if not step.is_simple or (step.needs and not step.has(context)):
                         await step.run(self, context)
+                        now = perf_counter()
                         continue
                     # The common case, written out: a call that goes well.
                     arguments = step.arguments(context) if step.injects else step.optimized
                     scope = scopes[step.number]
-                    enter(scope)
-                    began = perf_counter()
+                    if scope is not inside:
+                        enter(scope)
+                        inside = scope
+                    began = now
                     try:
                         result = await step.call(workflow, **arguments)
                     except BaseException as error:
                         if not step.simple_raised(self, error, began):
                             raise
+                        now = perf_counter()
                         continue
                     if (
                         result.__class__ is HTTPResponse
                         and result.outcome is ok
                         and scope.pending is None
                     ):
-                        step.ended(perf_counter() - began)
+                        now = perf_counter()
+                        step.ended(now - began)
                         context[step.name] = result
                         must_yield = False
                     else:
                         step.simple(self, context, result, began)
+                        now = perf_counter()
             except BaseException as error:  # noqa: BLE001 - signals, cancellation, what a flow raises
                 must_yield = True
                 goes_on = self._goes_on(error, flow)
+                now = perf_counter()
             self.iterations += 1
             self.working = False
-            note_iteration(perf_counter() - started)
+            note_iteration(now - started)
             if self._groups is not None:
                 self._end_groups()
             if self.absent:

@@ -176,6 +176,7 @@ class StepTally:
             template,
             **numbers
             | {
+                "kind": template.kind or next((r.key.kind for r in requests), ""),
                 "errors": error_counts(self._all_failures()),
                 "requests": [
                     RequestResult(
