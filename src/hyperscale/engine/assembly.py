@@ -21,6 +21,7 @@ from hyperscale.metrics.results import (
     Results,
     State,
     StepResult,
+    ThresholdResult,
     WorkflowResult,
 )
 from hyperscale.metrics.saturation import saturation
@@ -44,6 +45,7 @@ class Course(msgspec.Struct, kw_only=True):
     state: State = "preparing"
     cut: Cut | None = None
     cut_reason: str = ""
+    test_failed: bool = False  # the test stopped itself and called that a failure
     failure: HyperscaleError | None = None  # what kept the run from being carried out
     coverage: float = 1.0
     lost: Sequence[str] = ()
@@ -91,13 +93,19 @@ def judges_of(workflows: Iterable[WorkflowFacts]) -> list[Judge]:
 
 
 def watch(judges: Iterable[Judge], aggregates: Mapping[str, WorkflowAggregate]) -> Judge | None:
-    """Look at the thresholds that hold over time or may abort; the first that ends the run.
+    """Look at the thresholds; the first that ends the run.
 
     To be called about once a second while the load runs."""
-    watched = [j for j in judges if j.threshold.abort or j.threshold.for_s]
-    now = {name: aggregates[name].freeze() for name in {j.workflow for j in watched}}
-    aborting = [judge for judge in watched if judge.watch(now[judge.workflow])]
+    watching = list(judges)
+    now = {name: aggregates[name].freeze() for name in {judge.workflow for judge in watching}}
+    aborting = [judge for judge in watching if judge.watch(now[judge.workflow])]
     return aborting[0] if aborting else None
+
+
+def standing(judges: Iterable[Judge]) -> list[ThresholdResult]:
+    """How the thresholds stood when they were last watched. A live view asks more often than
+    that, and without histograms, which judging takes."""
+    return [judge.latest for judge in judges if judge.latest is not None]
 
 
 def assemble(
@@ -107,11 +115,10 @@ def assemble(
     *,
     final: bool = False,
 ) -> Results:
-    """Everything known so far; `final` also judges and carries the histograms."""
+    """Everything known so far; `final` judges the whole run and carries the histograms."""
     parts = list(aggregates)
     workflows = [aggregate.freeze(buckets=final) for aggregate in parts]
     uses = [use for aggregate in parts for use in aggregate.core_use()]
-    requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
     results = Results(
         name=course.name or ", ".join(workflow.name for workflow in workflows),
         started_at=course.started_at,
@@ -126,7 +133,7 @@ def assemble(
         warnings=list(dict.fromkeys(course.warnings)),
         core_use=uses,
         saturation=""
-        if requests and requests == failed  # a generator busy with failing proves nothing
+        if _all_failed(workflows)  # a generator busy with failing proves nothing
         else saturation(
             uses,
             dropped=sum(w.dropped_iterations for w in workflows),
@@ -135,13 +142,19 @@ def assemble(
         ),
         environment=course.environment,
     )
-    if final:
-        by_name = {workflow.name: workflow for workflow in workflows}
-        results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
-        if course.failure is not None:
-            results.cut, results.cut_reason = "error", course.failure.message
-        results.exit_code = int(_exit_code(results, course.failure))
-        results.passed = results.exit_code == ExitCode.PASSED
+    if not final:
+        results.thresholds = standing(judges)
+        return results
+    by_name = {workflow.name: workflow for workflow in workflows}
+    results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
+    if course.failure is not None:
+        results.cut, results.cut_reason = "error", course.failure.message
+    if results.cut in (None, "test") and not results.lost and results.coverage >= 1:
+        for workflow in workflows:
+            if workflow.is_test and not workflow.error and _is_idle(workflow):
+                workflow.error = f"{workflow.name} ran no step and made no request"
+    results.exit_code = int(_exit_code(results, course))
+    results.passed = results.exit_code == ExitCode.PASSED
     return results
 
 
@@ -156,18 +169,34 @@ def carried_out(workflows: Iterable[WorkflowResult]) -> float:
     return fmean(shares) if shares else 1.0
 
 
-def _exit_code(results: Results, failure: HyperscaleError | None) -> ExitCode:
-    """A verdict on less load than was planned is no verdict: the loss outranks the thresholds."""
-    if failure is not None:
-        return failure.exit_code
-    if results.cut is not None:
+def _exit_code(results: Results, course: Course) -> ExitCode:
+    """A verdict on less load than was planned is no verdict: the loss outranks the thresholds.
+    A test that stops itself has had what load it wanted."""
+    if course.failure is not None:
+        return course.failure.exit_code
+    if results.cut not in (None, "test"):
         return _EXIT_OF_CUT.get(results.cut, ExitCode.FAILED)
     tests = [workflow for workflow in results.workflows if workflow.is_test]
-    nothing_succeeded = tests and results.requests <= results.failed
-    if any(workflow.error for workflow in results.workflows) or nothing_succeeded:
+    failed = course.test_failed or any(workflow.error for workflow in results.workflows)
+    if failed or (tests and (_all_failed(tests) or all(map(_is_idle, tests)))):
         return ExitCode.FAILED
     if results.lost or results.coverage < 1:
         return ExitCode.LOAD_LOST
     if not all(threshold.passed for threshold in results.thresholds):
         return ExitCode.THRESHOLDS_CROSSED
     return ExitCode.PASSED
+
+
+def _is_idle(workflow: WorkflowResult) -> bool:
+    return not any(step.count or step.unsent or step.runs for step in workflow.steps)
+
+
+def _all_failed(workflows: Sequence[WorkflowResult]) -> bool:
+    """Not one call succeeded, or not one run of a step."""
+    steps = [step for workflow in workflows for step in workflow.steps]
+    calls = sum(step.count + step.unsent for step in steps)
+    runs = sum(step.runs for step in steps)
+    return bool(
+        (calls and sum(step.failed for step in steps) >= calls)
+        or (runs and sum(step.runs_failed for step in steps) >= runs)
+    )

@@ -9,19 +9,22 @@ from __future__ import annotations
 import difflib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from hyperscale.errors import BadInput
 from hyperscale.workload import load_settings, type_hints
+from hyperscale.workload.code_words import words_of
+from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.data import Unread, unread
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.graph import find_cycle
 from hyperscale.workload.hooks import Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
-from hyperscale.workload.thresholds import parse_thresholds, refuse_unknown_scope
+from hyperscale.workload.threshold_scopes import Names, refuse_unknown_scope
+from hyperscale.workload.thresholds import parse_thresholds
 
 Duration = str | float
 
@@ -128,6 +131,31 @@ def tags_of(workflow: type[Workflow]) -> dict[str, str]:
     return {str(name): str(value) for name, value in workflow.tags.items()}
 
 
+def names_of(
+    workflow: type[Workflow],
+    steps: Iterable[str],
+    checks: Iterable[str],
+    metrics: Mapping[str, MetricKind],
+    tags: Mapping[str, str],
+) -> Names:
+    """What its thresholds may refer to; `tags` are those of all its requests."""
+    declarations = {name: _declared(method) for name, method in methods_of(workflow).items()}
+    values = {key: [value] for key, value in tags.items()}
+    for declaration in declarations.values():
+        for key, value in declaration.tags.items():
+            values.setdefault(key, []).append(value)
+    return Names(
+        workflow.__name__,
+        tuple(steps),
+        tuple(checks),
+        dict(metrics),
+        others=(*declarations, *(name for name in _MOMENTS if hasattr(workflow, name))),
+        groups={name: each.group for name, each in declarations.items() if each.group},
+        tags={key: tuple(dict.fromkeys(found)) for key, found in values.items()},
+        code=words_of(_written(workflow)),
+    )
+
+
 def http_of(workflow: type[Workflow]) -> HTTPOptions:
     if not isinstance(workflow.http, HTTPOptions):
         raise BadInput(
@@ -139,6 +167,15 @@ def http_of(workflow: type[Workflow]) -> HTTPOptions:
 
 def _is_set(workflow: type[Workflow], name: str) -> bool:
     return any(name in vars(base) for base in workflow.__mro__ if base not in (Workflow, object))
+
+
+def _written(workflow: type[Workflow]) -> Iterator[object]:
+    """Methods and constants of the author's; settings are no constants that code would use."""
+    for base in workflow.__mro__:
+        if base not in (Workflow, object):
+            for name, value in vars(base).items():
+                if callable(value) or not (name in vars(Workflow) or name.startswith("__")):
+                    yield value
 
 
 def _declared(method: object) -> Declared:
@@ -184,15 +221,25 @@ def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) 
 
 # Methods with a meaning of their own that a workflow may define.
 _OPTIONAL = ("setup", "teardown")
+# Those whose requests are told under their own name.
+_MOMENTS = ("on_start", "flow", "on_stop")
+
+
+def _check_thresholds(workflow: type[Workflow]) -> None:
+    tags = tags_of(workflow)
+    thresholds = parse_thresholds(workflow.thresholds)
+    if thresholds:
+        methods = graph_of(workflow)
+        names = names_of(workflow, methods, methods, {}, tags)
+        for threshold in thresholds:
+            refuse_unknown_scope(threshold, names)
 
 
 def _check_settings(workflow: type[Workflow]) -> None:
     try:
         load_settings.load_of(load_settings_of(workflow))
         parse_priority(workflow.priority)
-        for threshold in parse_thresholds(workflow.thresholds):
-            refuse_unknown_scope(threshold, workflow.__name__, graph_of(workflow))
-        tags_of(workflow)
+        _check_thresholds(workflow)
         http_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")
