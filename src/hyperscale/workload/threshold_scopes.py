@@ -210,7 +210,7 @@ class _Lookup:
 
 
 def _did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    known = list(known)
+    known = list(dict.fromkeys(known))
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
