@@ -174,8 +174,9 @@ class _Lookup:
                 self._refuse(
                     f"selects status:{value}, which is no HTTP status", "write it like status:503"
                 )
+            case "method" if value.upper() in _METHODS:
+                return value.upper()
             case "method" if value not in names.code.words:
-                value = value.upper()
                 self._need(key, value, _METHODS)
         return value
 

@@ -19,7 +19,9 @@ NAMES = Names(
     others=("login", "pay", "welcomed", "prepare", "on_start"),
     groups={"pay": "buying"},
     tags={"kind": ("api", "page"), "team": ("shop",)},
-    code=CodeWords(frozenset({"page", "ttfb"}), {"ttfb": "distribution", "broken": "count"}),
+    code=CodeWords(
+        frozenset({"page", "ttfb", "get", "lookup"}), {"ttfb": "distribution", "broken": "count"}
+    ),
 )
 AT_RUN_TIME = msgspec.structs.replace(NAMES, code=CodeWords(names_metrics=True))
 
@@ -49,6 +51,7 @@ def bound(text: str, names: Names = NAMES) -> Threshold:
         ),
         ("http_req_duration{status:200}", "http_req_duration", Selector(status="200")),
         ("http_req_waiting{method:get}", "http_req_waiting", Selector(method="GET")),
+        ("http_req_waiting{method:lookup}", "http_req_waiting", Selector(method="lookup")),
         ("http_req_duration{kind:http}", "http_req_duration", Selector(kind="http")),
         ("http_req_duration{kind:api}", "http_req_duration", Selector(tags={"kind": "api"})),
         (
