@@ -223,7 +223,11 @@ def test_deltas_go_on_where_a_snapshot_ended(told: list[Told], cut: int) -> None
         vus[core] = delta.vus
         resumed.apply(0, merge_deltas([delta], seq, sum(vus.values())), at_s)
     left, right = totals(resumed), totals(whole)
-    for timed in ("cores", "series", "step series"):  # two cores told as one share their moments differently
+    for timed in (
+        "cores",
+        "series",
+        "step series",
+    ):  # two cores told as one share their moments differently
         left.pop(timed)
         right.pop(timed)
     assert left == right

@@ -25,7 +25,8 @@ from hyperscale.workload.load import (
     Stage,
     split,
 )
-from hyperscale.workload.thresholds import Names, bind, parse_threshold
+from hyperscale.workload.threshold_scopes import Names, bind
+from hyperscale.workload.thresholds import parse_threshold
 
 cores = st.integers(1, 64)
 vus = st.integers(1, 100_000)

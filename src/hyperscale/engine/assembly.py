@@ -21,21 +21,20 @@ from hyperscale.metrics.results import (
     Results,
     State,
     StepResult,
+    ThresholdResult,
     WorkflowResult,
 )
 from hyperscale.metrics.saturation import saturation
 from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
-from hyperscale.workload.hooks import HookType
+from hyperscale.workload.hooks import USER_HOOKS, HookType
+from hyperscale.workload.thresholds import reserved_names
 
 _EXIT_OF_CUT: dict[Cut, ExitCode] = {
     "signal": ExitCode.STOPPED,
     "threshold": ExitCode.THRESHOLDS_CROSSED,
     "worker lost": ExitCode.LOAD_LOST,
 }
-
-
-HOOKS = ("on_start", "flow", "on_stop")  # where requests may be made outside of steps
 
 
 class Course(msgspec.Struct, kw_only=True):
@@ -47,7 +46,7 @@ class Course(msgspec.Struct, kw_only=True):
     state: State = "preparing"
     cut: Cut | None = None
     cut_reason: str = ""
-    test_failed: bool = False  # the test stopped itself and called the run failed
+    test_failed: bool = False  # the test stopped itself and called that a failure
     failure: HyperscaleError | None = None  # what kept the run from being carried out
     coverage: float = 1.0
     lost: Sequence[str] = ()
@@ -68,7 +67,10 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
             tags={**facts.tags, **step.tags},
             group=step.group,
         )
-        for step in (*facts.steps, *(StepFacts(name=n, hook_type=HookType.ACTION) for n in HOOKS))
+        for step in (
+            *facts.steps,
+            *(StepFacts(name=n, hook_type=HookType.ACTION) for n in USER_HOOKS),
+        )
     ]
     tests = {step.name for step in facts.steps if step.hook_type is HookType.TEST}
     aggregate = WorkflowAggregate(
@@ -77,6 +79,7 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
         checks=[step.name for step in facts.steps if step.hook_type is HookType.CHECK],
         metrics={s.name: s.metric_kind for s in facts.steps if s.metric_kind is not None},
         places=[step for step in results if step.name not in tests],
+        reserved=reserved_names(facts.thresholds),
         points_max=points_max,
     )
     known = aggregate.facts
@@ -97,13 +100,19 @@ def judges_of(workflows: Iterable[WorkflowFacts]) -> list[Judge]:
 
 
 def watch(judges: Iterable[Judge], aggregates: Mapping[str, WorkflowAggregate]) -> Judge | None:
-    """Look at the thresholds that hold over time or may abort; the first that ends the run.
+    """Look at the thresholds; the first that ends the run.
 
     To be called about once a second while the load runs."""
-    watched = [j for j in judges if j.threshold.abort or j.threshold.for_s]
-    now = {name: aggregates[name].freeze() for name in {j.workflow for j in watched}}
-    aborting = [judge for judge in watched if judge.watch(now[judge.workflow])]
+    watching = list(judges)
+    now = {name: aggregates[name].freeze() for name in {judge.workflow for judge in watching}}
+    aborting = [judge for judge in watching if judge.watch(now[judge.workflow])]
     return aborting[0] if aborting else None
+
+
+def standing(judges: Iterable[Judge]) -> list[ThresholdResult]:
+    """How the thresholds stood when they were last watched. A live view asks more often than
+    that, and without histograms, which judging takes."""
+    return [judge.latest for judge in judges if judge.latest is not None]
 
 
 def assemble(
@@ -113,11 +122,10 @@ def assemble(
     *,
     final: bool = False,
 ) -> Results:
-    """Everything known so far; `final` also judges and carries the histograms."""
+    """Everything known so far; `final` judges the whole run and carries the histograms."""
     parts = list(aggregates)
     workflows = [aggregate.freeze(buckets=final) for aggregate in parts]
     uses = [use for aggregate in parts for use in aggregate.core_use()]
-    requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
     results = Results(
         name=course.name or ", ".join(workflow.name for workflow in workflows),
         started_at=course.started_at,
@@ -132,7 +140,7 @@ def assemble(
         warnings=list(dict.fromkeys(course.warnings)),
         core_use=uses,
         saturation=""
-        if requests and requests == failed  # a generator busy with failing proves nothing
+        if _all_failed(workflows)  # a generator busy with failing proves nothing
         else saturation(
             uses,
             dropped=sum(w.dropped_iterations for w in workflows),
@@ -141,13 +149,19 @@ def assemble(
         ),
         environment=course.environment,
     )
-    if final:
-        by_name = {workflow.name: workflow for workflow in workflows}
-        results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
-        if course.failure is not None:
-            results.cut, results.cut_reason = "error", course.failure.message
-        results.exit_code = int(_exit_code(results, course))
-        results.passed = results.exit_code == ExitCode.PASSED
+    if not final:
+        results.thresholds = standing(judges)
+        return results
+    by_name = {workflow.name: workflow for workflow in workflows}
+    results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
+    if course.failure is not None:
+        results.cut, results.cut_reason = "error", course.failure.message
+    if results.cut in (None, "test") and not results.lost and results.coverage >= 1:
+        for workflow in workflows:
+            if workflow.is_test and not workflow.error and _is_idle(workflow):
+                workflow.error = f"{workflow.name} ran no step and made no request"
+    results.exit_code = int(_exit_code(results, course))
+    results.passed = results.exit_code == ExitCode.PASSED
     return results
 
 
@@ -164,19 +178,32 @@ def carried_out(workflows: Iterable[WorkflowResult]) -> float:
 
 def _exit_code(results: Results, course: Course) -> ExitCode:
     """A verdict on less load than was planned is no verdict: the loss outranks the thresholds.
-    A test that stopped itself is judged by what ran."""
+    A test that stops itself has had what load it wanted."""
     if course.failure is not None:
         return course.failure.exit_code
-    if course.test_failed:
-        return ExitCode.FAILED
-    if results.cut is not None and results.cut != "test":
+    if results.cut not in (None, "test"):
         return _EXIT_OF_CUT.get(results.cut, ExitCode.FAILED)
     tests = [workflow for workflow in results.workflows if workflow.is_test]
-    nothing_succeeded = tests and results.requests <= results.failed
-    if any(workflow.error for workflow in results.workflows) or nothing_succeeded:
+    failed = course.test_failed or any(workflow.error for workflow in results.workflows)
+    if failed or (tests and (_all_failed(tests) or all(map(_is_idle, tests)))):
         return ExitCode.FAILED
     if results.lost or results.coverage < 1:
         return ExitCode.LOAD_LOST
     if not all(threshold.passed for threshold in results.thresholds):
         return ExitCode.THRESHOLDS_CROSSED
     return ExitCode.PASSED
+
+
+def _is_idle(workflow: WorkflowResult) -> bool:
+    return not any(step.count or step.unsent or step.runs for step in workflow.steps)
+
+
+def _all_failed(workflows: Sequence[WorkflowResult]) -> bool:
+    """Not one call succeeded, or not one run of a step."""
+    steps = [step for workflow in workflows for step in workflow.steps]
+    calls = sum(step.count + step.unsent for step in steps)
+    runs = sum(step.runs for step in steps)
+    return bool(
+        (calls and sum(step.failed for step in steps) >= calls)
+        or (runs and sum(step.runs_failed for step in steps) >= runs)
+    )

@@ -24,7 +24,6 @@ import msgspec
 
 from hyperscale.clients import ClientPool
 from hyperscale.engine import memory
-from hyperscale.engine.assembly import HOOKS
 from hyperscale.engine.clock import LoadClock
 from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.messages import (
@@ -47,9 +46,10 @@ from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
-from hyperscale.workload.hooks import HookType, bind_uses
+from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, hook_plan, plan_workflow
+from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
 
 BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
@@ -113,12 +113,14 @@ class Assignment:
         return wrote
 
     def _compiled(self, plan: WorkflowPlan) -> Program:
-        hooks = {name: hook_plan(name, getattr(plan, name)) for name in HOOKS}
+        hooks = {name: hook_plan(name, getattr(plan, name)) for name in USER_HOOKS}
         plans = [*plan.steps, *(hook for hook in hooks.values() if hook is not None)]
         self._recorder = WorkflowRecorder(
             steps=[step.name for step in plans],
             checks=[s.name for s in plan.steps if s.hook_type is HookType.CHECK],
             metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
+            by_status=splits_by_status(plan.thresholds),
+            reserved=reserved_names(plan.thresholds),
         )
         keeps = bool(plan.provides)
         steps = {
@@ -139,7 +141,7 @@ class Assignment:
             on_error=self._note_error,
             on_stop_test=self._stop_test,
             base=self._base,
-            **{name: steps.get(name) for name in HOOKS},
+            **{name: steps.get(name) for name in USER_HOOKS},
             last_checks=tuple(j for j in judges if not j.needs) if plan.flow else (),
             worker=self._order.worker,
         )

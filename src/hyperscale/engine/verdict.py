@@ -1,146 +1,17 @@
 """Thresholds judged: on the whole run at its end, and on the last second while it runs.
 
-A threshold sees one observation: a histogram, how many, how many failed, over how long. The
-difference of two observations is the time between them, so `for 10s` and `abort` use the same
+The difference of two observations is the time between them, so `for 10s` and `abort` use the same
 judgement as the end of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
-from hyperscale.metrics.histogram import LATENCY, VALUES, Histogram, Sparse
-from hyperscale.metrics.results import Distribution, StepResult, ThresholdResult, WorkflowResult
+from hyperscale.engine.observation import Observation, observe
+from hyperscale.metrics.histogram import LATENCY
+from hyperscale.metrics.results import ThresholdResult, WorkflowResult
 from hyperscale.workload.thresholds import Threshold
-
-
-@dataclass
-class Observation:
-    """`share` is what `rate` means when it is a share (failed requests, passed checks)."""
-
-    histogram: Histogram = field(default_factory=Histogram)
-    count: float = 0.0
-    hits: float = 0.0  # failed requests, passed checks, sum of a custom rate
-    seconds: float = 0.0
-    share: bool = False
-    value: float = 0.0
-
-    def since(self, before: Observation) -> Observation:
-        return Observation(
-            histogram=_difference(self.histogram, before.histogram),
-            count=self.count - before.count,
-            hits=self.hits - before.hits,
-            seconds=self.seconds - before.seconds,
-            share=self.share,
-            value=self.value,
-        )
-
-    def measure(self, threshold: Threshold) -> float | None:
-        """The number the threshold speaks of; None when nothing was observed."""
-        aggregation = threshold.aggregation
-        if aggregation == "count":
-            return self.hits if self.share else self.count
-        if aggregation == "rate" and not self.share:
-            return self.count / self.seconds if self.seconds > 0 else None
-        if not self.count:
-            return None
-        if aggregation == "rate":
-            return self.hits / self.count
-        if aggregation == "value":
-            return self.value
-        if not self.histogram.count:
-            return None
-        unit = self.histogram.scale.unit
-        if aggregation == "avg":
-            return self.histogram.mean * unit
-        percent = {"min": 0.0, "med": 50.0, "max": 100.0}.get(aggregation, threshold.percentile)
-        return self.histogram.percentile(percent) * unit
-
-
-def observe(threshold: Threshold, workflow: WorkflowResult) -> Observation:
-    """What the threshold speaks of, over the whole run so far."""
-    observation = Observation(seconds=workflow.elapsed_s)
-    metric = threshold.metric
-    if metric in _VIEWS:
-        observation.share = metric == "http_req_failed"
-        for step in workflow.steps:
-            if threshold.step in ("", step.name):
-                observation.count += step.count
-                observation.hits += step.failed
-                observation.histogram.merge(_histogram(_VIEWS[metric](step)))
-    elif metric == "checks":
-        observation.share = True
-        for check in workflow.checks:
-            if threshold.step in ("", check.name):
-                observation.count += check.passed + check.failed
-                observation.hits += check.passed
-    elif metric == "iteration_duration":
-        observation.histogram.merge(_histogram(workflow.iteration))
-        observation.count = workflow.iterations
-    elif metric == "vus":
-        observation.count = 1
-        observation.value = workflow.vus
-        observation.histogram = Histogram(VALUES)
-        observation.histogram.record_many(np.array([p.vus for p in workflow.series], float))
-    elif metric in _COUNTS:
-        observation.count = _COUNTS[metric](workflow)
-    else:
-        (found,) = [m for m in workflow.metrics if m.name == metric]
-        observation.share = found.kind == "rate"
-        observation.count = found.value if found.kind == "count" else found.count
-        observation.hits = found.value * found.count
-        observation.value = found.value
-        if found.distribution is not None:
-            observation.histogram = Histogram.from_distribution(found.distribution, VALUES)
-    return observation
-
-
-_VIEWS: dict[str, Callable[[StepResult], Distribution]] = {
-    "http_req_duration": lambda step: step.service,
-    "http_req_response": lambda step: step.response,
-    "http_req_failed": lambda step: step.service,
-    "http_reqs": lambda step: step.service,
-}
-_COUNTS: dict[str, Callable[[WorkflowResult], int]] = {
-    "iterations": lambda workflow: workflow.iterations,
-    "dropped_iterations": lambda workflow: workflow.dropped_iterations,
-    "data_received": lambda workflow: sum(step.bytes_in for step in workflow.steps),
-    "data_sent": lambda workflow: sum(step.bytes_out for step in workflow.steps),
-}
-
-
-def _histogram(distribution: Distribution) -> Histogram:
-    return Histogram.from_distribution(distribution, LATENCY)
-
-
-def _difference(now: Histogram, before: Histogram) -> Histogram:
-    new, old = now.sparse(), before.sparse()
-    if new is None or old is None:
-        return now
-    known = dict(zip(old.buckets, old.counts, strict=True))
-    left = {
-        bucket: grown
-        for bucket, count in zip(new.buckets, new.counts, strict=True)
-        if (grown := count - known.get(bucket, 0)) > 0
-    }
-    if not left:
-        return Histogram(now.scale)
-    edges = now.scale.edges
-    return Histogram.of(
-        Sparse.of(
-            buckets=list(left),
-            counts=list(left.values()),
-            low=max(new.low, float(edges[min(left)])),
-            high=min(new.high, float(edges[max(left) + 1])),
-            total=new.total - old.total,
-            squares=new.squares - old.squares,
-        ),
-        now.scale,
-    )
 
 
 class Standing(NamedTuple):
@@ -160,6 +31,7 @@ class Judge:
         self.number = number
         self.standing = Standing()
         self.aborted_at_s: float | None = None
+        self.latest: ThresholdResult | None = None  # when it last watched
         self._before: Observation | None = Observation()
 
     def resume(self, standing: Standing) -> None:
@@ -190,6 +62,8 @@ class Judge:
             crossed = actual is not None and not self.threshold.holds(actual)
         if crossed and self.threshold.abort and workflow.elapsed_s >= self.threshold.delay_s:
             self.aborted_at_s = workflow.elapsed_s
+        self.latest = self._judge(now)
+        self.latest.passed = self.latest.passed or self._may_be_reached(self.latest.actual)
         return self.aborted_at_s is not None
 
     def _look(self, before: Observation, now: Observation) -> None:
@@ -204,7 +78,16 @@ class Judge:
         self.standing = Standing(since_s, crossing)
 
     def judge(self, workflow: WorkflowResult) -> ThresholdResult:
-        observation = observe(self.threshold, workflow)
+        return self._judge(observe(self.threshold, workflow))
+
+    def _may_be_reached(self, count: float | None) -> bool:
+        """More load may still bring the count to where it has to be."""
+        rule = self.threshold
+        if rule.aggregation != "count" or rule.for_s or rule.abort or count is None:
+            return False
+        return rule.operator in (">", ">=", "!=") or (rule.operator == "==" and count < rule.value)
+
+    def _judge(self, observation: Observation) -> ThresholdResult:
         actual = observation.measure(self.threshold)
         if self.threshold.for_s:
             crossing = self.standing.crossing
@@ -226,10 +109,19 @@ def _text(threshold: Threshold, actual: float | None, observation: Observation) 
     is_percentile = threshold.aggregation == "p"
     name = f"p({threshold.percentile:g})" if is_percentile else threshold.aggregation
     if actual is None:
-        return f"{name}: nothing to judge"
-    if threshold.aggregation == "rate":
-        return f"{name}={actual:.2%}" if observation.share else f"{name}={actual:,.2f}/s"
+        because = f", {observation.missing}" if observation.missing else ""
+        return f"{name}: nothing to judge{because}"
     if threshold.aggregation in ("count", "value"):
         return f"{name}={actual:,.10g}"
+    if threshold.aggregation == "rate":
+        if observation.share:
+            return f"{name}={_number(actual * 100, threshold.value * 100)}%"
+        return f"{name}={_number(actual, threshold.value)}/s"
     unit = "ms" if observation.histogram.scale is LATENCY else ""
-    return f"{name}={actual:,.2f}{unit}"
+    return f"{name}={_number(actual, threshold.value)}{unit}"
+
+
+def _number(actual: float, limit: float) -> str:
+    """With two digits, and with more where these would show the limit itself."""
+    digits = next((n for n in range(2, 9) if f"{actual:.{n}f}" != f"{limit:.{n}f}"), 2)
+    return f"{actual:,.{digits if digits == 2 else digits + 1}f}"

@@ -62,7 +62,8 @@ class WorkflowAggregate:
 
     `facts` holds what does not come from deltas (load model, state, plan, error); whoever runs
     the workflow writes them there and they appear in every frozen result. `places` are hooks that
-    show as steps only if requests were made in them.
+    show as steps only if requests were made in them; `reserved` names of requests are kept
+    apart however many others there are.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class WorkflowAggregate:
         metrics: Mapping[str, MetricKind] | None = None,
         *,
         places: Iterable[StepResult] = (),
+        reserved: Container[str] = (),
         points_max: int = POINTS_MAX,
     ) -> None:
         self.facts = WorkflowResult(name=name)
@@ -94,6 +96,7 @@ class WorkflowAggregate:
             self._steps[one.name] = StepTally(one, points_max=points, listed=False)
         self._groups: dict[str, Histogram] = {}
         self._names = 0
+        self._reserved = reserved
         self._checks = {check: CheckResult(name=check, workflow=name) for check in checks}
         self._metrics: dict[tuple[str, str, Tags], MetricTally] = {
             (metric, kind, _NO_TAGS): MetricTally(metric, name, kind)
@@ -181,7 +184,7 @@ class WorkflowAggregate:
     def _request(self, key: RequestKey) -> RequestTally:
         step = self._steps[key.step]
         if key not in step.requests:
-            if self._names >= NAMES_MAX:
+            if self._names >= NAMES_MAX and key.name not in self._reserved:
                 key = RequestKey(key.step, "", OTHER_NAME, key.kind)
             self._names += key not in step.requests
         return step.of(key)

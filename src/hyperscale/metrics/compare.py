@@ -5,11 +5,12 @@ step. A difference counts only if it is both significant (1 % false alarms over 
 comparison, Holm's correction) and relevant (`tolerance`, 5 % by default), because run-to-run
 effects such as a warmer cache are invisible to any statistics within two runs.
 
-A workflow's noise comes from its own timelines, see `noise`; what swings more slowly than the
-run is long cannot be seen in it, so compare runs of 30 s or more. Steps have no timeline: their
-uncertainty is that of independent requests, inflated by as much as the workflow's timeline shows
-its requests to be noisier than independent ones, and never below the workflow's own. Nothing is
-random: the same files always give the same verdict.
+The noise of a workflow and of each step comes from its own timelines, see `noise`; what swings
+more slowly than the run is long cannot be seen in it, so compare runs of 30 s or more. A step
+without a timeline, or with too few requests in it, is as uncertain as independent requests,
+inflated by as much as the workflow's timeline shows its requests to be noisier than independent
+ones, and never below the workflow's own. Nothing is random: the same files always give the same
+verdict.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from typing import Literal, NamedTuple
 from hyperscale.errors import ExitCode
 from hyperscale.metrics import noise
 from hyperscale.metrics.histogram import Histogram
-from hyperscale.metrics.pairs import Metric, timeline_spreads
-from hyperscale.metrics.results import Results, StepResult, Struct, WorkflowResult
+from hyperscale.metrics.pairs import Metric, step_spreads, timeline_spreads
+from hyperscale.metrics.results import (
+    Results,
+    StepResult,
+    Struct,
+    WorkflowResult,
+    failed_share,
+)
 
 SCHEMA = "hyperscale.comparison/1"
 
@@ -121,20 +128,25 @@ class _Side(NamedTuple):
     """What one run knows of a workflow or step."""
 
     requests: int
+    unsent: int
     failed: int
     elapsed_s: float
     service: Histogram
 
     @property
+    def calls(self) -> int:
+        return self.requests + self.unsent
+
+    @property
     def error_share(self) -> float:
-        return self.failed / self.requests if self.requests else 0.0
+        return failed_share(self.failed, self.requests, self.unsent)
 
 
 class _Noise(NamedTuple):
-    """What the timelines of a workflow say about the uncertainty of a difference.
+    """What timelines say about the uncertainty of a difference.
 
     `floor` is the variance they show and `inflation` how many times that is what independent
-    requests would show. A step is taken to be no calmer than its workflow.
+    requests would show. A step without a timeline is taken to be no calmer than its workflow.
     """
 
     floor: float
@@ -154,7 +166,7 @@ def _compare_workflow(before: WorkflowResult, after: WorkflowResult) -> Iterator
     common = [
         (step, steps_after[step.name])
         for step in before.steps
-        if step.name in steps_after and (step.count or steps_after[step.name].count)
+        if step.name in steps_after and (_calls(step) or _calls(steps_after[step.name]))
     ]
     if not common:
         return
@@ -171,7 +183,13 @@ def _compare_workflow(before: WorkflowResult, after: WorkflowResult) -> Iterator
     yield Compared(workflow=before.name, step="", changes=_changes(*whole, noises))
     for old, new in common:
         sides = _side([old], before.elapsed_s), _side([new], after.elapsed_s)
-        yield Compared(workflow=before.name, step=old.name, changes=_changes(*sides, noises))
+        own = {
+            metric: _noise(test, spread)
+            for metric, spread in step_spreads(old.series, new.series).items()
+            if (test := _test(metric, *sides)) is not None
+        }
+        changes = _changes(*sides, noises | own)
+        yield Compared(workflow=before.name, step=old.name, changes=changes)
 
 
 def _side(steps: list[StepResult], elapsed_s: float) -> _Side:
@@ -180,6 +198,7 @@ def _side(steps: list[StepResult], elapsed_s: float) -> _Side:
         service.merge(Histogram.from_distribution(step.service))
     return _Side(
         requests=sum(step.count for step in steps),
+        unsent=sum(step.unsent for step in steps),
         failed=sum(step.failed for step in steps),
         elapsed_s=max(elapsed_s, 1e-9),
         service=service,
@@ -193,7 +212,7 @@ def _test(metric: Metric, before: _Side, after: _Side) -> _Test | None:
         difference = math.log(new / after.elapsed_s) - math.log(old / before.elapsed_s)
         return _Test(difference, 1 / old + 1 / new)
     if metric == "error_share":
-        if not before.requests or not after.requests:
+        if not before.calls or not after.calls:
             return None
         difference = after.error_share - before.error_share
         return _Test(difference, _share_variance(before) + _share_variance(after))
@@ -209,8 +228,8 @@ def _test(metric: Metric, before: _Side, after: _Side) -> _Test | None:
 
 
 def _share_variance(side: _Side) -> float:
-    share = (side.failed + 0.5) / (side.requests + 1)
-    return share * (1 - share) / side.requests
+    share = (side.failed + 0.5) / (side.calls + 1)
+    return share * (1 - share) / side.calls
 
 
 def _noise(test: _Test, spread: noise.Spread | None) -> _Noise:
@@ -304,7 +323,11 @@ def _number(value: float) -> str:
 
 
 def _step_names(results: Results) -> list[str]:
-    return [f"{w.name}.{s.name}" for w in results.workflows for s in w.steps if s.count]
+    return [f"{w.name}.{s.name}" for w in results.workflows for s in w.steps if _calls(s)]
+
+
+def _calls(step: StepResult) -> int:
+    return step.count + step.unsent
 
 
 def _notes(baseline: Results, candidate: Results) -> list[str]:

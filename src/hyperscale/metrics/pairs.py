@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from hyperscale.metrics.histogram import Floats
 from hyperscale.metrics.noise import Spread, spread
 from hyperscale.metrics.points import widened
-from hyperscale.metrics.results import Point
+from hyperscale.metrics.results import Point, StepPoint
 
 Metric = Literal["throughput", "error_share", "p50", "p95", "p99"]
 
@@ -23,10 +24,8 @@ def timeline_spreads(before: list[Point], after: list[Point]) -> dict[Metric, Sp
     differences: dict[Metric, Floats] = {}
     if old_rates.any():
         differences["throughput"] = (new_rates - old_rates) / old_rates.mean()
-    pairs = [(o, n) for o, n in zip(old, new, strict=True) if o.requests and n.requests]
-    differences["error_share"] = np.array(
-        [n.failed / n.requests - o.failed / o.requests for o, n in pairs]
-    )
+    pairs = [(o, n) for o, n in zip(old, new, strict=True) if _calls(o) and _calls(n)]
+    differences["error_share"] = np.array([_error_share(n) - _error_share(o) for o, n in pairs])
     timed = [(o, n) for o, n in pairs if o.p50_ms > 0 and n.p50_ms > 0]
     differences["p50"] = np.array([math.log(n.p50_ms / o.p50_ms) for o, n in timed])
     differences["p95"] = np.array([math.log(n.p95_ms / o.p95_ms) for o, n in timed])
@@ -36,6 +35,23 @@ def timeline_spreads(before: list[Point], after: list[Point]) -> dict[Metric, Sp
         for metric, values in differences.items()
         if (found := spread(values)) is not None
     }
+
+
+def step_spreads(before: list[StepPoint], after: list[StepPoint]) -> dict[Metric, Spread]:
+    return timeline_spreads([_point(each) for each in before], [_point(each) for each in after])
+
+
+def _point(point: StepPoint) -> Point:
+    return Point(**msgspec.structs.asdict(point))
+
+
+def _calls(point: Point) -> int:
+    """At least so many: a point does not tell which of the failed ones were never sent."""
+    return max(point.requests, point.failed)
+
+
+def _error_share(point: Point) -> float:
+    return point.failed / _calls(point)
 
 
 def _align(before: list[Point], after: list[Point]) -> tuple[list[Point], list[Point]]:

@@ -40,6 +40,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 Decorator = Literal["step", "action", "check", "metric", "state"]
 
+# Methods of a user in which requests may be made outside of steps, told under their own names.
+USER_HOOKS = ("on_start", "flow", "on_stop")
 _DECLARED = "__hyperscale_hook__"
 DEPENDS = "__hyperscale_depends__"
 _USED = "__hyperscale_used__"

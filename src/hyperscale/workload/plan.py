@@ -28,7 +28,8 @@ from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.load import Load, SharedIterations
 from hyperscale.workload.priority import Priority, parse_priority
 from hyperscale.workload.results import CallResult
-from hyperscale.workload.thresholds import Names, Threshold, bind, parse_threshold, parse_thresholds
+from hyperscale.workload.threshold_scopes import Names, bind
+from hyperscale.workload.thresholds import Threshold, parse_threshold, parse_thresholds
 from hyperscale.workload.type_hints import allows_none, alternatives, is_subclass
 from hyperscale.workload.workflow import Workflow
 
@@ -156,7 +157,7 @@ def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = No
             f"workflows wait for each other: {' → '.join(cycle)}", "remove one of these @depends"
         )
     if not overrides.no_thresholds:
-        _refuse_lost_thresholds(overrides.thresholds, plans)
+        _refuse_lost_thresholds(overrides, plans)
     return TestPlan(
         tuple(plans),
         tuple(tuple(layer) for layer in graph.layers(waits)),
@@ -343,15 +344,16 @@ def _plan_load(cls: type[Workflow], overrides: Overrides, is_test: bool) -> Load
     return load
 
 
-def _names(cls: type[Workflow], steps: Iterable[StepPlan]) -> Names:
-    def of(hook_type: HookType) -> tuple[StepPlan, ...]:
-        return tuple(step for step in steps if step.hook_type is hook_type)
+def _names(cls: type[Workflow], steps: Iterable[StepPlan], overrides: Overrides) -> Names:
+    def of(hook_type: HookType) -> list[StepPlan]:
+        return [step for step in steps if step.hook_type is hook_type]
 
-    return Names(
-        cls.__name__,
-        tuple(step.name for step in of(HookType.TEST)),
-        tuple(step.name for step in of(HookType.CHECK)),
+    return authoring.names_of(
+        cls,
+        (step.name for step in of(HookType.TEST)),
+        (step.name for step in of(HookType.CHECK)),
         {step.name: step.metric_kind for step in of(HookType.METRIC) if step.metric_kind},
+        {**authoring.tags_of(cls), **overrides.tags},
     )
 
 
@@ -360,13 +362,13 @@ def _plan_thresholds(
 ) -> tuple[Threshold, ...]:
     if overrides.no_thresholds:
         return ()
-    names = _names(cls, steps)
-    bound = [bind(threshold, names) for threshold in parse_thresholds(cls.thresholds)]
-    for expression in overrides.thresholds:
-        threshold = parse_threshold(expression)
-        if _applies(threshold, names):
-            bound.append(bind(threshold, names))
-    return tuple(bound)
+    own = parse_thresholds(cls.thresholds)
+    added = [parse_threshold(expression) for expression in overrides.thresholds]
+    if not own and not added:
+        return ()
+    names = _names(cls, steps, overrides)
+    meant = [*own, *(threshold for threshold in added if _applies(threshold, names))]
+    return tuple(bind(threshold, names) for threshold in meant)
 
 
 def _applies(threshold: Threshold, names: Names) -> bool:
@@ -377,13 +379,14 @@ def _applies(threshold: Threshold, names: Names) -> bool:
     return True
 
 
-def _refuse_lost_thresholds(expressions: Iterable[str], plans: Sequence[WorkflowPlan]) -> None:
+def _refuse_lost_thresholds(overrides: Overrides, plans: Sequence[WorkflowPlan]) -> None:
     """A threshold of the command line must mean something in at least one workflow."""
-    tests = [_names(plan.workflow, plan.steps) for plan in plans if plan.is_test]
-    for expression in expressions:
-        threshold = parse_threshold(expression)
+    if not overrides.thresholds:
+        return
+    tests = [_names(plan.workflow, plan.steps, overrides) for plan in plans if plan.is_test]
+    for threshold in map(parse_threshold, overrides.thresholds):
         if tests and not any(_applies(threshold, names) for names in tests):
-            bind(threshold, tests[0])
+            bind(threshold, min(tests, key=lambda names: names.workflow not in threshold.scope))
 
 
 def _plan_http(cls: type[Workflow], overrides: Overrides) -> HTTPOptions:

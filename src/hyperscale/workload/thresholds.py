@@ -2,53 +2,69 @@
 
     [scope:] aggregation operator value [for 10s] [abort [after 5s]]
 
-The scope is one of the built-in metrics, a step (`login` or `Checkout.login`), a check, a custom
-metric, or a built-in metric of one step (`http_req_failed{login}`); without one it is the request
-duration. Durations are milliseconds unless a unit is given. `for 10s` forgives a shorter breach;
-`abort` ends the run when the threshold is crossed, `after 5s` not before that time.
+The scope is a metric, a step (`login` or `Checkout.login`), a check or a metric of the author's
+own, with a selector where not all of it is meant: `http_req_duration{kind:api}`. Without one it
+is the request duration. Durations are milliseconds unless a unit is given. `for 10s` forgives a
+shorter breach; `abort` ends the run when the threshold is crossed, `after 5s` not before that
+time. What a scope means in a workflow is in `threshold_scopes`.
 """
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import msgspec
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.selectors import Selector, read_scope, split_braces
 
 Aggregation = Literal["avg", "min", "med", "max", "p", "count", "rate", "value"]
 Operator = Literal["<", "<=", ">", ">=", "==", "!="]
 Family = Literal["trend", "rate", "counter", "gauge"]
+Subject = Literal["request", "step", "group", "check", "workflow", "value"]
+
+
+class Measured(NamedTuple):
+    family: Family
+    of: Subject  # of what there is one number; decides by what it can be selected
+
 
 DURATION = "http_req_duration"
-METRICS: dict[str, Family] = {
-    DURATION: "trend",  # service time: request sent to response received
-    "http_req_response": "trend",  # response time: intended start to response received
-    "iteration_duration": "trend",
-    "http_req_failed": "rate",
-    "checks": "rate",  # share that passed
-    "http_reqs": "counter",
-    "iterations": "counter",
-    "dropped_iterations": "counter",
-    "data_received": "counter",
-    "data_sent": "counter",
-    "vus": "gauge",
+METRICS: dict[str, Measured] = {
+    DURATION: Measured("trend", "request"),  # service time: request sent to response received
+    "http_req_response": Measured("trend", "request"),  # from the intended start
+    "http_req_looking_up": Measured("trend", "request"),
+    "http_req_connecting": Measured("trend", "request"),
+    "http_req_tls_handshaking": Measured("trend", "request"),
+    "http_req_sending": Measured("trend", "request"),
+    "http_req_waiting": Measured("trend", "request"),
+    "http_req_receiving": Measured("trend", "request"),
+    "http_req_failed": Measured("rate", "request"),
+    "http_reqs": Measured("counter", "request"),
+    "data_received": Measured("counter", "request"),
+    "data_sent": Measured("counter", "request"),
+    "step_duration": Measured("trend", "step"),
+    "step_failed": Measured("rate", "step"),
+    "group_duration": Measured("trend", "group"),
+    "checks": Measured("rate", "check"),  # share that passed
+    "iteration_duration": Measured("trend", "workflow"),
+    "iterations": Measured("counter", "workflow"),
+    "dropped_iterations": Measured("counter", "workflow"),
+    "vus": Measured("gauge", "workflow"),
 }
-_PER_STEP = (DURATION, "http_req_response", "http_req_failed", "http_reqs")
 
-_AGGREGATIONS: dict[Family, tuple[Aggregation, ...]] = {
+AGGREGATIONS: dict[Family, tuple[Aggregation, ...]] = {
     "trend": ("avg", "min", "med", "max", "p"),
     "rate": ("rate",),
     "counter": ("count", "rate"),
     "gauge": ("value", "min", "max"),
 }
-_FAMILY_OF_KIND: dict[MetricKind, Family] = {
+FAMILY_OF_KIND: dict[MetricKind, Family] = {
     "count": "counter",
     "rate": "rate",
     "distribution": "trend",
@@ -64,14 +80,14 @@ _OPERATORS: dict[Operator, Callable[[float, float], bool]] = {
 }
 
 EXAMPLE = "http_req_duration: p(95)<500"
-_HINT = (
+HINT = (
     f"write it like {EXAMPLE!r}, 'http_req_failed: rate<0.01' or 'login: p(99)<250ms for 10s abort'"
 )
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     expression: str  # as the author wrote it, without the scope
-    scope: str  # as the author wrote it; "http_req_duration" when left out
+    scope: str  # "http_req_duration" when left out
     aggregation: Aggregation
     percentile: float = 0.0  # of aggregation "p"
     operator: Operator
@@ -80,27 +96,19 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     for_s: float = 0.0
     abort: bool = False
     delay_s: float = 0.0
-    # What the scope means, filled in by `bind`:
+    # What the scope means, filled in by `threshold_scopes.bind`:
     metric: str = ""  # one of METRICS, or a custom metric
-    step: str = ""  # of this step or check only
+    family: Family | None = None  # None: of a metric that code may make, known when it has
+    selector: Selector = Selector()
 
     def holds(self, actual: float) -> bool:
         return _OPERATORS[self.operator](actual, self.value)
 
 
-class Names(msgspec.Struct, frozen=True):
-    """What a scope may refer to in one workflow."""
-
-    workflow: str
-    steps: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
-    metrics: dict[str, MetricKind] = {}
-
-
 def parse_threshold(text: object, scope: str = "") -> Threshold:
-    """Read one expression; its scope is looked up by `bind`."""
+    """Read one expression; its scope is looked up by `threshold_scopes.bind`."""
     if not isinstance(text, str):
-        raise BadInput(f"threshold {text!r} is not a string", _HINT)
+        raise BadInput(f"threshold {text!r} is not a string", HINT)
     return _Reader(text).threshold(scope)
 
 
@@ -115,87 +123,26 @@ def parse_thresholds(value: object) -> list[Threshold]:
         for scope, expressions in value.items():
             several = [expressions] if isinstance(expressions, str) else expressions
             if not isinstance(several, Sequence):
-                raise BadInput(f"thresholds of {scope!r} are {expressions!r}, not a list", _HINT)
+                raise BadInput(f"thresholds of {scope!r} are {expressions!r}, not a list", HINT)
             parsed += [parse_threshold(expression, str(scope)) for expression in several]
         return parsed
     if isinstance(value, Iterable):
         return [parse_threshold(expression) for expression in value]
-    raise BadInput(f"thresholds is {value!r} but must be a list of strings or a dict", _HINT)
+    raise BadInput(f"thresholds is {value!r} but must be a list of strings or a dict", HINT)
 
 
-def bind(threshold: Threshold, names: Names) -> Threshold:
-    """The threshold with its scope looked up; BadInput when it means nothing in the workflow."""
-    metric, step, family = _meaning(threshold, names)
-    allowed = _AGGREGATIONS[family]
-    if threshold.aggregation not in allowed:
-        words = ", ".join("p(95)" if name == "p" else name for name in allowed)
-        raise BadInput(
-            f"threshold {threshold.expression!r} asks for the {threshold.aggregation} of "
-            f"{threshold.scope}, which has {words}",
-            _HINT,
-        )
-    value = _in_unit(threshold, metric, family)
-    return msgspec.structs.replace(threshold, metric=metric, step=step, value=value)
+def reserved_names(thresholds: Iterable[Threshold]) -> frozenset[str]:
+    """Names of requests that are judged, so they are kept apart from all others."""
+    return frozenset(one.selector.name for one in thresholds if one.selector.name)
 
 
-def refuse_unknown_scope(threshold: Threshold, workflow: str, methods: Iterable[str]) -> None:
-    """What can be said before annotations are known: whether anything has that name at all."""
-    scope, _, selector = threshold.scope.rstrip("}").partition("{")
-    methods = list(methods)
-    if scope.removeprefix(f"{workflow}.") not in (*METRICS, *methods):
-        raise _unknown(threshold, scope, [*METRICS, *methods])
-    if selector and selector.removeprefix("step:") not in methods:
-        raise _unknown(threshold, selector, methods)
+def splits_by_status(thresholds: Iterable[Threshold]) -> bool:
+    """They need more of each status than how many requests ended with it."""
+    return any(each.selector.status and each.metric != "http_reqs" for each in thresholds)
 
 
-def _meaning(threshold: Threshold, names: Names) -> tuple[str, str, Family]:
-    scope, _, selector = threshold.scope.rstrip("}").partition("{")
-    selector = selector.removeprefix("step:")
-    name = scope.removeprefix(f"{names.workflow}.")
-    if selector:
-        if selector not in names.steps:
-            raise _unknown(threshold, selector, names.steps)
-        if scope not in _PER_STEP:
-            raise _unknown(threshold, scope, _PER_STEP)
-        return scope, selector, METRICS[scope]
-    if name in names.steps:
-        counted = threshold.aggregation in ("count", "rate")
-        return ("http_reqs", name, "counter") if counted else (DURATION, name, "trend")
-    if name in names.checks:
-        return "checks", name, "rate"
-    if name in names.metrics:
-        return name, "", _FAMILY_OF_KIND[names.metrics[name]]
-    if name in METRICS:
-        return name, "", METRICS[name]
-    raise _unknown(
-        threshold, threshold.scope, [*METRICS, *names.steps, *names.checks, *names.metrics]
-    )
-
-
-def _unknown(threshold: Threshold, name: str, known: Iterable[str]) -> BadInput:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it may be one of {', '.join(known)}"
-    return BadInput(
-        f"threshold {threshold.expression!r} judges {name!r}, which is no metric, step or check",
-        hint,
-    )
-
-
-def _in_unit(threshold: Threshold, metric: str, family: Family) -> float:
-    """The value in the metric's own unit."""
-    value, unit = threshold.value, threshold.unit
-    if not unit:
-        return value
-    if unit == "%" and family == "rate":
-        return value / 100
-    if unit != "%" and family == "trend" and metric in METRICS:
-        return parse_duration(f"{value:.6f}{unit}") * 1000
-    raise BadInput(
-        f"threshold {threshold.expression!r} has the unit {unit!r}, "
-        f"which does not fit {threshold.scope}",
-        _HINT,
-    )
+def aggregations_of(family: Family) -> str:
+    return ", ".join("p(95)" if name == "p" else name for name in AGGREGATIONS[family])
 
 
 class _Reader:
@@ -206,9 +153,7 @@ class _Reader:
         self._at = 0
 
     def threshold(self, scope: str) -> Threshold:
-        if not scope:
-            written = self._take(r"([A-Za-z_][\w.]*(?:\{[^{}]*\})?)\s*:")
-            scope = written[1] if written else ""
+        scope = scope or self._scope()
         begins = self._at
         aggregation, percentile = self._aggregation()
         comparison = self._need(r"(<=|>=|==|!=|<|>)", "one of < <= > >= == !=")[1]
@@ -225,7 +170,7 @@ class _Reader:
             )
         return Threshold(
             expression=self._text[begins:].strip(),
-            scope=scope or DURATION,
+            scope=str(read_scope(scope or DURATION)),
             aggregation=aggregation,
             percentile=percentile,
             operator=comparison,  # type: ignore[arg-type]
@@ -235,6 +180,19 @@ class _Reader:
             abort=abort,
             delay_s=delay_s,
         )
+
+    def _scope(self) -> str:
+        begins = self._at
+        if self._take(r"[A-Za-z_][\w.-]*\s*(?=[:{])") is None:
+            return ""
+        if self._text[self._at] == "{":
+            _, length = split_braces(self._text[self._at :])
+            if not length:
+                self._refuse("braces that close")
+            self._at += length
+        scope = self._text[begins : self._at]
+        self._need(":", "a colon after the scope")
+        return scope
 
     def _aggregation(self) -> tuple[Aggregation, float]:
         what = "avg, min, med, max, p(95), count, rate or value"
@@ -271,6 +229,4 @@ class _Reader:
     def _refuse(self, what: str) -> NoReturn:
         rest = self._text[self._at :].strip()
         place = f"at {rest!r}" if rest else "at its end"
-        raise BadInput(
-            f"threshold {self._text!r} is not understood {place}: expected {what}", _HINT
-        )
+        raise BadInput(f"threshold {self._text!r} is not understood {place}: expected {what}", HINT)

@@ -10,21 +10,23 @@ import difflib
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from hyperscale.errors import BadInput
 from hyperscale.workload import load_settings, type_hints
-from hyperscale.workload.custom_metrics import Metrics
+from hyperscale.workload.code_words import words_of
+from hyperscale.workload.custom_metrics import MetricKind, Metrics
 from hyperscale.workload.data import Unread, unread
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.graph import find_cycle
-from hyperscale.workload.hooks import USER, Declared, declared
+from hyperscale.workload.hooks import USER, USER_HOOKS, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
 from hyperscale.workload.signals import IterationStopped, StepSkipped, TestStopped, UserStopped
-from hyperscale.workload.thresholds import parse_thresholds, refuse_unknown_scope
+from hyperscale.workload.threshold_scopes import Names, refuse_unknown_scope
+from hyperscale.workload.thresholds import parse_thresholds
 
 Duration = str | float
 SEED = "_hyperscale_seed"  # of an instance: where its dice begin
@@ -164,6 +166,31 @@ def tags_of(workflow: type[Workflow]) -> dict[str, str]:
     return {str(name): str(value) for name, value in workflow.tags.items()}
 
 
+def names_of(
+    workflow: type[Workflow],
+    steps: Iterable[str],
+    checks: Iterable[str],
+    metrics: Mapping[str, MetricKind],
+    tags: Mapping[str, str],
+) -> Names:
+    """What its thresholds may refer to; `tags` are those of all its requests."""
+    declarations = {name: _declared(method) for name, method in methods_of(workflow).items()}
+    values = {key: [value] for key, value in tags.items()}
+    for declaration in declarations.values():
+        for key, value in declaration.tags.items():
+            values.setdefault(key, []).append(value)
+    return Names(
+        workflow.__name__,
+        tuple(steps),
+        tuple(checks),
+        dict(metrics),
+        others=(*declarations, *(name for name in USER_HOOKS if hasattr(workflow, name))),
+        groups={name: each.group for name, each in declarations.items() if each.group},
+        tags={key: tuple(dict.fromkeys(found)) for key, found in values.items()},
+        code=words_of(_written(workflow)),
+    )
+
+
 def http_of(workflow: type[Workflow]) -> HTTPOptions:
     if not isinstance(workflow.http, HTTPOptions):
         raise BadInput(
@@ -175,6 +202,15 @@ def http_of(workflow: type[Workflow]) -> HTTPOptions:
 
 def _is_set(workflow: type[Workflow], name: str) -> bool:
     return any(name in vars(base) for base in workflow.__mro__ if base not in (Workflow, object))
+
+
+def _written(workflow: type[Workflow]) -> Iterator[object]:
+    """Methods and constants of the author's; settings are no constants that code would use."""
+    for base in workflow.__mro__:
+        if base not in (Workflow, object):
+            for name, value in vars(base).items():
+                if callable(value) or not (name in vars(Workflow) or name.startswith("__")):
+                    yield value
 
 
 def _declared(method: object) -> Declared:
@@ -207,7 +243,7 @@ def _check_steps(workflow: type[Workflow]) -> None:
                 "an iteration picks one of the weighted steps; what comes before all of them is a "
                 "step without weight, or on_start",
             )
-    for name in ("flow", "on_start", "on_stop"):
+    for name in USER_HOOKS:
         if name in dir(workflow) and not _is_async(getattr(workflow, name)):
             raise BadInput(f"{owner}.{name} is not async", f"write 'async def {name}(self)'")
     for name, dependencies in graph.items():
@@ -252,16 +288,24 @@ def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) 
 
 
 # Methods with a meaning of their own that a workflow may define.
-_OPTIONAL = ("setup", "teardown", "flow", "on_start", "on_stop")
+_OPTIONAL = ("setup", "teardown", *USER_HOOKS)
+
+
+def _check_thresholds(workflow: type[Workflow]) -> None:
+    tags = tags_of(workflow)
+    thresholds = parse_thresholds(workflow.thresholds)
+    if thresholds:
+        methods = graph_of(workflow)
+        names = names_of(workflow, methods, methods, {}, tags)
+        for threshold in thresholds:
+            refuse_unknown_scope(threshold, names)
 
 
 def _check_settings(workflow: type[Workflow]) -> None:
     try:
         load_settings.load_of(load_settings_of(workflow))
         parse_priority(workflow.priority)
-        for threshold in parse_thresholds(workflow.thresholds):
-            refuse_unknown_scope(threshold, workflow.__name__, graph_of(workflow))
-        tags_of(workflow)
+        _check_thresholds(workflow)
         http_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")

@@ -20,7 +20,7 @@ from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
-from hyperscale.metrics.results import WorkflowResult
+from hyperscale.metrics.results import Results, StepResult, WorkflowResult
 from hyperscale.testing import URL, HTTPResponse
 from hyperscale.workload.facts import WorkflowFacts, facts_of
 from hyperscale.workload.plan import plan_workflow
@@ -112,11 +112,16 @@ def test_a_failure_is_the_reason_of_the_cut(facts: WorkflowFacts) -> None:
     assert (results.cut, results.cut_reason, results.passed) == ("error", "no cores", False)
 
 
-def test_live_results_do_not_judge(facts: WorkflowFacts) -> None:
-    results = assemble(Course(state="running"), [measured(facts)], judges_of([facts]))
+def test_live_results_tell_how_thresholds_stood_when_last_watched(facts: WorkflowFacts) -> None:
+    judges, aggregate = judges_of([facts]), measured(facts, 100, 60)
+    results = assemble(Course(state="running"), [aggregate], judges)
     assert results.thresholds == []
+    watch(judges, {"Shop": aggregate})
+    results = assemble(Course(state="running"), [aggregate], judges)
+    assert [threshold.passed for threshold in results.thresholds] == [True, False]
+    assert results.thresholds[1].actual_text == "rate=60.00%"
     assert results.workflows[0].steps[0].service.buckets == []
-    assert results.name == "Shop"
+    assert (results.name, results.passed) == ("Shop", False)
 
 
 def test_parts_of_two_machines_give_one_verdict(facts: WorkflowFacts) -> None:
@@ -137,6 +142,71 @@ def test_only_thresholds_that_may_abort_end_a_run(facts: WorkflowFacts) -> None:
     crossed = watch(judges, {"Shop": measured(facts, 100, 60)})
     assert crossed is not None
     assert crossed.threshold.abort
+
+
+@pytest.mark.parametrize(
+    ("course", "failed", "code"),
+    [
+        ({}, 0, ExitCode.PASSED),
+        ({}, 60, ExitCode.THRESHOLDS_CROSSED),
+        ({}, 100, ExitCode.FAILED),
+        ({"test_failed": True}, 0, ExitCode.FAILED),
+        ({"lost": ["worker w7 lost at 41 s"]}, 0, ExitCode.LOAD_LOST),
+        ({"failure": RunFailed("no")}, 0, ExitCode.FAILED),
+    ],
+)
+def test_a_test_that_stopped_itself_is_judged_by_what_ran(
+    facts: WorkflowFacts, course: dict[str, Any], failed: int, code: ExitCode
+) -> None:
+    aggregate = measured(facts, 100, failed)
+    assert exit_of(facts, aggregate, cut="test", cut_reason="enough seen", **course) == code
+
+
+def shop(**step: int) -> WorkflowResult:
+    return WorkflowResult(name="Shop", steps=[StepResult(name="home", workflow="Shop", **step)])
+
+
+class Told(WorkflowAggregate):
+    """Stands where numbers come from, with numbers of the test's own."""
+
+    def __init__(self, told: WorkflowResult) -> None:
+        super().__init__(told.name)
+        self._told = told
+
+    def freeze(self, *, buckets: bool = True) -> WorkflowResult:
+        return self._told
+
+
+def verdict_on(*workflows: WorkflowResult, **course: Any) -> Results:
+    return assemble(Course(**course), [Told(each) for each in workflows], final=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ({"count": 5, "failed": 4}, ExitCode.PASSED),
+        ({"count": 5, "failed": 5}, ExitCode.FAILED),
+        ({"count": 0, "failed": 7, "unsent": 7}, ExitCode.FAILED),
+        ({"count": 1, "failed": 8, "unsent": 8}, ExitCode.PASSED),
+        ({"runs": 3, "runs_failed": 2}, ExitCode.PASSED),
+        ({"runs": 3, "runs_failed": 3}, ExitCode.FAILED),
+        ({"count": 5, "runs": 5, "runs_failed": 5}, ExitCode.FAILED),
+    ],
+)
+def test_something_must_have_succeeded(step: dict[str, int], code: ExitCode) -> None:
+    assert verdict_on(shop(**step)).exit_code == code
+
+
+def test_load_that_did_not_run_never_passes() -> None:
+    idle = WorkflowResult(name="Idle", steps=[StepResult(name="home", workflow="Idle")])
+    for cut in (None, "test"):
+        results = verdict_on(shop(count=5), msgspec.structs.replace(idle), cut=cut)
+        assert (results.exit_code, results.passed) == (ExitCode.FAILED, False)
+        assert results.workflows[1].error == "Idle ran no step and made no request"
+    once = msgspec.structs.replace(idle, is_test=False)
+    assert verdict_on(shop(count=5), once).passed
+    lost = verdict_on(shop(count=5), idle, lost=["worker w7 lost at 1 s"])
+    assert lost.exit_code == ExitCode.LOAD_LOST
 
 
 def test_coverage_is_planned_time_or_iterations() -> None:

@@ -11,7 +11,8 @@ from hyperscale.metrics.results import (
     ThresholdResult,
     WorkflowResult,
 )
-from hyperscale.workload.thresholds import Names, bind, parse_threshold
+from hyperscale.workload.threshold_scopes import Names, bind
+from hyperscale.workload.thresholds import parse_threshold
 
 NAMES = Names("Shop", ("login", "buy"), ("is_fast",), {"cart": "distribution", "sold": "count"})
 

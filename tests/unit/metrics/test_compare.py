@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ from hyperscale.metrics import noise
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.compare import Comparison, compare
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
-from hyperscale.metrics.histogram import summarise
-from hyperscale.metrics.results import Results, decode, encode
+from hyperscale.metrics.histogram import Histogram, summarise
+from hyperscale.metrics.results import Distribution, Results, StepPoint, decode, encode
 
 SEEDS = 60
 
@@ -25,45 +27,83 @@ def simulate(
     swing: float = 0.02,
     ramp: bool = False,
     steps: tuple[str, ...] = ("home", "cart"),
+    base_ms: tuple[float, ...] = (20.0, 40.0),
+    mix: tuple[float, ...] = (1.0, 1.0),
+    own_timelines: bool = True,
 ) -> Results:
     """A run whose seconds are good or bad together: the level swings with a memory (AR(1))."""
     random = np.random.default_rng(seed)
     aggregate = WorkflowAggregate("Shop", steps)
+    timelines: dict[str, list[StepPoint]] = {name: [] for name in steps}
     level = 0.0
     for second in range(seconds):
         level = 0.5 * level + random.normal(0, swing * np.sqrt(0.75))
         load = (second + 1) / seconds if ramp else 1.0
-        count = max(1, int(500 * rate * load * np.exp(-level) * random.normal(1, 0.01)))
+        total = max(1, int(500 * rate * load * np.exp(-level) * random.normal(1, 0.01)))
         deltas = []
         for number, name in enumerate(steps):
-            factor = slower * (slower_step if number == 1 else 1.0) * (1 + load)
-            values = random.lognormal(np.log(0.02 * (number + 1) * factor) + level, 0.4, count)
-            deltas.append(
-                RequestDelta(
-                    RequestKey(name),
-                    count=count,
-                    failed=int(random.binomial(count, errors)),
-                    service=summarise(values),
-                )
+            count = total if mix[number] == 1 else int(random.binomial(total, mix[number]))
+            factor = slower * (slower_step if number == 1 else 1.0) * (1 + load) / 1000
+            values = random.lognormal(np.log(base_ms[number] * factor) + level, 0.4, count)
+            delta = RequestDelta(
+                RequestKey(name),
+                count=count,
+                failed=int(random.binomial(count, errors)),
+                service=summarise(values),
             )
+            deltas.append(delta)
+            timelines[name].append(point(second, delta))
         aggregate.apply(0, Delta(seq=second + 1, requests=deltas), second + 0.9)
         aggregate.advance(second + 1)
-    return Results(workflows=[aggregate.freeze()])
+    result = aggregate.freeze()
+    for step in result.steps:
+        step.series = timelines[step.name] if own_timelines else []
+    return Results(workflows=[result])
 
 
-def verdicts(**candidate: float) -> list[str]:
+def point(second: int, delta: RequestDelta) -> StepPoint:
+    latencies = Histogram()
+    if delta.service is not None:
+        latencies.add(delta.service)
+    p50, p95, p99 = (value * 1000 for value in latencies.percentiles((50, 95, 99)))
+    return StepPoint(
+        at_s=float(second),
+        width_s=1.0,
+        requests=delta.count,
+        failed=delta.failed,
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+    )
+
+
+def verdicts(slower: float = 1.0, **both: Any) -> list[str]:
     return [
-        compare(simulate(seed), simulate(seed + 1000, **candidate)).verdict for seed in range(SEEDS)
+        compare(simulate(seed, **both), simulate(seed + 1000, slower=slower, **both)).verdict
+        for seed in range(SEEDS)
     ]
 
 
-def change(comparison: Comparison, scope: str, metric: str):
-    found = next(c for c in comparison.compared if c.name == scope)
-    return next(c for c in found.changes if c.metric == metric)
+def scope(comparison: Comparison, name: str):
+    return next(c for c in comparison.compared if c.name == name)
 
 
-def test_runs_of_the_same_system_are_the_same():
-    assert verdicts().count("same") >= 0.95 * SEEDS
+def change(comparison: Comparison, name: str, metric: str):
+    return next(c for c in scope(comparison, name).changes if c.metric == metric)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"own_timelines": False},
+        {"swing": 0.1},
+        {"mix": (1.0, 0.02)},  # a step that is rarely taken
+        {"base_ms": (1.0, 5.0)},
+    ],
+)
+def test_runs_of_the_same_system_are_the_same(kind: dict[str, Any]):
+    assert verdicts(**kind).count("same") >= 0.95 * SEEDS
 
 
 def test_one_percent_slower_is_not_worth_an_alarm():
@@ -94,6 +134,36 @@ def test_a_single_slower_step_is_found_in_its_step():
     comparison = compare(simulate(1), simulate(2, slower_step=1.3))
     assert change(comparison, "Shop.cart", "p50").verdict == "worse"
     assert change(comparison, "Shop.home", "p50").verdict == "same"
+
+
+def test_a_step_is_as_noisy_as_itself_and_not_as_its_workflow():
+    """Half of the requests are fast and half are slow: the median of them all jumps from one half
+    to the other from second to second, while that of each step is calm."""
+    system = {"base_ms": (0.25, 2.64), "mix": (0.5, 0.5)}
+    before, after = simulate(1, **system), simulate(2, slower_step=1.58, **system)
+    comparison = compare(before, after)
+    slow = change(comparison, "Shop.cart", "p50")
+    assert slow.verdict == "worse"
+    assert (slow.low, slow.high) == (pytest.approx(0.58, abs=0.1), pytest.approx(0.58, abs=0.1))
+    assert {one.verdict for one in scope(comparison, "Shop.home").changes} == {"same"}
+    for results in (before, after):
+        for step in results.workflows[0].steps:
+            step.series = []
+    assert change(compare(before, after), "Shop.cart", "p50").verdict == "same", "as without"
+
+
+def test_calls_that_were_never_sent_are_errors():
+    down = simulate(2)
+    for step in down.workflows[0].steps:
+        step.failed = step.unsent = step.count
+        step.count, step.service = 0, Distribution()
+        step.series = [
+            StepPoint(at_s=each.at_s, width_s=1.0, failed=each.requests) for each in step.series
+        ]
+    comparison = compare(simulate(1), down)
+    for name in ("Shop", "Shop.home", "Shop.cart"):
+        errors = change(comparison, name, "error_share")
+        assert (errors.after, errors.verdict) == (1.0, "worse")
 
 
 def test_more_errors_are_worse_although_latencies_stay():

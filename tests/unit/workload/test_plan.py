@@ -19,6 +19,7 @@ from hyperscale.errors import BadInput
 from hyperscale.testing import URL, Headers, HTTPResponse
 from hyperscale.workload.load import ClosedVUs, SharedIterations
 from hyperscale.workload.plan import Overrides, plan_test, plan_workflow
+from hyperscale.workload.selectors import Selector
 from tests.fixtures import worked_examples as examples
 
 
@@ -158,10 +159,10 @@ def test_overrides() -> None:
     assert plan.load == ClosedVUs(2, 3)
     assert plan.tags == {"team": "a", "tier": "2"}
     assert (plan.http.verify, plan.http.base_url, plan.http.timeout) == (False, "http://other", 2)
-    assert [(t.scope, t.metric, t.step) for t in plan.thresholds] == [
-        ("login", "http_req_duration", "login"),
-        ("logins", "logins", ""),
-        ("welcomed", "checks", "welcomed"),
+    assert [(t.scope, t.metric, t.selector) for t in plan.thresholds] == [
+        ("login", "http_req_duration", Selector(step="login")),
+        ("logins", "logins", Selector()),
+        ("welcomed", "checks", Selector(check="welcomed")),
     ]
     assert plan_workflow(Shop, Overrides(no_thresholds=True)).thresholds == ()
 

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.threshold_scopes import Names, bind
 from hyperscale.workload.thresholds import (
     EXAMPLE,
-    Names,
     Threshold,
-    bind,
     parse_threshold,
     parse_thresholds,
+    splits_by_status,
 )
 
 NAMES = Names(
@@ -44,30 +44,6 @@ def test_expressions(
     assert (bound.scope, bound.aggregation, bound.percentile) == (scope, aggregation, percentile)
     assert (bound.operator, bound.value) == (operator, pytest.approx(value))
     assert msgspec.json.decode(msgspec.json.encode(bound), type=Threshold) == bound
-
-
-@pytest.mark.parametrize(
-    ("scope", "metric", "step"),
-    [
-        ("login", "http_req_duration", "login"),
-        ("Checkout.login", "http_req_duration", "login"),
-        ("http_req_response", "http_req_response", ""),
-        ("http_req_response{login}", "http_req_response", "login"),
-        ("http_req_duration{step:pay}", "http_req_duration", "pay"),
-        ("size", "size", ""),
-        ("Checkout.size", "size", ""),
-    ],
-)
-def test_what_a_scope_means(scope: str, metric: str, step: str) -> None:
-    bound = bind(parse_threshold(f"{scope}: p(95)<5"), NAMES)
-    assert (bound.metric, bound.step) == (metric, step)
-
-
-def test_counting_a_step_counts_its_requests() -> None:
-    bound = bind(parse_threshold("login: count>5"), NAMES)
-    assert (bound.metric, bound.step) == ("http_reqs", "login")
-    bound = bind(parse_threshold("welcomed: rate>0.9"), NAMES)
-    assert (bound.metric, bound.step) == ("checks", "welcomed")
 
 
 @pytest.mark.parametrize(
@@ -136,29 +112,23 @@ def test_what_is_no_text_is_refused(value: object) -> None:
         parse_thresholds(value)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("logn: avg<5", "judges 'logn', which is no metric, step or check"),
-        ("http_req_failed{logn}: rate<5", "judges 'logn'"),
-        ("iterations{login}: count<5", "judges 'iterations'"),
-        ("Cart.login: avg<5", r"judges 'Cart\.login'"),
-        ("checks: avg<5", "asks for the avg of checks, which has rate"),
-        ("http_reqs: p(95)<5", r"asks for the p of http_reqs, which has count, rate"),
-        ("http_reqs: count<5s", "has the unit 's', which does not fit http_reqs"),
-        ("http_req_duration: avg<5%", "has the unit '%'"),
-        ("size: avg<5ms", "has the unit 'ms', which does not fit size"),
-    ],
-)
-def test_scopes_that_mean_nothing(text: str, sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
-        bind(parse_threshold(text), NAMES)
+def test_braces_that_do_not_close_are_shown() -> None:
+    with pytest.raises(BadInput, match=r"at '{login: rate<1%': expected braces that close"):
+        parse_threshold("http_req_failed{login: rate<1%")
+    with pytest.raises(BadInput, match=r"at 'rate<1%': expected a colon after the scope"):
+        parse_threshold("http_req_failed{login} rate<1%")
+    with pytest.raises(BadInput, match=r"the braces of 'http_reqs{login' do not close"):
+        parse_threshold("count>5", "http_reqs{login")
 
 
-def test_a_close_name_is_suggested() -> None:
-    with pytest.raises(BadInput) as caught:
-        bind(parse_threshold("http_req_duraton: avg<5"), NAMES)
-    assert caught.value.hint == "did you mean 'http_req_duration'?"
+def test_rows_are_split_by_status_only_for_what_needs_it() -> None:
+    def splits(text: str) -> bool:
+        return splits_by_status([bind(parse_threshold(text), NAMES)])
+
+    assert splits("http_req_duration{status:200}: p(95)<5")
+    assert splits("http_req_failed{status:404}: rate<1%")
+    assert not splits("http_reqs{status:500}: count<10")
+    assert not splits("http_req_duration: p(95)<5")
 
 
 def test_holds() -> None:

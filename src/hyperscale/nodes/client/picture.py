@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
+from hyperscale.engine.verdict import Judge, Standing
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import (
     Environment,
@@ -34,6 +35,7 @@ from hyperscale.nodes.protocol.jobs import (
 from hyperscale.workload.facts import WorkflowFacts
 
 NOTES_MAX = 20
+WATCH_S = 1.0  # thresholds are looked at this often, as managers do
 _ALL = 0  # all workers together count as one core here
 _WORKFLOW_STATES: dict[str, State] = {"pending": "preparing", "running": "running"}
 _JOB_STATES: dict[str, State] = {
@@ -74,6 +76,8 @@ class Picture:
         self.over = False
         self._workflows: dict[str, _Workflow] = {}
         self._notes: dict[str, None] = {}
+        self._judges: list[Judge] = []
+        self._watched_s = 0.0
         if outline is not None:
             self._begin(outline)
 
@@ -119,7 +123,11 @@ class Picture:
             if state == "running" and course.state in ("paused", "stopping"):
                 state = course.state
             workflow.facts(state, one.cores if one else 0)
-        results = assemble(course, [workflow.shown for workflow in self._workflows.values()])
+        shown = {name: workflow.shown for name, workflow in self._workflows.items()}
+        if elapsed_s - self._watched_s >= WATCH_S:
+            self._watched_s = elapsed_s
+            watch(self._judges, shown)  # only the managers end a run by it
+        results = assemble(course, shown.values(), self._judges)
         results.workflows = [self._workflows[one.name].whole(one) for one in results.workflows]
         return results
 
@@ -151,6 +159,9 @@ class Picture:
     def _begin(self, outline: Outline) -> None:
         for facts in outline.workflows:
             self._workflows[facts.name] = _Workflow(facts)
+        self._judges = judges_of(outline.workflows)
+        for judge in self._judges:
+            judge.resume(Standing())  # what ran before somebody looked is no bad moment
 
     def _look(self, view: JobView) -> None:
         self.view = view

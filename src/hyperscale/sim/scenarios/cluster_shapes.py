@@ -13,7 +13,8 @@ from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, ClosedVUs, Load, SharedIterations
-from hyperscale.workload.thresholds import Names, Threshold, bind, parse_threshold
+from hyperscale.workload.threshold_scopes import Names, bind
+from hyperscale.workload.thresholds import Threshold, parse_threshold
 
 GRACE_S: Final = 1.0
 # Virtual requests take 10 to 30 ms (`sim.stage`), so it is known who keeps which promise.

@@ -23,6 +23,8 @@ from hyperscale.nodes.protocol.jobs import (
 from hyperscale.testing import URL, HTTPResponse
 from hyperscale.workload.facts import test_facts as facts_of_test
 from hyperscale.workload.plan import plan_test
+from hyperscale.workload.threshold_scopes import Names, bind
+from hyperscale.workload.thresholds import parse_threshold
 
 
 class Quick(Workflow):
@@ -126,6 +128,23 @@ def test_a_snapshot_and_the_windows_after_it_are_the_whole() -> None:
     assert results.workflows[0].vus == 5
     assert (results.name, results.tags) == ("q", {"a": "b"})
     assert results.environment.command == "hyperscale run q.py"
+
+
+def test_thresholds_are_told_while_the_job_runs() -> None:
+    def judged(text: str) -> Outline:
+        threshold = bind(parse_threshold(text), Names("Quick", ("get",)))
+        return Outline(workflows=(msgspec.structs.replace(FACTS, thresholds=(threshold,)),))
+
+    manager = Manager()
+    manager.window(10, failed=1)
+    for text, passed in (("rate<20%", True), ("rate<5%", False), ("rate<5% for 1s", True)):
+        picture = Picture(judged(f"http_req_failed{{get}}: {text}"))
+        picture.apply(manager.snapshot())
+        assert picture.results(0.9).thresholds == []
+        (threshold,) = picture.results(1.0).thresholds
+        assert (threshold.passed, threshold.actual_text) == (passed, "rate=10.00%")
+    picture.apply(manager.window(0))
+    assert picture.results(1.9).thresholds == [threshold], "looked at once a second"
 
 
 def test_states_are_those_a_view_knows() -> None:
