@@ -58,6 +58,7 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     rows_used: int = 0  # rows of the data that this core may have used before
     memory_mb: int = 0  # most memory the process may take; 0: no limit
     idle: bool = False  # nothing of the load is left for this core: it is there to tear down
+    secrets: list[str] = []  # names in `env` whose values nobody may read
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):
