@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hyperscale.workload.responses import HTTPResponse
-from hyperscale.workload.secrets import mask, mask_body, mask_header, mask_url
+from hyperscale.workload.secrets import mask_body, mask_header
 
 BODY_CHARACTERS_MAX = 4000
 # Masks may be longer or shorter than what they hide; nothing is cut within a value.
@@ -17,17 +17,18 @@ def describe_exchange(response: HTTPResponse, full: bool) -> str:
     first, *rest = head.decode("latin-1").splitlines() or [""]
     sent = [(name, value.strip()) for name, _, value in (line.partition(":") for line in rest)]
     received = list(response.headers.items())
-    lines = [f"> {mask_url(first)}", *_headers("> ", sent)]
+    both = [*sent, *received]
+    lines = [f"> {mask_body(first, both)}", *_headers("> ", sent)]
     if full and body:
-        lines += ["> ", *_body("> ", body, [*sent, *received])]
+        lines += ["> ", *_body("> ", body, both)]
     timings = ", ".join(f"{name} {ms:.2f} ms" for name, ms in response.timings.items())
     if response.status:
         lines.append(f"< {response.status}  ({timings})")
         lines += _headers("< ", received)
         if full and response.content:
-            lines += ["< ", *_body("< ", response.content, [*sent, *received])]
+            lines += ["< ", *_body("< ", response.content, both)]
     if response.error:
-        lines.append(f"! {response.outcome}: {mask(response.error)}")
+        lines.append(f"! {response.outcome}: {mask_body(response.error, both)}")
     return "\n".join(lines) + "\n"
 
 

@@ -26,8 +26,11 @@ CHARACTERS_MIN = 4
 _NAMES = r"token|secret|passw|api[-_]?key|access[-_]?key|authorization|credential|cookie"
 _SENSITIVE = re.compile(_NAMES, re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"(://[^/?#\s:@]*:)(?!\*\*\*)[^/?#\s]*@")
+# Also where the JSON is a text within JSON, every quote with a backslash.
 _JSON_FIELD = re.compile(
-    rf'("[\w.-]*(?:{_NAMES})[\w.-]*"\s*:\s*")(?!\*\*\*)(?:[^"\\]|\\.)*', re.IGNORECASE
+    rf'((?P<inner>\\)?"[\w.-]*(?:{_NAMES})[\w.-]*(?(inner)\\)"\s*:\s*(?(inner)\\)")'
+    r'(?!\*\*\*)(?(inner)[^"\\]*|(?:[^"\\]|\\.)*)',
+    re.IGNORECASE,
 )
 _FORM_FIELD = re.compile(
     rf"((?:^|[?&;\s])[\w.-]*(?:{_NAMES})[\w.-]*=)(?!\*\*\*)[^&;\s\"']+", re.IGNORECASE

@@ -39,7 +39,7 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
-from hyperscale.nodes.protocol.sealing import Sealing
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.serving import Call
 
@@ -286,7 +286,7 @@ class _Seen:
     marks: int = 0
 
 
-def submitted(ask: SubmitJob, sealing: Sealing) -> Submitted:
+def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     """The record of a submission. Raises MsgspecError or ValueError for one that makes no sense."""
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")

@@ -102,3 +102,6 @@ class Sealing:
             "the job was sealed under another cluster secret than this worker has",
             "give every node the same --secret-file; --previous-secret-file while it changes",
         )
+
+
+UNSEALED = Sealing(None)

@@ -18,7 +18,7 @@ from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart
-from hyperscale.nodes.protocol.sealing import Sealing
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
@@ -29,13 +29,13 @@ class EngineStage:
         cores: int,
         env: Mapping[str, str],
         memory_mb: int = 0,
-        sealing: Sealing | None = None,
+        sealing: Sealing = UNSEALED,
     ) -> None:
         """`env` is what generators see; `memory_mb` is of one of them, 0: no limit."""
         self._cores = cores
         self._env = env
         self._memory_mb = memory_mb
-        self.sealing = sealing or Sealing(None)
+        self.sealing = sealing
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
@@ -137,6 +137,7 @@ class EnginePerformer:
         self._aggregate = aggregate_of(order.facts)
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
+        self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
         casting = Casting(
             source=order.source,
             overrides=order.overrides,
@@ -182,9 +183,14 @@ class EnginePerformer:
         return Ready(seconds=self._performance.prepare_s, context=context)
 
     def start(self, context: Values) -> None:
-        self._performance.begin(self._stage.sealing.open_values(context))
+        try:
+            self._performance.begin(self._stage.sealing.open_values(context))
+        except RunFailed as error:
+            self._unopened = error
 
     async def ended(self) -> Ended:
+        if self._unopened is not None:
+            raise self._unopened
         performance = self._performance
         await performance.over()
         failure = performance.failure
