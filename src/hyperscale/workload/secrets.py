@@ -81,10 +81,10 @@ def mask(text: str) -> str:
 def mask_excerpt(text: str) -> str:
     """As `mask_body`, for text that was cut somewhere: perhaps in the middle of a value."""
     text = mask_body(text)
-    for value, name in _known.items():
+    for value in _known:
         for length in range(len(value) - 1, CHARACTERS_MIN - 1, -1):
             if text.endswith(value[:length]):
-                return f"{text[:-length]}{MASK}{name}{MASK}"
+                return text[:-length] + MASK
     return text
 
 

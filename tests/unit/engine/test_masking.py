@@ -29,7 +29,7 @@ def test_whatever_is_text() -> None:
     (step,), (check,) = told.delta.steps, told.delta.checks
     assert step.errors[0].detail == "***KEY***"
     assert step.errors[0].samples == ["sent ***KEY*** to http://a:***@h/"]
-    assert check.samples == ["not ***KEY***"]
+    assert check.samples == ["not ***"]
     assert step.name == "TOPSECRET", "what results are found by is the plan's"
 
 
