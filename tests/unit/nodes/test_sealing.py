@@ -78,3 +78,12 @@ def test_what_was_changed_does_not_open() -> None:
 def test_a_cluster_without_a_secret_keeps_it_as_it_came() -> None:
     assert UNSEALED.seal_body(BODY) == BODY
     assert UNSEALED.open_order(order_of(BODY)) == order_of(BODY)
+
+
+def test_values_open_beside_a_body_that_was_kept_before_there_was_a_secret() -> None:
+    values = {"token": Stamped(7, 0, b"\x80\x05TOPSECRET")}
+    order = order_of(BODY, Sealing(OLD).seal_values(values))
+    assert Sealing(OLD).open_order(order) == order_of(BODY, values)
+    assert Sealing(OLD).open_order(order_of(BODY, values)) == order_of(BODY, values)
+    with pytest.raises(RunFailed, match="another cluster secret"):
+        UNSEALED.open_order(order)

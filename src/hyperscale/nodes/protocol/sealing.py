@@ -8,6 +8,7 @@ runs them. A cluster without a secret keeps them as they come.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _PURPOSE = b"job records"
+_MARK = b"\0"  # before what is sealed; no pickled value begins so
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 
@@ -54,19 +56,18 @@ class Sealing:
 
     def open_order(self, order: DispatchPart) -> DispatchPart:
         """Raises RunFailed when it was sealed under a secret that is not ours."""
-        if not order.sealed:
-            return order
-        private = _private.decode(self._open(order.sealed))
-        return msgspec.structs.replace(
-            order,
-            sealed=b"",
-            source=private.source,
-            overrides=private.overrides,
-            env=private.env,
-            secrets=private.secrets,
-            context=self.open_values(order.context),
-            used={name: self.open_values(values) for name, values in order.used.items()},
-        )
+        if order.sealed:
+            private = _private.decode(self._open(order.sealed))
+            order = msgspec.structs.replace(
+                order,
+                sealed=b"",
+                source=private.source,
+                overrides=private.overrides,
+                env=private.env,
+                secrets=private.secrets,
+            )
+        used = {name: self.open_values(values) for name, values in order.used.items()}
+        return msgspec.structs.replace(order, context=self.open_values(order.context), used=used)
 
     def seal_values(self, values: Values) -> Values:
         if self._current is None:
@@ -77,8 +78,6 @@ class Sealing:
 
     def open_values(self, values: Values) -> Values:
         """Raises RunFailed when they were sealed under a secret that is not ours."""
-        if self._current is None:
-            return values
         return {
             key: Stamped(one.stamp, one.core, self._open(one.value)) for key, one in values.items()
         }
@@ -86,18 +85,19 @@ class Sealing:
     def _seal(self, data: bytes) -> bytes:
         assert self._current is not None
         nonce = os.urandom(_NONCE_BYTES)
-        return self._current + nonce + self._keys[self._current].encrypt(nonce, data, None)
+        return _MARK + self._current + nonce + self._keys[self._current].encrypt(nonce, data, None)
 
     def _open(self, data: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        key = self._keys.get(data[:_KEY_ID_BYTES])
-        rest = data[_KEY_ID_BYTES:]
-        try:
+        if not data.startswith(_MARK):
+            return data
+        start = len(_MARK) + _KEY_ID_BYTES
+        key = self._keys.get(data[len(_MARK) : start])
+        nonce, rest = data[start : start + _NONCE_BYTES], data[start + _NONCE_BYTES :]
+        with suppress(InvalidTag):
             if key is not None:
-                return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], None)
-        except InvalidTag:
-            pass
+                return key.decrypt(nonce, rest, None)
         raise RunFailed(
             "the job was sealed under another cluster secret than this worker has",
             "give every node the same --secret-file; --previous-secret-file while it changes",
