@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hyperscale.workload.http_options import HTTPOptions
     from hyperscale.workload.plan import DependentWorkflow
     from hyperscale.workload.results import CustomResult
+    from hyperscale.workload.secrets import secret
     from hyperscale.workload.workflow import Workflow
 
 _HOMES = {
@@ -46,6 +47,7 @@ _HOMES = {
     "hyperscale.workload.http_options": ("HTTPOptions",),
     "hyperscale.workload.plan": ("DependentWorkflow",),
     "hyperscale.workload.results": ("CustomResult",),
+    "hyperscale.workload.secrets": ("secret",),
     "hyperscale.workload.workflow": ("Workflow",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -74,6 +76,7 @@ __all__ = [
     "feed",
     "metric",
     "run",
+    "secret",
     "state",
     "step",
 ]

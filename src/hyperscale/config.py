@@ -46,6 +46,8 @@ class Settings:
     timeout: str | None = None
     seed: int | None = None
     env: dict[str, str] | None = None
+    env_file: str | None = None
+    secret: list[str] | None = None
     no_thresholds: bool | None = None
     exit_code_on_error: int | None = None
     once: bool | None = None
@@ -167,6 +169,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "threshold": _texts(";"),  # an expression may hold blanks and commas: "p(95) < 500 for 10s"
     "tag": _pairs,
     "env": _pairs,
+    "secret": _texts(None),
     "insecure_skip_tls_verify": _switch,
     "no_thresholds": _switch,
     "once": _switch,
@@ -260,5 +263,6 @@ def _read(values: Iterable[tuple[str, str, object]]) -> Settings:
         try:
             read[name] = _READERS.get(name, _text)(value)
         except _Unfit as wanted:
-            raise BadInput(f"{label} takes {wanted}, not {value!r}") from None
+            shown = "" if name == "env" else f", not {value!r}"  # a value may be a secret
+            raise BadInput(f"{label} takes {wanted}{shown}") from None
     return Settings(**read)

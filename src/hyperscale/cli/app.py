@@ -35,6 +35,7 @@ from hyperscale.cli.wal import wal
 from hyperscale.cli.worker import worker
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.ui.errors import print_error
+from hyperscale.workload.secrets import mask
 
 PROGRAM = "hyperscale"
 
@@ -291,6 +292,6 @@ def _usage(error: Exception, argv: Sequence[str]) -> BadInput:
 
 def _fail(error: HyperscaleError, debug: bool, cause: Exception | None = None) -> int:
     if debug:
-        streams.note("".join(traceback.format_exception(cause or error)).rstrip())
+        streams.note(mask("".join(traceback.format_exception(cause or error))).rstrip())
     print_error(error)
     return int(error.exit_code)

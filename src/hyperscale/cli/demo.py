@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hyperscale.cli import flags, streams
+from hyperscale.cli.variables import recorded_command
 from hyperscale.config import Settings, from_environment, from_flags
 from hyperscale.errors import BadInput
 
@@ -62,8 +61,8 @@ def demo(
 
     with running() as url:
         said = Settings(env={"TARGET": url}).over(said)
-        command = shlex.join(["hyperscale", *sys.argv[1:]])
-        code = perform(str(Path(__file__).with_name("demo_test.py")), [], said, Settings(), command)
+        test = str(Path(__file__).with_name("demo_test.py"))
+        code = perform(test, [], said, Settings(), recorded_command())
     if html:
         streams.note(f"the report is in {html}")
     return code

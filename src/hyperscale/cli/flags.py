@@ -105,6 +105,13 @@ Workers = Annotated[
 Env = Annotated[
     Texts, _option(HOW, "-e", "--env", metavar="K=V", help="environment of the test; repeatable")
 ]
+Secret = Annotated[
+    Texts,
+    _option(
+        HOW, "--secret", metavar="NAME", help="a variable never shown; likewise --env-file FILE"
+    ),
+]
+EnvFile = Annotated[Text, _option(HOW, "--env-file", metavar="FILE")]
 Config = Annotated[
     Text, _option(HOW, "-c", "--config", metavar="FILE", help="TOML (./hyperscale.toml)")
 ]

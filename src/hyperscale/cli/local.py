@@ -18,6 +18,7 @@ from hyperscale.cli import outputs, streams
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
+from hyperscale.cli.variables import Variables, variables
 from hyperscale.config import Settings
 from hyperscale.engine import FileSource, LocalRun, RunOptions
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
@@ -25,6 +26,7 @@ from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
 from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.secrets import mask
 
 if TYPE_CHECKING:
     from hyperscale.metrics.results import Results
@@ -35,8 +37,8 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     """Run a test file; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
     show = Show.of(settings)
-    env = environment(said, filled)
-    os.environ.update(env)
+    env = variables(said, filled)
+    os.environ.update(env.values)
     interrupt_on_sigterm()
     source = FileSource(path, names)
     prints = streams.Aside() if show.mode == "full" else None
@@ -97,23 +99,16 @@ class Show:
         return _exit_code(results, self._settings, bool(unwritten))
 
 
-def environment(said: Settings, filled: Settings) -> dict[str, str]:
-    """Variables for the test; those of the config file yield to the environment there is."""
-    given = {name: value for name, value in (filled.env or {}).items() if name not in os.environ}
-    return given | (said.env or {})
-
-
-def run_options(
-    settings: Settings, env: dict[str, str], command: str, output: int | None
-) -> RunOptions:
+def run_options(settings: Settings, env: Variables, command: str, output: int | None) -> RunOptions:
     return RunOptions(
         workers=None if settings.workers == -1 else settings.workers,
         timeout_s=parse_duration(settings.timeout, "--timeout") if settings.timeout else None,
         seed=settings.seed,
-        env=env,
+        env=env.values,
+        secrets=env.secret,
         http_debug=settings.http_debug or "",
         once=bool(settings.once),
-        command=command,
+        command=mask(command),
         output=output,
     )
 
@@ -129,9 +124,10 @@ def _mode(settings: Settings) -> str:
 
 def _tracer(settings: Settings) -> Callable[[str], None] | None:
     """Exchanges are what `--once` is asked for, so they go to stdout; otherwise they are a log."""
-    if settings.once:
-        return streams.say
-    return streams.note if settings.http_debug else None
+    if not settings.once and not settings.http_debug:
+        return None
+    streams.note("secrets, credentials and cookies are shown as ***")
+    return streams.say if settings.once else streams.note
 
 
 def explain(test: TestPlan, files: list[outputs.File]) -> None:

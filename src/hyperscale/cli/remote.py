@@ -14,9 +14,10 @@ from hyperscale.cli import streams
 from hyperscale.cli.cluster import settings_of
 from hyperscale.cli.command import Stopped
 from hyperscale.cli.execution import carry_out
-from hyperscale.cli.local import Show, environment, explain, interrupt_on_sigterm, run_options
+from hyperscale.cli.local import Show, explain, interrupt_on_sigterm, run_options
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import require_measurement
+from hyperscale.cli.variables import variables
 from hyperscale.config import Settings, flag_name
 from hyperscale.engine import FileSource
 from hyperscale.errors import BadInput, ExitCode
@@ -49,8 +50,8 @@ def perform(
             )
     show = Show.of(settings)
     where = settings_of(connection)
-    env = environment(said, filled)
-    os.environ.update(env)
+    env = variables(said, filled)
+    os.environ.update(env.values)
     interrupt_on_sigterm()
     source = FileSource(path, names)
     options = run_options(settings, env, command, None)

@@ -6,8 +6,6 @@ With `--cluster` the same run takes place there; `hyperscale submit` is another 
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +14,7 @@ import typer
 
 from hyperscale.cli import cluster as where
 from hyperscale.cli import flags
+from hyperscale.cli.variables import recorded_command
 from hyperscale.config import Settings, find_file, from_environment, from_file, from_flags
 from hyperscale.errors import BadInput
 
@@ -54,6 +53,8 @@ def run(
     tag: flags.Tag = None,
     workers: flags.Workers = None,
     env: flags.Env = None,
+    env_file: flags.EnvFile = None,
+    secret: flags.Secret = None,
     config: flags.Config = None,
     timeout: flags.Timeout = None,
     seed: flags.Seed = None,
@@ -72,7 +73,7 @@ def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "")
     filled = from_file(config_file) if config_file else Settings()
     settings = said.over(filled)
     path, names = _test(given["test"] or [], settings, config_file)
-    command = shlex.join(["hyperscale", *sys.argv[1:]])
+    command = recorded_command()
     if on_cluster or settings.cluster:
         from hyperscale.cli.remote import perform as perform_there
 

@@ -57,6 +57,7 @@ class Course(msgspec.Struct, kw_only=True):
 
 def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> WorkflowAggregate:
     """An empty aggregate for this workflow; those of its parts can be absorbed by one another."""
+    hooks = [StepFacts(name=name, hook_type=HookType.ACTION) for name in USER_HOOKS]
     results = [
         StepResult(
             name=step.name,
@@ -67,10 +68,7 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
             tags={**facts.tags, **step.tags},
             group=step.group,
         )
-        for step in (
-            *facts.steps,
-            *(StepFacts(name=n, hook_type=HookType.ACTION) for n in USER_HOOKS),
-        )
+        for step in (*facts.steps, *hooks)
     ]
     tests = {step.name for step in facts.steps if step.hook_type is HookType.TEST}
     aggregate = WorkflowAggregate(

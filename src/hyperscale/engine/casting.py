@@ -40,6 +40,7 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     resume_at_s: float = 0.0
     iterations_done: int = 0
+    secrets: list[str] = []  # names in `env` whose values nobody may read
 
 
 def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
@@ -74,6 +75,7 @@ def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
             rows_used=rows_used,
             memory_mb=casting.memory_mb,
             idle=idle,
+            secrets=casting.secrets,
         )
         for number, (core, load) in enumerate(mine.items())
     ]

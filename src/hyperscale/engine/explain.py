@@ -1,13 +1,17 @@
-"""What is told of the first failure of a kind: where in the author's code, and which exchange."""
+"""What is told of the first failure of a kind: where in the author's code, and which exchange.
+
+Secrets are masked here, before texts are shortened: half a secret is not recognised any more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hyperscale.metrics.results import Exchange, FirstFailure
 from hyperscale.workload import frames
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult
+from hyperscale.workload.secrets import mask_body, mask_headers, mask_url
 
 BODY_CHARACTERS = 500
 HEADERS_MAX = 30
@@ -26,7 +30,7 @@ def explain(
         user=user,
         worker=worker,
         where=frames.where(error) if error is not None else "",
-        traceback=frames.author_traceback(error) if error is not None else "",
+        traceback=mask_body(frames.author_traceback(error)) if error is not None else "",
         exchange=exchange_of(result) if isinstance(result, HTTPResponse) else None,
     )
 
@@ -36,15 +40,16 @@ def exchange_of(response: HTTPResponse) -> Exchange:
     lines = head.decode("latin-1").split("\r\n")[1:]
     sent = dict(line.partition(": ")[::2] for line in lines)
     answer = _readable(response)
+    headers = [*sent.items(), *response.headers.items()]
     return Exchange(
         method=response.method,
-        url=response.url,
+        url=mask_url(response.url),
         status=response.status,
         reason=response.reason,
-        request_headers=_few(sent),
-        request_body=_excerpt(body),
-        headers=_few(response.headers),
-        body=_excerpt(answer),
+        request_headers=_few(mask_headers(sent)),
+        request_body=_excerpt(body, headers),
+        headers=_few(mask_headers(response.headers)),
+        body=_excerpt(answer, headers),
         size=len(answer),
         duration_ms=(response.ended - response.started) * 1e3,
     )
@@ -63,6 +68,6 @@ def _few(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value[:HEADER_CHARACTERS] for name, value in list(headers.items())[:HEADERS_MAX]}
 
 
-def _excerpt(body: bytes) -> str:
-    text = body[: BODY_CHARACTERS * 4].decode("utf-8", "replace")
+def _excerpt(body: bytes, headers: Iterable[tuple[str, str]]) -> str:
+    text = mask_body(body[: BODY_CHARACTERS * 8].decode("utf-8", "replace"), headers)
     return text if len(text) <= BODY_CHARACTERS else f"{text[:BODY_CHARACTERS]}…"

@@ -22,6 +22,7 @@ from typing import Any
 from hyperscale.engine import memory, unpacking
 from hyperscale.engine.assignment import Assignment
 from hyperscale.engine.cores import raise_open_files
+from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import (
     Command,
     Failed,
@@ -31,6 +32,7 @@ from hyperscale.engine.messages import (
     Pause,
     Prepare,
     Prepared,
+    Report,
     Resume,
     Scale,
     Stop,
@@ -38,6 +40,7 @@ from hyperscale.engine.messages import (
     TornDown,
 )
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.workload.secrets import register
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
 GC_THRESHOLDS = (50_000, 20, 100)
@@ -59,7 +62,9 @@ class Generator:
         if isinstance(command, Prepare):
             if self._assignment is not None:
                 await self._assignment.close()
-            self._assignment = Assignment(command, self._line.send)
+            for name in command.secrets:
+                register(name, command.env[name])
+            self._assignment = Assignment(command, self._send)
             self._start(self._prepare(self._assignment))
             return
         if isinstance(command, Leash):
@@ -81,6 +86,9 @@ class Generator:
         elif isinstance(command, Teardown):
             self._start(self._teardown(assignment, command))
 
+    def _send(self, report: Report) -> None:
+        self._line.send(masked(report))
+
     def _hold(self, for_s: float) -> None:
         if self._leash is not None:
             self._leash.cancel()
@@ -98,28 +106,28 @@ class Generator:
             await work
         except MemoryError:
             memory.make_room()
-            self._line.send(Failed("the test needs more memory than a generator process may take"))
+            self._send(Failed("the test needs more memory than a generator process may take"))
         except HyperscaleError as error:
-            self._line.send(Failed(error.message, error.hint, isinstance(error, BadInput)))
+            self._send(Failed(error.message, error.hint, isinstance(error, BadInput)))
         except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
             detail = "".join(traceback.format_exception(error))
-            self._line.send(Failed(f"{type(error).__name__}: {error}", detail=detail))
+            self._send(Failed(f"{type(error).__name__}: {error}", detail=detail))
 
     async def _prepare(self, assignment: Assignment) -> None:
         began = asyncio.get_running_loop().time()
         wrote = await assignment.prepare()
-        self._line.send(Prepared(asyncio.get_running_loop().time() - began, wrote))
+        self._send(Prepared(asyncio.get_running_loop().time() - began, wrote))
 
     async def _run(self, assignment: Assignment, go: Go) -> None:
-        self._line.send(await assignment.run(go.context))
+        self._send(await assignment.run(go.context))
 
     async def _teardown(self, assignment: Assignment, command: Teardown) -> None:
         try:
             await assignment.teardown(command.context)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            self._line.send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
+            self._send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
         else:
-            self._line.send(TornDown())
+            self._send(TornDown())
 
 
 async def _main(descriptor: int) -> None:

@@ -59,6 +59,7 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     memory_mb: int = 0  # most memory the process may take; 0: no limit
     idle: bool = False  # nothing of the load is left for this core: it is there to tear down
     worker: str = ""  # the machine's name, for what is told of failures
+    secrets: list[str] = []  # names in `env` whose values nobody may read
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):

@@ -38,6 +38,7 @@ class RunOptions(msgspec.Struct, kw_only=True):
     timeout_s: float | None = None
     seed: int | None = None
     env: dict[str, str] = {}
+    secrets: list[str] = []  # names in `env` whose values nobody may read
     http_debug: str = ""  # "", "headers" or "full"
     once: bool = False
     command: str = ""
@@ -187,6 +188,7 @@ class LocalRun:
             used={name: _given_to(facts.name, ended) for name, ended in self._ended.items()},
             seed=self._options.seed,
             env=self._options.env,
+            secrets=self._options.secrets,
             http_debug=self._options.http_debug,
         )
         return Performance(

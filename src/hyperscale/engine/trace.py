@@ -1,33 +1,43 @@
-"""One HTTP exchange as text, for `--http-debug` and `--once`."""
+"""One HTTP exchange as text, for `--http-debug` and `--once`, without what is secret in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.secrets import mask_body, mask_header
 
 BODY_CHARACTERS_MAX = 4000
+# Masks may be longer or shorter than what they hide; nothing is cut within a value.
+_READ_BYTES = 4 * BODY_CHARACTERS_MAX
 
 
 def describe_exchange(response: HTTPResponse, full: bool) -> str:
     head, _, body = response.request_bytes.partition(b"\r\n\r\n")
-    lines = _quoted("> ", head.decode("latin-1"))
+    first, *rest = head.decode("latin-1").splitlines() or [""]
+    sent = [(name, value.strip()) for name, _, value in (line.partition(":") for line in rest)]
+    received = list(response.headers.items())
+    both = [*sent, *received]
+    lines = [f"> {mask_body(first, both)}", *_headers("> ", sent)]
     if full and body:
-        lines += ["> ", *_quoted("> ", _body(body))]
+        lines += ["> ", *_body("> ", body, both)]
     timings = ", ".join(f"{name} {ms:.2f} ms" for name, ms in response.timings.items())
     if response.status:
         lines.append(f"< {response.status}  ({timings})")
-        lines += [f"< {name}: {value}" for name, value in response.headers.items()]
+        lines += _headers("< ", received)
         if full and response.content:
-            lines += ["< ", *_quoted("< ", _body(response.content))]
+            lines += ["< ", *_body("< ", response.content, both)]
     if response.error:
-        lines.append(f"! {response.outcome}: {response.error}")
+        lines.append(f"! {response.outcome}: {mask_body(response.error, both)}")
     return "\n".join(lines) + "\n"
 
 
-def _quoted(mark: str, text: str) -> list[str]:
-    return [mark + line for line in text.splitlines()]
+def _headers(mark: str, headers: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{mark}{name}: {mask_header(name, value)}" for name, value in headers]
 
 
-def _body(data: bytes) -> str:
-    text = data[:BODY_CHARACTERS_MAX].decode("utf-8", "replace")
+def _body(mark: str, data: bytes, headers: Iterable[tuple[str, str]]) -> list[str]:
+    text = mask_body(data[:_READ_BYTES].decode("utf-8", "replace"), headers)
+    lines = [mark + line for line in text[:BODY_CHARACTERS_MAX].splitlines()]
     more = len(data) - BODY_CHARACTERS_MAX
-    return text if more <= 0 else f"{text}\n... {more:,} more bytes"
+    return lines if more <= 0 else [*lines, f"{mark}... {more:,} more bytes"]

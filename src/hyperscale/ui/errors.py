@@ -7,13 +7,14 @@ from typing import TextIO
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ui.output import Output, Paint
+from hyperscale.workload.secrets import mask
 
 
 def render_error(error: HyperscaleError, paint: Paint | None = None) -> str:
     paint = paint or Paint(False)
-    lines = [f"{paint.bad('error:')} {_indented(error.message, 7)}"]
+    lines = [f"{paint.bad('error:')} {_indented(mask(error.message), 7)}"]
     if error.hint:
-        lines.append(f"{paint.faint('hint:')}  {_indented(error.hint, 7)}")
+        lines.append(f"{paint.faint('hint:')}  {_indented(mask(error.hint), 7)}")
     return "\n".join(lines) + "\n"
 
 

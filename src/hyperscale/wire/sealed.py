@@ -73,6 +73,12 @@ class Secret:
 
         return AESGCM(self._expand(b"sender" + salt + struct.pack("!Q", epoch) + sender))
 
+    def key_for(self, purpose: bytes) -> AESGCM:
+        """For what is no datagram; its nonces are random."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        return AESGCM(self._expand(b"purpose " + purpose))
+
     def _expand(self, info: bytes) -> bytes:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand

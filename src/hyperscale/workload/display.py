@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from hyperscale.workload.arguments import URL, OptimizedArgument
 from hyperscale.workload.results import CustomResult
+from hyperscale.workload.secrets import mask_url
 from hyperscale.workload.type_hints import alternatives, is_subclass
 
 
@@ -31,7 +32,7 @@ def display_of(
     if not target:
         written = (value for value in code.co_consts if isinstance(value, str))
         target = next((value for value in written if value.startswith(("http://", "https://"))), "")
-    return Display(kind or "http", method.upper(), target)
+    return Display(kind or "http", method.upper(), mask_url(target))
 
 
 def _client_call(code: Any) -> tuple[str, str]:

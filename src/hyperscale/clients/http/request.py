@@ -32,6 +32,7 @@ from hyperscale.workload.arguments import (
     header_value,
 )
 from hyperscale.workload.scope import Label, Tags, fold_ids
+from hyperscale.workload.secrets import mask_url
 
 NAME_MAX = 300  # characters of a request's name
 MAX_KEPT = 4096  # requests and URLs; made-up URLs (/users/17) would otherwise pile up
@@ -212,12 +213,12 @@ class RequestBuilder:
             raise BadInput(f"name of a call is {name!r} but must be a string")
         if name is None:
             name = call.url.value if isinstance(call.url, URL) else self._path_of(target)
-        key = (call.method, name[:NAME_MAX], tags)
+        key = (call.method, name, tags)
         label = self._labels.get(key)
         if label is None:
             if len(self._labels) >= MAX_KEPT:
                 self._labels.clear()
-            label = self._labels[key] = Label(*key)
+            label = self._labels[key] = Label(call.method, mask_url(name)[:NAME_MAX], tags)
         return label
 
     def _path_of(self, target: Target) -> str:

@@ -72,6 +72,7 @@ def prepare(
         timeout_s=options.timeout_s,
         seed=options.seed,
         env=options.env,
+        secrets=tuple(options.secrets),
         tags=overrides.tags,
         command=options.command,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -39,6 +39,7 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.serving import Call
 
@@ -55,6 +56,8 @@ VIEW_S = 0.5
 class Desk:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
+        node = manager.settings.node
+        self._sealing = Sealing(node.secret, node.previous_secret)
         # Submissions, by what became of them.
         self.accepted = 0
         self.repeated = 0
@@ -77,7 +80,7 @@ class Desk:
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
         manager = self._manager
         try:
-            record = submitted(ask)
+            record = submitted(ask, self._sealing)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=f"it cannot be read: {error}")
@@ -283,7 +286,7 @@ class _Seen:
     marks: int = 0
 
 
-def submitted(ask: SubmitJob) -> Submitted:
+def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     """The record of a submission. Raises MsgspecError or ValueError for one that makes no sense."""
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
@@ -306,7 +309,7 @@ def submitted(ask: SubmitJob) -> Submitted:
         name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
         workflows=needs,
         timeout_s=orders.timeout_s(body, needs),
-        body=ask.body,
+        body=msgspec.msgpack.encode(sealing.seal_body(body)),
         idempotency_key=ask.idempotency_key,
         digest=_digest(body),
         requested_by=ask.requested_by,

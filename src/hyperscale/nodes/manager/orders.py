@@ -113,6 +113,8 @@ def dispatch_of(
         context_version=workflow.layer,
         seed=body.seed,
         env=body.env,
+        secrets=body.secrets,
+        sealed=body.sealed,
         limit_s=workflow.needs.limit_s,
         correlation_id=job.submitted.correlation_id,
     )

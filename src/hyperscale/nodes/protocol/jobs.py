@@ -34,6 +34,8 @@ class Body(Fields, frozen=True, kw_only=True):
     command: str = ""
     started_at: str = ""  # the client's wall time: a label
     warnings: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
+    sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
 
 
 class SubmitJob(Fields, frozen=True, kw_only=True):

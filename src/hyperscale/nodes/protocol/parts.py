@@ -50,6 +50,8 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     env: dict[str, str] = field(default_factory=dict)
     limit_s: float = 0.0  # hard end of this part, whatever it says
     correlation_id: str = ""
+    secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
+    sealed: bytes = b""  # source, overrides, env and secrets: only the worker opens it
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):

@@ -18,16 +18,24 @@ from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
 
 class EngineStage:
-    def __init__(self, cores: int, env: Mapping[str, str], memory_mb: int = 0) -> None:
+    def __init__(
+        self,
+        cores: int,
+        env: Mapping[str, str],
+        memory_mb: int = 0,
+        sealing: Sealing = UNSEALED,
+    ) -> None:
         """`env` is what generators see; `memory_mb` is of one of them, 0: no limit."""
         self._cores = cores
         self._env = env
         self._memory_mb = memory_mb
+        self.sealing = sealing
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
@@ -52,6 +60,7 @@ class EngineStage:
     ) -> Performer:
         if self._closed:
             raise RunFailed("this worker is stopping")
+        order = self.sealing.open_order(order)
         warm = [core for core in self._warm if not core.lost]
         cold = self._start(len(cores) - len(warm))
         taken, self._warm = warm[: len(cores)], warm[len(cores) :]
@@ -128,6 +137,7 @@ class EnginePerformer:
         self._aggregate = aggregate_of(order.facts)
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
+        self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
         casting = Casting(
             source=order.source,
             overrides=order.overrides,
@@ -142,6 +152,7 @@ class EnginePerformer:
             attempt=order.fence.attempt,
             resume_at_s=order.resume_at_s,
             iterations_done=order.iterations_done,
+            secrets=list(order.secrets),
         )
         self._performance = Performance(
             order.facts,
@@ -168,12 +179,18 @@ class EnginePerformer:
         for core in self._cold:
             await core.open()
         wrote = await self._performance.prepare()
-        return Ready(seconds=self._performance.prepare_s, context=wrote)
+        context = self._stage.sealing.seal_values(wrote)
+        return Ready(seconds=self._performance.prepare_s, context=context)
 
     def start(self, context: Values) -> None:
-        self._performance.begin(context)
+        try:
+            self._performance.begin(self._stage.sealing.open_values(context))
+        except RunFailed as error:
+            self._unopened = error
 
     async def ended(self) -> Ended:
+        if self._unopened is not None:
+            raise self._unopened
         performance = self._performance
         await performance.over()
         failure = performance.failure
@@ -184,8 +201,8 @@ class EnginePerformer:
             peak_vus=performance.peak_vus,
             prepare_s=performance.prepare_s,
             state=self._aggregate.export(),
-            context=performance.context,
-            provided=performance.provided,
+            context=self._stage.sealing.seal_values(performance.context),
+            provided=self._stage.sealing.seal_values(performance.provided),
             error=self._aggregate.facts.error,
             hint="" if failure is None else failure.hint,
             bad_input=isinstance(failure, BadInput),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.process import first_of, stopped
+from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.nodes.worker import gauges
 from hyperscale.nodes.worker.confidential import without_ours
 from hyperscale.nodes.worker.engine_stage import EngineStage
@@ -27,7 +28,8 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
         loop.add_signal_handler(number, signals.put_nowait, number)
     node = settings.node
     async with RealHost(node.id, node.data) as host:
-        stage = EngineStage(settings.cores, without_ours(os.environ), settings.memory_mb)
+        sealing = Sealing(node.secret, node.previous_secret)
+        stage = EngineStage(settings.cores, without_ours(os.environ), settings.memory_mb, sealing)
         worker = Worker(host, settings, stage)
         worker.node.about = About(
             metrics=lambda: gauges.metrics(worker, lambda: stage.pids),

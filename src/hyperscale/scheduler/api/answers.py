@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from hyperscale.scheduler.api.shown import shown
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.instants import Instant, moment_of
 from hyperscale.scheduler.model.job import Job, JobState
@@ -75,7 +76,7 @@ class JobView(BaseModel):
             waiting=job.waiting,
             priority=spec.priority,
             effective_priority=job.rank,
-            payload=spec.payload,
+            payload=shown(spec.payload),
             tags=spec.tags,
             capabilities=list(spec.capabilities),
             schedule_id=job.schedule_id,
@@ -221,7 +222,7 @@ class ScheduleView(BaseModel):
             paused=definition.paused,
             job=ScheduledWork(
                 kind=spec.kind,
-                payload=spec.payload,
+                payload=shown(spec.payload),
                 priority=spec.priority,
                 max_retries=spec.retry.max_retries,
                 capabilities=list(spec.capabilities),

@@ -18,6 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hyperscale.scheduler.model.failure import Failure
+from hyperscale.workload.secrets import mask_body
 
 FAILURES_MAX: Final = 5
 REST_S: Final = 30.0
@@ -79,10 +80,10 @@ class Breakers:
 def target_of(kind: str, payload: Mapping[str, str]) -> str:
     """What fails together: a host, a callable, a program, a test file; else the kind."""
     if kind == "http":
-        return f"http {urlsplit(payload.get('url', '')).netloc}"
+        return f"http {urlsplit(payload.get('url', '')).netloc.rpartition('@')[2]}"
     for name in ("call", "file", "argv"):
         if name in payload:
-            return f"{kind} {payload[name][:200]}"
+            return f"{kind} {mask_body(payload[name])[:200]}"
     return kind
 
 

@@ -20,6 +20,7 @@ from hyperscale.scheduler.executors.payload import decoded, required
 from hyperscale.scheduler.model.errors import InvalidJob
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.onlooker import NOBODY, Onlooker
+from hyperscale.workload.secrets import mask_body, mask_url
 
 TIMEOUT_S: Final = 30.0
 EXPECT: Final = "200-299"
@@ -51,13 +52,14 @@ class HttpExecutor:
             return Broken(failure=Failure.TRANSIENT, error=f"no answer within {timeout_s:g} s")
         except ExchangeFailed as error:
             return Broken(failure=Failure.TRANSIENT, error=str(error))
-        log = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
+        body = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
+        log = mask_body(body, headers.items())
         if any(low <= answer.status <= high for low, high in expected):
             return Done(exit_code=answer.status, log=log)
         again = answer.status >= 500 or answer.status == 429
         return Broken(
             failure=Failure.ERROR if again else Failure.PERMANENT,
-            error=f"{url} answered {answer.status}",
+            error=f"{mask_url(url)} answered {answer.status}",
             exit_code=answer.status,
             log=log,
         )

@@ -65,6 +65,8 @@ def test_bounded(targets: list[int]) -> None:
 
 def test_targets_and_what_speaks_against_them() -> None:
     assert target_of("http", {"url": "http://shop:81/a?b"}) == "http shop:81"
+    assert target_of("http", {"url": "http://ada:pw@shop/"}) == "http shop"
+    assert target_of("command", {"argv": '["a","--k","https://u:p@h"]'}).endswith('u:***@h"]')
     assert target_of("python", {"call": "a:b"}) == "python a:b"
     assert target_of("plugin", {}) == "plugin"
     assert counts("http", Failure.ERROR)

@@ -299,6 +299,20 @@ def test_http_without_a_server_or_an_address() -> None:
     assert missing.failure is Failure.PERMANENT
 
 
+def test_http_errors_and_logs_name_no_credentials() -> None:
+    answer = b"HTTP/1.1 500 X\r\nContent-Length: 12\r\n\r\nnot abc12345"
+    headers = json.dumps({"Authorization": "Bearer abc12345"})
+    result, heard = asyncio.run(served(answer, {"headers": headers}))
+    assert b"Bearer abc12345" in heard
+    assert result.log == "not ***"
+    refused, bad = run(
+        HttpExecutor(), task(url="http://ada:hunter2@127.0.0.1:1/"), task(url="ftp://ada:hunter2@x")
+    )
+    for broken in (refused, bad):
+        assert isinstance(broken, Broken)
+        assert "hunter2" not in broken.error
+
+
 def test_loadtest_judges_exit_codes_and_refuses_flags_as_names() -> None:
     wanted = {0: None, 1: Failure.ERROR, 2: Failure.PERMANENT, 99: Failure.PERMANENT}
     for code, failure in wanted.items():
