@@ -39,10 +39,11 @@ def _without_secrets(report: T) -> T:
 
 
 def _mask_samples(delta: Delta) -> None:
-    for told in (*delta.requests, *delta.steps):
-        for error in told.errors:
-            error.detail = mask_excerpt(error.detail)
-            error.samples = [*map(mask_excerpt, error.samples)]
+    failures = [error for one in delta.requests for error in one.errors]
+    failures += [error for step in delta.steps for error in step.errors]
+    for error in failures:
+        error.detail = mask_excerpt(error.detail)
+        error.samples = [*map(mask_excerpt, error.samples)]
     for step in delta.steps:
         step.skips = {mask_excerpt(reason): count for reason, count in step.skips.items()}
     for check in delta.checks:
