@@ -25,6 +25,7 @@ from hyperscale.workload.load import (
     Stage,
     split,
 )
+from hyperscale.workload.mix import share
 from hyperscale.workload.thresholds import Names, bind, parse_threshold
 
 cores = st.integers(1, 64)
@@ -194,3 +195,27 @@ def test_every_row_goes_to_one_core(rows: list[int], count: int, seed: int) -> N
         source = feed(numbered, when_done="stop", order=order).read()  # type: ignore[arg-type]
         dealt = [row for core in range(count) for row in source.rows_for(core, count, seed)]
         assert sorted(dealt) == numbered
+
+
+weights = st.lists(st.one_of(st.integers(1, 1000), st.floats(0.01, 1000)), min_size=1, max_size=12)
+
+
+@given(vus, weights)
+def test_shares_of_a_mix_are_exact_and_in_proportion(total: int, parts: list[float]) -> None:
+    shares = share(total, parts)
+    assert shares == share(total, list(parts))
+    assert min(shares) >= 1
+    if total < len(parts):
+        assert shares == [1] * len(parts)
+        return
+    assert sum(shares) == total
+    # Those too light for one user get one; the others share what is left within one user.
+    heavy = [number for number, users in enumerate(shares) if users > 1]
+    left = sum(shares[number] for number in heavy)
+    together = math.fsum(parts[number] for number in heavy)
+    for number in heavy:
+        quota = left * parts[number] / together
+        assert abs(shares[number] - quota) <= 1 + 1e-9 * quota
+    for one, other in zip(range(len(parts)), range(1, len(parts)), strict=False):
+        if parts[one] > parts[other]:
+            assert shares[one] >= shares[other]

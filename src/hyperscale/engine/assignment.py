@@ -39,7 +39,7 @@ from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.plan import StepPlan, WorkflowPlan, plan_workflow
+from hyperscale.workload.plan import StepPlan, WorkflowPlan, plan_named
 from hyperscale.workload.workflow import Workflow
 
 BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
@@ -84,8 +84,8 @@ class Assignment:
             random.seed(order.seed + order.core)
             self._rng.seed(order.seed + order.core)
         classes = decode_source(order.source).load()
-        workflow = next(w for w in classes if w.__name__ == order.workflow)
-        plan = self._plan = plan_workflow(workflow, decode_overrides(order.overrides))
+        overrides = decode_overrides(order.overrides)
+        plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
         self._pool = ClientPool(_with_brought_files(plan.http))
         if order.http_debug:
             full = order.http_debug == "full"
@@ -126,7 +126,9 @@ class Assignment:
         self._base.update(_unpickled(setup_wrote))
         clock = LoadClock()
         self._population = Population(self._make_user, self._recorder)
-        self._pace = make_pace(load, clock, self._population, self._recorder, self._rng)
+        self._pace = make_pace(
+            load, clock, self._population, self._recorder, self._rng, self._plan.shape
+        )
         self._population.pace = self._pace
         if self._stop_early or self._order.idle:
             self._pace.stop()
@@ -247,7 +249,7 @@ class Assignment:
             self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
 
     def _make_user(self, number: int) -> VirtualUser:
-        workflow = self._plan.workflow()
+        workflow = self._plan.make()
         client = self._pool.client()
         workflow.client = client
         workflow.context = self._base
@@ -269,7 +271,7 @@ class Assignment:
 
     def _offstage(self, context: dict[str, Any]) -> Any:
         """An instance for hooks that no virtual user runs."""
-        workflow = self._plan.workflow()
+        workflow = self._plan.make()
         workflow.client = self._pool.client()
         workflow.context = context
         return workflow

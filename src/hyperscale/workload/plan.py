@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from hyperscale.errors import BadInput
-from hyperscale.workload import graph, load_settings
+from hyperscale.workload import graph, load_settings, near_names
 from hyperscale.workload import workflow as authoring
 from hyperscale.workload.arguments import OptimizedArgument
 from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.data import Feed
 from hyperscale.workload.display import Display, display_of
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.hooks import DEPENDS, Hook, HookType, classify
+from hyperscale.workload.given import AnyWorkflow, name_of, parts_of
+from hyperscale.workload.hooks import Hook, HookType, classify
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.load import Load, SharedIterations
+from hyperscale.workload.load import Load
+from hyperscale.workload.mix import Member, shared_flags
 from hyperscale.workload.priority import Priority, parse_priority
 from hyperscale.workload.thresholds import Names, Threshold, bind, parse_threshold, parse_thresholds
 from hyperscale.workload.type_hints import alternatives, is_subclass
@@ -35,12 +38,15 @@ from hyperscale.workload.workflow import Workflow
 class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the flags of a command line change; None and empty leave the test file's value."""
 
-    vus: int | None = None
+    # Of the load: totals for the workflows of a layer together, but for the first three.
     duration: str | float | None = None
     iterations: int | None = None
+    vus_each: int | None = None
+    vus: int | None = None
     stages: list[tuple[str | float, str | float]] | None = None
     rate: str | float | None = None
     max_vus: int | None = None
+    rps: str | float | None = None
     thresholds: list[str] = []  # added to those of every test workflow they apply to
     no_thresholds: bool = False
     tags: dict[str, str] = {}
@@ -48,8 +54,11 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     base_url: str | None = None
 
     def load_flags(self) -> dict[str, Any]:
-        names = ("vus", "duration", "iterations", "stages", "rate", "max_vus")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {
+            name: value
+            for name in load_settings.FLAGS
+            if (value := getattr(self, name)) is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -79,14 +88,6 @@ class StatePlan:
 
 
 @dataclass(frozen=True)
-class DependentWorkflow:
-    """A workflow and what it waits for, where `@depends` cannot be written on the class."""
-
-    workflow: type[Workflow] | Workflow
-    dependencies: Sequence[str]
-
-
-@dataclass(frozen=True)
 class WorkflowPlan:
     workflow: type[Workflow]
     name: str
@@ -104,7 +105,21 @@ class WorkflowPlan:
     feed: Feed | None
     setup: Callable[..., Any] | None
     teardown: Callable[..., Any] | None
+    instance: Workflow | None = None  # what the program gave, when that was not a class
     warnings: tuple[str, ...] = ()
+
+    def make(self) -> Workflow:
+        """A new instance for a user: with the attributes of the one that was given, if any."""
+        if self.instance is None:
+            return self.workflow()
+        made = self.workflow.__new__(self.workflow)
+        vars(made).update(vars(self.instance))
+        return made
+
+    @property
+    def shape(self) -> Callable[[float], int | None] | None:
+        """`shape` of an instance that is no user's, if the workflow has one."""
+        return getattr(self.make(), "shape", None) if hasattr(self.workflow, "shape") else None
 
 
 @dataclass(frozen=True)
@@ -119,19 +134,97 @@ class TestPlan:
         return next(plan for plan in self.workflows if plan.name == name)
 
 
-AnyWorkflow = type[Workflow] | Workflow | DependentWorkflow
-
-
 def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = None) -> TestPlan:
     overrides = overrides or Overrides()
-    plans = [plan_workflow(workflow, overrides) for workflow in workflows]
-    if not plans:
+    drafts = [_Draft(workflow) for workflow in workflows]
+    if not drafts:
         raise BadInput("there is no workflow to run")
-    names = [plan.name for plan in plans]
+    waits = _waits(drafts)
+    layers = tuple(tuple(layer) for layer in graph.layers(waits))
+    loads, warnings = _plan_loads(drafts, layers, overrides)
+    plans = tuple(_plan(draft, overrides, loads[draft.name]) for draft in drafts)
+    if not overrides.no_thresholds:
+        _refuse_lost_thresholds(overrides.thresholds, plans)
+    warnings += [warning for plan in plans for warning in plan.warnings]
+    return TestPlan(plans, layers, tuple(warnings))
+
+
+def plan_workflow(
+    workflow: AnyWorkflow, overrides: Overrides | None = None, load: Load | None = None
+) -> WorkflowPlan:
+    """The plan of one workflow. Its part of a mix is worked out where the whole test is known
+    (`plan_test`); whoever was told it passes the `load`."""
+    overrides, draft = overrides or Overrides(), _Draft(workflow)
+    if load is None:
+        load = _plan_loads([draft], [[draft.name]], overrides)[0][draft.name]
+    return _plan(draft, overrides, load)
+
+
+def plan_named(
+    workflows: Iterable[AnyWorkflow], name: str, overrides: Overrides, load: Load
+) -> WorkflowPlan:
+    """The plan of one among several workflows, with the load it was given."""
+    found = next(each for each in workflows if name_of(each) == name)
+    return plan_workflow(found, overrides, load)
+
+
+class _Draft:
+    """A workflow before its load is known, which depends on the others."""
+
+    def __init__(self, workflow: AnyWorkflow) -> None:
+        self.cls, self.instance, self.depends = parts_of(workflow)
+        self.name = self.cls.__name__
+        self.hooks = [
+            classify(self.name, name, method, self.cls.__hyperscale_hints__.get(name, {}))
+            for name, method in authoring.methods_of(self.cls).items()
+        ]
+        self.steps = {
+            hook.name: _plan_step(self.name, hook)
+            for hook in self.hooks
+            if hook.hook_type not in (HookType.PROVIDE, HookType.USE)
+        }
+        self.is_test = any(step.hook_type is HookType.TEST for step in self.steps.values())
+
+
+def _plan(draft: _Draft, overrides: Overrides, load: Load) -> WorkflowPlan:
+    cls, steps = draft.cls, draft.steps
+    stages = tuple(
+        tuple(steps[name] for name in stage) for stage in graph.stages(authoring.graph_of(cls))
+    )
+    with _naming(draft.name):
+        near_names.refuse(cls)
+        thresholds = _plan_thresholds(cls, overrides, tuple(steps.values()))
+        unread = authoring.feed_of(cls)
+        feed = unread.read(authoring.directory_of(cls)) if unread else None
+    return WorkflowPlan(
+        workflow=cls,
+        instance=draft.instance,
+        name=draft.name,
+        is_test=draft.is_test,
+        priority=parse_priority(cls.priority),
+        steps=tuple(steps.values()),
+        stages=stages,
+        load=load,
+        thresholds=thresholds if draft.is_test else (),
+        tags={**authoring.tags_of(cls), **overrides.tags},
+        depends=draft.depends,
+        provides=_state_plans(draft.hooks, HookType.PROVIDE),
+        uses=_state_plans(draft.hooks, HookType.USE),
+        http=_plan_http(cls, overrides),
+        feed=feed,
+        setup=getattr(cls, "setup", None),
+        teardown=getattr(cls, "teardown", None),
+        warnings=_warnings(draft.name, draft.hooks, steps, stages, draft.is_test),
+    )
+
+
+def _waits(drafts: Sequence[_Draft]) -> dict[str, tuple[str, ...]]:
+    """Which workflow waits for which others, all of them part of the run."""
+    names = [draft.name for draft in drafts]
     for name in names:
         if names.count(name) > 1:
             raise BadInput(f"two workflows are called {name}", "give one of them another name")
-    waits = {plan.name: plan.depends for plan in plans}
+    waits = {draft.name: draft.depends for draft in drafts}
     for name, dependencies in waits.items():
         for dependency in dependencies:
             if dependency not in waits:
@@ -145,69 +238,16 @@ def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = No
         raise BadInput(
             f"workflows wait for each other: {' → '.join(cycle)}", "remove one of these @depends"
         )
-    if not overrides.no_thresholds:
-        _refuse_lost_thresholds(overrides.thresholds, plans)
-    return TestPlan(
-        tuple(plans),
-        tuple(tuple(layer) for layer in graph.layers(waits)),
-        tuple(warning for plan in plans for warning in plan.warnings),
-    )
+    return waits
 
 
-def plan_workflow(workflow: AnyWorkflow, overrides: Overrides | None = None) -> WorkflowPlan:
-    overrides = overrides or Overrides()
-    cls, depends = _class_and_dependencies(workflow)
-    hooks = [
-        classify(cls.__name__, name, method, cls.__hyperscale_hints__.get(name, {}))
-        for name, method in authoring.methods_of(cls).items()
-    ]
-    steps = {
-        hook.name: _plan_step(cls.__name__, hook)
-        for hook in hooks
-        if hook.hook_type not in (HookType.PROVIDE, HookType.USE)
-    }
-    is_test = any(step.hook_type is HookType.TEST for step in steps.values())
-    stages = tuple(
-        tuple(steps[name] for name in stage) for stage in graph.stages(authoring.graph_of(cls))
-    )
+@contextmanager
+def _naming(workflow: str) -> Iterator[None]:
+    """Errors inside speak of what was set; they get the workflow's name in front."""
     try:
-        load = _plan_load(cls, overrides, is_test)
-        thresholds = _plan_thresholds(cls, overrides, tuple(steps.values())) if is_test else ()
-        unread = authoring.feed_of(cls)
-        feed = unread.read(authoring.directory_of(cls)) if unread else None
+        yield
     except BadInput as error:
-        raise BadInput(f"{cls.__name__}: {error.message}", error.hint) from error
-    return WorkflowPlan(
-        workflow=cls,
-        name=cls.__name__,
-        is_test=is_test,
-        priority=parse_priority(cls.priority),
-        steps=tuple(steps.values()),
-        stages=stages,
-        load=load,
-        thresholds=thresholds,
-        tags={**authoring.tags_of(cls), **overrides.tags},
-        depends=depends,
-        provides=_state_plans(hooks, HookType.PROVIDE),
-        uses=_state_plans(hooks, HookType.USE),
-        http=_plan_http(cls, overrides),
-        feed=feed,
-        setup=getattr(cls, "setup", None),
-        teardown=getattr(cls, "teardown", None),
-        warnings=_warnings(cls.__name__, hooks, steps, stages, is_test),
-    )
-
-
-def _class_and_dependencies(workflow: AnyWorkflow) -> tuple[type[Workflow], tuple[str, ...]]:
-    more: Sequence[str] = ()
-    if isinstance(workflow, DependentWorkflow):
-        more = workflow.dependencies
-        workflow = workflow.workflow
-    cls = workflow if isinstance(workflow, type) else type(workflow)
-    if not issubclass(cls, Workflow):
-        raise BadInput(f"{workflow!r} is not a Workflow", "pass a class that derives from Workflow")
-    declared: tuple[str, ...] = vars(cls).get(DEPENDS, ())
-    return cls, tuple(dict.fromkeys([*declared, *more]))
+        raise BadInput(f"{workflow}: {error.message}", error.hint) from error
 
 
 def _plan_step(owner: str, hook: Hook) -> StepPlan:
@@ -276,15 +316,30 @@ def _state_plans(hooks: Iterable[Hook], hook_type: HookType) -> tuple[StatePlan,
     )
 
 
-def _plan_load(cls: type[Workflow], overrides: Overrides, is_test: bool) -> Load:
-    settings = authoring.load_settings_of(cls)
-    if is_test:
-        return load_settings.load_of(load_settings.override(settings, overrides.load_flags()))
-    load = load_settings.load_of({"vus": 1, "iterations": 1})
-    if "max_duration" in settings and isinstance(load, SharedIterations):
-        limit_s = parse_duration(settings["max_duration"], "max_duration")
-        return msgspec.structs.replace(load, max_duration_s=limit_s)
-    return load
+def _plan_loads(
+    drafts: Sequence[_Draft], layers: Iterable[Iterable[str]], overrides: Overrides
+) -> tuple[dict[str, Load], list[str]]:
+    """The load of each workflow, with its part of what the flags give to a whole layer."""
+    by_name = {draft.name: draft for draft in drafts}
+    awaited = {name for draft in drafts for name in draft.depends}
+    loads: dict[str, Load] = {}
+    warnings: list[str] = []
+    for layer in layers:
+        members = []
+        for draft in (by_name[name] for name in layer):
+            settings = authoring.load_settings_of(draft.cls)
+            if draft.is_test:
+                weight = authoring.weight_of(draft.cls)
+                members.append(Member(draft.name, settings, weight, draft.name in awaited))
+            else:
+                loads[draft.name] = load_settings.once(settings)
+        flags, told = shared_flags(members, overrides.load_flags())
+        warnings += told
+        for member in members:
+            with _naming(member.name):
+                changed = load_settings.override(member.settings, flags[member.name])
+                loads[member.name] = load_settings.load_of(changed)
+    return loads, warnings
 
 
 def _names(cls: type[Workflow], steps: Iterable[StepPlan]) -> Names:
@@ -336,8 +391,9 @@ def _plan_http(cls: type[Workflow], overrides: Overrides) -> HTTPOptions:
         changes["timeout"] = parse_duration(cls.timeout, f"{cls.__name__}: timeout")
     if overrides.insecure:
         changes["verify"] = False
-    if overrides.base_url is not None:
-        changes["base_url"] = overrides.base_url
+    base_url = overrides.base_url if overrides.base_url is not None else authoring.host_of(cls)
+    if base_url is not None:
+        changes["base_url"] = base_url
     return msgspec.structs.replace(authoring.http_of(cls), **changes)
 
 

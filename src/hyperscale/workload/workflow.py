@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +20,7 @@ from hyperscale.workload import load_settings, type_hints
 from hyperscale.workload.data import Unread, unread
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.graph import find_cycle
-from hyperscale.workload.hooks import Declared, declared
+from hyperscale.workload.hooks import DEPENDS, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
 from hyperscale.workload.thresholds import parse_thresholds, refuse_unknown_scope
@@ -42,11 +44,16 @@ class Workflow:
     iterations: int | None = None  # in all
     iterations_per_vu: int | None = None
     max_duration: Duration | None = None  # limit of a run by iterations; 10m unless set
+    rps: Duration | None = None  # most requests per second of all users together
+    # In a mix: what of -u and --rate is this workflow's, or users that stay out of it.
+    weight: float | None = None
+    fixed_vus: int | None = None
 
     # How each user behaves.
     think_time: Duration | tuple[Duration, Duration] | None = None  # pause between iterations
     pacing: Duration | None = None  # least time between the starts of two iterations of a user
     timeout: Duration | None = None  # of one call; 30s unless set
+    host: str | None = None  # put before URLs that start with "/"
     http: HTTPOptions = HTTPOptions()
     data: Any = None  # "users.csv", a list, a generator function, or feed(...)
 
@@ -86,6 +93,14 @@ class Workflow:
         _check_settings(cls)
 
 
+# Attributes with a default are settings; the others are set by the engine on each instance.
+SETTINGS = frozenset(
+    name for name in Workflow.__annotations__ if name in vars(Workflow) and name[0] != "_"
+)
+# Methods with a meaning of their own that a workflow may define.
+METHODS = ("setup", "teardown", "on_start", "on_stop", "flow", "shape")
+
+
 def methods_of(workflow: type[Workflow]) -> dict[str, Callable[..., Any]]:
     """The decorated methods in definition order, those of base classes first."""
     names: dict[str, None] = {}
@@ -106,11 +121,37 @@ def graph_of(workflow: type[Workflow]) -> dict[str, tuple[str, ...]]:
 
 def load_settings_of(workflow: type[Workflow]) -> dict[str, Any]:
     """The load attributes that the author set; None undoes an inherited one."""
-    return {
+    found = {
         name: value
         for name in load_settings.NAMES
         if (value := getattr(workflow, name)) is not None and _is_set(workflow, name)
     }
+    shape = getattr(workflow, "shape", None)
+    return found if shape is None else {**found, "shape": shape}
+
+
+def weight_of(workflow: type[Workflow]) -> float | None:
+    weight = workflow.weight
+    if weight is None:
+        return None
+    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if not number or not 0 < weight < math.inf:
+        raise BadInput(f"weight is {weight!r} but must be a number above 0")
+    return weight
+
+
+def with_settings_of(instance: Workflow) -> type[Workflow]:
+    """The class of an instance, with the settings that were changed on the instance."""
+    cls = type(instance)
+    changed = {name: value for name, value in vars(instance).items() if name in SETTINGS}
+    if not changed:
+        return cls
+    names = ("__module__", "__qualname__", "__doc__", DEPENDS)
+    own = {name: vars(cls)[name] for name in names if name in vars(cls)}
+    made: type[Workflow] = types.new_class(
+        cls.__name__, (cls,), exec_body=lambda body: body.update({**own, **changed})
+    )
+    return made
 
 
 def feed_of(workflow: type[Workflow]) -> Unread | None:
@@ -137,6 +178,13 @@ def http_of(workflow: type[Workflow]) -> HTTPOptions:
     return workflow.http
 
 
+def host_of(workflow: type[Workflow]) -> str | None:
+    host = workflow.host
+    if host is not None and not str(host).startswith(("http://", "https://")):
+        raise BadInput(f"host must start with http:// or https://, not {host!r}")
+    return host
+
+
 def _is_set(workflow: type[Workflow], name: str) -> bool:
     return any(name in vars(base) for base in workflow.__mro__ if base not in (Workflow, object))
 
@@ -151,7 +199,7 @@ def _check_steps(workflow: type[Workflow]) -> None:
     owner = workflow.__name__
     graph = graph_of(workflow)
     for name, method in methods_of(workflow).items():
-        if name in vars(Workflow) or name in Workflow.__annotations__ or name in _OPTIONAL:
+        if name in vars(Workflow) or name in Workflow.__annotations__ or name in METHODS:
             raise BadInput(
                 f"{owner}.{name} cannot be a step: every workflow has an attribute {name!r}",
                 "give the method another name",
@@ -182,10 +230,6 @@ def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) 
     )
 
 
-# Methods with a meaning of their own that a workflow may define.
-_OPTIONAL = ("setup", "teardown")
-
-
 def _check_settings(workflow: type[Workflow]) -> None:
     try:
         load_settings.load_of(load_settings_of(workflow))
@@ -194,10 +238,12 @@ def _check_settings(workflow: type[Workflow]) -> None:
             refuse_unknown_scope(threshold, workflow.__name__, graph_of(workflow))
         tags_of(workflow)
         http_of(workflow)
+        host_of(workflow)
+        weight_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")
-        for name in _OPTIONAL:
-            if not callable(getattr(workflow, name, _check_settings)):
+        for name in METHODS:
+            if not callable(getattr(workflow, name, None) or _check_settings):
                 raise BadInput(f"{name} must be a method")
     except BadInput as error:
         raise BadInput(f"{workflow.__name__}: {error.message}", error.hint) from None
