@@ -19,7 +19,7 @@ from hyperscale.cli.execution import carry_out
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.config import Settings
-from hyperscale.engine import FileSource, LocalRun, RunOptions
+from hyperscale.engine import ClassSource, FileSource, LocalRun, RunOptions
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from hyperscale.workload.plan import TestPlan
 
 
-def perform(path: str, names: list[str], said: Settings, filled: Settings, command: str) -> int:
-    """Run a test file; `said` is stronger than what it says itself, `filled` weaker."""
+def perform(
+    source: FileSource | ClassSource, said: Settings, filled: Settings, command: str
+) -> int:
+    """Run a test; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
     show = Show.of(settings)
     env = environment(said, filled)
     os.environ.update(env)
     interrupt_on_sigterm()
-    source = FileSource(path, names)
     prints = streams.Aside() if show.mode == "full" else None
     options = run_options(settings, env, command, None if prints is None else prints.fileno())
     run = LocalRun(source, overrides_of(said, filled, source), options)
-    if not names:
+    if not names_of(source):
         try:
             require_measurement(run.plan)
         except BadInput:
@@ -55,6 +56,11 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     if prints is not None:
         prints.show()
     return show.conclude(results, run.failure)
+
+
+def names_of(source: FileSource | ClassSource) -> list[str]:
+    """The workflows that were asked for by name."""
+    return source.names if isinstance(source, FileSource) else []
 
 
 class Show:
