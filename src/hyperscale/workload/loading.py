@@ -12,7 +12,7 @@ from types import ModuleType
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.hooks import DEPENDS
-from hyperscale.workload.workflow import Workflow, methods_of
+from hyperscale.workload.workflow import BadStep, Workflow, methods_of
 
 # Files imported by this process: path -> (what the file was like then, its module).
 _imported: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
@@ -178,6 +178,8 @@ def _import_error(file: Path, error: BaseException) -> BadInput:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(file)]
     place = f"{file.name} line {own[-1].lineno}" if own else file.name
+    if isinstance(error, BadStep):
+        place = f"{Path(error.code.co_filename).name} line {error.code.co_firstlineno}"
     if isinstance(error, BadInput):
         return BadInput(f"{place}: {error.message}", error.hint)
     if isinstance(error, SystemExit):

@@ -28,6 +28,14 @@ from hyperscale.workload.thresholds import parse_thresholds, refuse_unknown_scop
 Duration = str | float
 
 
+class BadStep(BadInput):
+    """A step is at fault, not its class: `code` says where it is."""
+
+    def __init__(self, message: str, hint: str, step: Callable[..., Any]) -> None:
+        super().__init__(message, hint)
+        self.code: types.CodeType = inspect.unwrap(step).__code__
+
+
 class Workflow:
     """One kind of user: its steps, and how many such users do them for how long.
 
@@ -198,36 +206,39 @@ def _declared(method: object) -> Declared:
 def _check_steps(workflow: type[Workflow]) -> None:
     owner = workflow.__name__
     graph = graph_of(workflow)
-    for name, method in methods_of(workflow).items():
+    methods = methods_of(workflow)
+    for name, method in methods.items():
         if name in vars(Workflow) or name in Workflow.__annotations__ or name in METHODS:
-            raise BadInput(
+            raise BadStep(
                 f"{owner}.{name} cannot be a step: every workflow has an attribute {name!r}",
                 "give the method another name",
+                method,
             )
         decorator = _declared(method).decorator
         if decorator != "state" and not inspect.iscoroutinefunction(inspect.unwrap(method)):
-            raise BadInput(
+            raise BadStep(
                 f"{owner}.{name} is a @{decorator} but not async",
                 f"write 'async def {name}(self, ...)' so that other users can go on meanwhile",
+                method,
             )
     for name, dependencies in graph.items():
         for dependency in dependencies:
             if dependency not in graph:
-                raise _unknown_step(owner, name, dependency, graph)
+                message, hint = _unknown_step(owner, name, dependency, graph)
+                raise BadStep(message, hint, methods[name])
     cycle = find_cycle(graph)
     if cycle:
-        raise BadInput(
+        raise BadStep(
             f"steps of {owner} wait for each other: {' → '.join(cycle)}",
             "remove one of these dependencies",
+            methods[cycle[0]],
         )
 
 
-def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) -> BadInput:
+def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) -> tuple[str, str]:
     close = difflib.get_close_matches(dependency, [known for known in graph if known != name], n=1)
     hint = f"did you mean {close[0]!r}?" if close else "a step can only wait for steps of its class"
-    return BadInput(
-        f"{owner}.{name} waits for {dependency!r}, but {owner} has no step of that name", hint
-    )
+    return f"{owner}.{name} waits for {dependency!r}, but {owner} has no step of that name", hint
 
 
 def _check_settings(workflow: type[Workflow]) -> None:
