@@ -20,6 +20,7 @@ from hyperscale.workload.workflow import METHODS, SETTINGS, Workflow
 # is too much of a name: "hosts" and "rates" are not slips of the pen.
 CLOSE = 0.85
 SHORT = 6
+MEANT = (*METHODS, "flow", "on_start", "on_stop")
 
 
 def refuse(workflow: type[Workflow]) -> None:
@@ -28,12 +29,12 @@ def refuse(workflow: type[Workflow]) -> None:
     written = {name: value for base in reversed(own) for name, value in vars(base).items()}
     read: set[str] | None = None
     for name, value in written.items():
-        if name.startswith("_") or declared(value) or name in (*SETTINGS, *METHODS):
+        if name.startswith("_") or declared(value) or name in (*SETTINGS, *MEANT):
             continue
         is_method = inspect.isfunction(value)
         if callable(value) and not is_method:
             continue
-        meant = _near(name, METHODS if is_method else SETTINGS)
+        meant = _near(name, MEANT if is_method else SETTINGS)
         if meant is None or meant in written:
             continue
         read = _names_read(own) if read is None else read

@@ -106,7 +106,7 @@ SETTINGS = frozenset(
     name for name in Workflow.__annotations__ if name in vars(Workflow) and name[0] != "_"
 )
 # Methods with a meaning of their own that a workflow may define.
-METHODS = ("setup", "teardown", "on_start", "on_stop", "flow", "shape")
+METHODS = ("setup", "teardown", "shape")
 
 
 def methods_of(workflow: type[Workflow]) -> dict[str, Callable[..., Any]]:
