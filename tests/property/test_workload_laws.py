@@ -21,6 +21,7 @@ from hyperscale.workload.load import (
     PerVUIterations,
     RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
     Stage,
     split,
@@ -219,3 +220,23 @@ def test_shares_of_a_mix_are_exact_and_in_proportion(total: int, parts: list[flo
     for one, other in zip(range(len(parts)), range(1, len(parts)), strict=False):
         if parts[one] > parts[other]:
             assert shares[one] >= shares[other]
+
+
+@given(cores, vus, st.lists(st.integers(0, 200_000), max_size=5))
+def test_shares_of_a_shape_add_up_and_no_user_moves(
+    several: int, most: int, levels: list[int]
+) -> None:
+    shares = [share for share in split(ShapedVUs(most), several) if isinstance(share, ShapedVUs)]
+    for level in levels:
+        parts = [share.vus_of(level) for share in shares]
+        assert sum(parts) == min(level, most)
+        more = [share.vus_of(level + 1) for share in shares]
+        assert all(one <= other for one, other in zip(parts, more, strict=True))
+    assert [share.peak_vus for share in shares] == [share.vus_of(most) for share in shares]
+
+
+@given(cores, vus, st.floats(0.1, 1e6))
+def test_a_cap_of_requests_is_shared_by_the_cores(several: int, users: int, rps: float) -> None:
+    shares = split(ClosedVUs(users, 10, rps=rps), several)
+    assert math.isclose(math.fsum(share.rps for share in shares), rps)
+    assert all(share.rps == 0 for share in split(ClosedVUs(users, 10), several))
