@@ -31,11 +31,13 @@ class Settings:
 
     # the load: flags and environment override the test file, the config file fills in behind it
     vus: int | None = None
+    vus_each: int | None = None
     duration: str | None = None
     iterations: int | None = None
     stage: list[str] | None = None
     rate: str | None = None
     max_vus: int | None = None
+    rps: str | None = None
     host: str | None = None
     insecure_skip_tls_verify: bool | None = None
     threshold: list[str] | None = None
@@ -159,6 +161,7 @@ def _pairs(value: object) -> dict[str, str]:
 
 _READERS: dict[str, Callable[[object], object]] = {
     "vus": _whole(1),
+    "vus_each": _whole(1),
     "iterations": _whole(1),
     "max_vus": _whole(1),
     "workers": _whole(-1),

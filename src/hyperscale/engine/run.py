@@ -55,7 +55,9 @@ class LocalRun:
         self._options = options or RunOptions()
         overrides = overrides or Overrides()
         if self._options.once:
-            overrides = msgspec.structs.replace(overrides, vus=1, iterations=1, no_thresholds=True)
+            overrides = msgspec.structs.replace(
+                overrides, vus=None, vus_each=1, iterations=1, no_thresholds=True
+            )
             self._options = msgspec.structs.replace(self._options, workers=1, http_debug="full")
         self._overrides = overrides
         os.environ.update(self._options.env)

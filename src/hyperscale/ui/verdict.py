@@ -18,6 +18,8 @@ def verdict(results: Results, paint: Paint) -> str:
 
 
 def _reason(results: Results) -> str:
+    if results.failure:
+        return results.failure
     match results.exit_code:
         case ExitCode.THRESHOLDS_CROSSED:
             crossed = sum(not threshold.passed for threshold in results.thresholds)

@@ -36,8 +36,8 @@ from hyperscale.nodes.protocol.jobs import JobView, WorkerView
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
 from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.given import AnyWorkflow
 from hyperscale.workload.plan import Overrides
-from hyperscale.workload.workflow import Workflow
 
 Addresses = Sequence[str | tuple[str, int]]
 
@@ -48,9 +48,10 @@ WATCHES_KEPT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmission:
-    """A job in one piece, for programs that pass it around. `workflows` are classes."""
+    """A job in one piece, for programs that pass it around. `workflows` are classes, instances, or
+    either with dependencies."""
 
-    workflows: Sequence[type[Workflow]]
+    workflows: Sequence[AnyWorkflow]
     target_datacenters: Sequence[str] = ()
     vus: int | None = None
     timeout_seconds: float | None = None
@@ -117,7 +118,7 @@ class HyperscaleClient:
 
     async def submit_job(
         self,
-        workflows: Sequence[type[Workflow]] | JobSubmission,
+        workflows: Sequence[AnyWorkflow] | JobSubmission,
         *,
         name: str = "",
         timeout: str | float | None = None,
@@ -317,7 +318,7 @@ def requester() -> str:
 
 
 def _as_submission(
-    given: Sequence[type[Workflow]] | JobSubmission,
+    given: Sequence[AnyWorkflow] | JobSubmission,
     timeout: str | float | None,
     idempotency_key: str | None,
 ) -> JobSubmission:

@@ -46,6 +46,8 @@ def judge(results: Results) -> Verdict:
         return Verdict("warn", "Not finished", f"The run was {results.state} at this moment.")
     if results.passed and results.exit_code == ExitCode.PASSED:
         return Verdict("good", "Passed", _met(results))
+    if results.failure:
+        return Verdict("bad", "Failed", _sentence(results.failure))
     title = _TITLES.get(results.exit_code, "Failed")
     stopped = results.exit_code in (ExitCode.STOPPED, ExitCode.LOAD_LOST)
     return Verdict("warn" if stopped else "bad", title, _why(results))
@@ -70,7 +72,7 @@ def banner(results: Results) -> Html:
             "p",
             "exit code ",
             tag("b", str(results.exit_code)),
-            tag("span", meaning(results.exit_code)),
+            tag("span", results.failure or meaning(results.exit_code)),
             class_="exit",
         )
         if results.state == "finished"
