@@ -89,8 +89,12 @@ class Show:
 
         unwritten = outputs.write(self.files, results)
         if failure is None or results.requests:
-            quiet = bool(self._settings.quiet)
-            print_summary(results, trend_stats=self._trend_stats, quiet=quiet)
+            print_summary(
+                results,
+                trend_stats=self._trend_stats,
+                quiet=bool(self._settings.quiet),
+                tracebacks=bool(self._settings.debug or self._settings.once),
+            )
         for error in (failure or nothing_succeeded(results), *unwritten):
             if error is not None:
                 print_error(error)

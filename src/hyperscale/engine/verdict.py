@@ -227,9 +227,17 @@ def _text(threshold: Threshold, actual: float | None, observation: Observation) 
     name = f"p({threshold.percentile:g})" if is_percentile else threshold.aggregation
     if actual is None:
         return f"{name}: nothing to judge"
-    if threshold.aggregation == "rate":
-        return f"{name}={actual:.2%}" if observation.share else f"{name}={actual:,.2f}/s"
+    if threshold.aggregation == "rate" and observation.share:
+        return f"{name}={100 * actual:.{_digits(100 * actual, 100 * threshold.value)}f}%"
     if threshold.aggregation in ("count", "value"):
         return f"{name}={actual:,.10g}"
     unit = "ms" if observation.histogram.scale is LATENCY else ""
-    return f"{name}={actual:,.2f}{unit}"
+    unit = "/s" if threshold.aggregation == "rate" else unit
+    return f"{name}={actual:,.{_digits(actual, threshold.value)}f}{unit}"
+
+
+def _digits(actual: float, limit: float) -> int:
+    """As many as it takes to see on which side of its limit a number is, and at least two."""
+    return next(
+        (n for n in range(2, 9) if actual == limit or round(actual, n) != round(limit, n)), 9
+    )

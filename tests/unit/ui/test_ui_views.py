@@ -79,7 +79,7 @@ def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
     written = stream.getvalue()
     assert "\x1b" not in written
     assert "Checkout  started: 64 VUs for 5m" in written
-    assert "Checkout  finished: 4,800,000 requests, 1,834 failed" in written
+    assert "Checkout  finished: 4,800,000 requests, 1,846 failed (12 never sent)" in written
     assert re.search(
         r"^05:01  Search  100%  vus=37  rate=\S+  p95=\S+  requests=300000", written, re.M
     )
@@ -88,7 +88,7 @@ def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
 def test_ci_lines_are_periodic_and_news_come_at_once() -> None:
     lines, results = CiLines(5.0), sample_results("running")
     results.workflows.pop()
-    results.saturation, results.warnings = "", []
+    results.saturation, results.warnings, results.thresholds = "", [], []
     workflow = results.workflows[0]
     assert len(lines.due(results, 100.0)) == 4  # two marks, the start, the first progress
     assert lines.due(results, 101.0) == []
@@ -97,6 +97,31 @@ def test_ci_lines_are_periodic_and_news_come_at_once() -> None:
     results.warnings.append("a\nwarning")
     assert lines.due(results, 103.0) == ["05:01  warning: a warning"]
     assert len(lines.due(results, 105.0)) == 1
+
+
+def test_ci_tells_of_a_lost_worker_when_it_happens() -> None:
+    lines, results = CiLines(1e9), sample_results("running")
+    lines.due(results, 1.0)
+    results.lost.append("worker w7 lost at 41 s: 12 of 64 VUs")
+    assert lines.due(results, 1.5) == ["05:01  lost: worker w7 lost at 41 s: 12 of 64 VUs"]
+    assert lines.due(results, 2.0) == []
+
+
+def test_ci_tells_of_a_crossed_threshold_once_and_when_it_holds_again() -> None:
+    lines, results = CiLines(5.0), sample_results("running")
+    failed = results.thresholds[1]
+    said = "05:01  threshold crossed: http_req_failed rate<0.0001 rate=0.036%"
+    assert said in lines.due(results, 100.0)
+    assert said not in lines.due(results, 105.0)
+    failed.passed = True
+    assert lines.due(results, 106.0) == []  # close to its limit it would change all the time
+    again = lines.due(results, 110.0)
+    assert "05:01  threshold holds again: http_req_failed rate<0.0001" in again
+
+
+def test_ci_counts_calls_that_were_never_sent_apart() -> None:
+    (line,) = [line for line in CiLines().due(sample_results("running"), 1.0) if "vus=64" in line]
+    assert line.endswith("requests=4800000  failed=1846 (0.04%)  unsent=12")
 
 
 def test_ci_says_why_a_workflow_failed() -> None:

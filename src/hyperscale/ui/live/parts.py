@@ -9,10 +9,10 @@ from rich.style import Style
 
 from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.ui import text
+from hyperscale.ui.failures import ranked
 from hyperscale.ui.live import palette
 from hyperscale.ui.live.palette import Line
 from hyperscale.ui.live.scene import Scene, share_done
-from hyperscale.ui.totals import top_errors
 
 _STATES: dict[str, tuple[str, Style]] = {
     "preparing": ("·", palette.WARN),
@@ -169,22 +169,22 @@ def errors(workflow: WorkflowResult, width: int, rows: int) -> list[Line]:
     """A heading and the most frequent failures, or nothing when there are none or no room."""
     if rows < 2:
         return []
-    found = top_errors(workflow.steps)
+    found = ranked([workflow])
     if not found:
         return []
     lines: list[Line] = [[Segment("errors", palette.HEADING)]]
     found = found[: rows - 1]
-    columns = [max(len(error.what) for error in found), max(len(error.step) for error in found)]
+    columns = [max(len(error.kind) for error in found), max(len(error.step) for error in found)]
     for error in found:
         left = f"{text.short_count(error.count):>7}  "
-        what = f"{error.what:<{columns[0]}}  {error.step:<{columns[1]}}  "
+        what = f"{error.kind:<{columns[0]}}  {error.step:<{columns[1]}}  "
         lines.append(
             palette.clip(
                 [
                     Segment(left, palette.BAD),
                     Segment(what),
                     Segment(
-                        text.fit(text.one_line(error.sample), width - len(left) - len(what)),
+                        text.fit(error.message, width - len(left) - len(what)),
                         palette.FAINT,
                     ),
                 ],
