@@ -23,6 +23,7 @@ from hyperscale.engine import memory, unpacking
 from hyperscale.engine.assignment import Assignment
 from hyperscale.engine.cores import raise_open_files
 from hyperscale.engine.messages import (
+    ChangeRate,
     Command,
     Failed,
     Go,
@@ -76,6 +77,8 @@ class Generator:
             assignment.resume()
         elif isinstance(command, Scale):
             assignment.scale(command.delta)
+        elif isinstance(command, ChangeRate):
+            assignment.change_rate(command.factor)
         elif isinstance(command, Stop):
             assignment.stop(command.now)
         elif isinstance(command, Teardown):

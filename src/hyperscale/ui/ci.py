@@ -16,7 +16,7 @@ from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.ui import text
 from hyperscale.ui.live.source import Watched
 from hyperscale.ui.output import Output
-from hyperscale.ui.window import RateWindow
+from hyperscale.ui.window import RateWindow, recent_p95_ms
 
 INTERVAL_S = 5.0
 # How late news may be; a snapshot is cheap but not free.
@@ -135,12 +135,13 @@ def _turn(workflow: WorkflowResult, before: str) -> list[str]:
 def progress(workflow: WorkflowResult, window: RateWindow) -> str:
     requests = workflow.requests
     recent = window.per_second or (requests / workflow.elapsed_s if workflow.elapsed_s else 0.0)
+    p95_ms = recent_p95_ms(workflow)
     fields = [
         workflow.name,
         _share_done(workflow),
         f"vus={workflow.vus}",
         f"rate={text.rate(recent)}",
-        f"p95={_recent_p95(workflow)}",
+        f"p95={text.NOTHING if p95_ms is None else text.short_duration(p95_ms)}",
         f"requests={requests}",
         f"failed={workflow.failed} ({text.percent(workflow.failed_share, 1)})",
     ]
@@ -157,10 +158,3 @@ def _share_done(workflow: WorkflowResult) -> str:
     if workflow.planned_iterations:
         return f"{min(100, workflow.iterations * 100 // workflow.planned_iterations)}%"
     return ""
-
-
-def _recent_p95(workflow: WorkflowResult) -> str:
-    for point in reversed(workflow.series):
-        if point.requests > point.failed or point.p95_ms:
-            return text.short_duration(point.p95_ms)
-    return text.NOTHING

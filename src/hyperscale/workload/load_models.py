@@ -69,6 +69,10 @@ class LoadModel(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> str:
         raise NotImplementedError
 
+    def rate_words(self, factor: float) -> str:
+        """The rate of an open model that was changed while it runs."""
+        return f"{_number(100 * factor)} % of the plan"
+
 
 class ClosedVUs(LoadModel, frozen=True, tag="closed"):
     """`vus` users, each repeating the workflow until `duration_s` is over."""
@@ -172,6 +176,14 @@ class ArrivalRate(LoadModel, frozen=True, tag="arrival-rate"):
     def peak_vus(self) -> int:
         return self.max_vus
 
+    def at_rate(self, factor: float, at_s: float) -> ArrivalRate:
+        """Faster or slower from `at_s` on: the part of an interval that has passed is kept."""
+        phase = _phase_after(self.rate * at_s, self.phase, factor)
+        return msgspec.structs.replace(self, rate=self.rate * factor, phase=phase)
+
+    def rate_words(self, factor: float) -> str:
+        return f"{_number(self.rate * factor)}/s"
+
     def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
         """When each iteration is due, in seconds since the load began; none before `from_s`."""
         number = max(0, math.ceil(from_s * self.rate - self.phase))
@@ -224,6 +236,15 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
     @property
     def peak_vus(self) -> int:
         return self.max_vus
+
+    def at_rate(self, factor: float, at_s: float) -> RampingRate:
+        """As `ArrivalRate.at_rate`, for all stages."""
+        return msgspec.structs.replace(
+            self,
+            start=self.start * factor,
+            stages=tuple(Stage(stage.duration_s, stage.target * factor) for stage in self.stages),
+            phase=_phase_after(self._area(at_s), self.phase, factor),
+        )
 
     def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
         """When each iteration is due: where the area under the rate reaches the next number."""
@@ -334,6 +355,13 @@ Load = ClosedVUs | RampingVUs | ArrivalRate | RampingRate | SharedIterations | P
 
 def default_max_vus(peak_rate: float) -> int:
     return max(_CAP_MIN, min(_CAP_MAX, math.ceil(peak_rate * _CAP_ITERATION_S)))
+
+
+def _phase_after(due: float, phase: float, factor: float) -> float:
+    """Of a schedule that runs `factor` times as fast after so many iterations were `due`: the
+    next one is as much of an interval away as it was."""
+    missing = (phase - due) % 1.0
+    return (due * factor + missing) % 1.0
 
 
 def _without_end(arrivals: float) -> float:
