@@ -19,8 +19,16 @@ NUMBERS_WITHIN_S = 8.0
 
 
 def new_totals(results: Results, delta: int, workflow: str = "") -> dict[str, int]:
-    """By workflow under way, or of this one: its users, `delta` more. Raises RunFailed."""
-    totals = {one.name: max(1, one.vus + delta) for one in _under_way(results, workflow) if one.vus}
+    """By closed workflow under way, or of this one: its users, `delta` more. Raises RunFailed.
+
+    How many users an open one has now says nothing about how many it may have."""
+    found = _under_way(results, workflow)
+    totals = {one.name: max(1, one.vus + delta) for one in found if one.vus and not one.open_model}
+    if not totals and any(one.open_model for one in found):
+        raise RunFailed(
+            f"{found[0].name} makes its load by arrivals",
+            "--rate changes them; --vus N is how many users it may have at most",
+        )
     if not totals:
         raise RunFailed(_none_has("virtual users", workflow))
     return totals
