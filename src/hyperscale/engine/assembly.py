@@ -126,7 +126,10 @@ def assemble(
         warnings=list(dict.fromkeys(course.warnings)),
         core_use=uses,
         saturation=""
-        if requests and requests == failed  # a generator busy with failing proves nothing
+        if requests
+        and failed
+        >= requests
+        + sum(w.unsent for w in workflows)  # a generator busy with failing proves nothing
         else saturation(
             uses,
             dropped=sum(w.dropped_iterations for w in workflows),
@@ -163,7 +166,7 @@ def _exit_code(results: Results, failure: HyperscaleError | None) -> ExitCode:
     if results.cut is not None:
         return _EXIT_OF_CUT.get(results.cut, ExitCode.FAILED)
     tests = [workflow for workflow in results.workflows if workflow.is_test]
-    nothing_succeeded = tests and results.requests <= results.failed
+    nothing_succeeded = tests and results.requests + results.unsent <= results.failed
     if any(workflow.error for workflow in results.workflows) or nothing_succeeded:
         return ExitCode.FAILED
     if results.lost or results.coverage < 1:
