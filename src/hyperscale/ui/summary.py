@@ -38,7 +38,6 @@ _PHASES = {
     "tls": "http_req_tls_handshaking",
     "wait": "http_req_waiting",
 }
-_PARTS = {"warmup": "the warm-up"}
 
 
 def print_summary(
@@ -138,7 +137,7 @@ def _http(lines: Lines, results: Results) -> None:
         lines.note(unsent)
     lines.field("http_reqs", f"{text.count(count)}  {text.rate(sum(s.rate for s in steps))}")
     if besides := unmeasured(results):
-        parts = [f"{text.count(n)} in {_PARTS.get(part, part)}" for part, n in besides.items()]
+        parts = [f"{text.count(n)} in {part}" for part, n in besides.items()]
         lines.note(f"besides, in none of the numbers: {', '.join(parts)}")
 
 

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from hyperscale.metrics.results import RequestResult, Results, StepResult, WorkflowResult
 
 
+_PARTS = {"warmup": "the warm-up"}
+
+
 def views_differ(workflow: WorkflowResult, step: StepResult) -> bool:
     """Whether response time (from the intended start) says something service time does not.
 
@@ -58,5 +61,6 @@ def unmeasured(results: Results) -> dict[str, int]:
     for workflow in results.workflows:
         for part, count in workflow.unmeasured.items():
             if count:
-                found[part] = found.get(part, 0) + count
+                words = _PARTS.get(part, part)
+                found[words] = found.get(words, 0) + count
     return found

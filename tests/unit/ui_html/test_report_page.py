@@ -175,7 +175,7 @@ def test_a_failure_shows_its_place_its_exchange_and_its_frames() -> None:
 def test_calls_never_sent_and_requests_not_measured_are_told_apart() -> None:
     text = Page(render(sample())).text
     assert "5 never sent" in text
-    assert "besides 500 in warmup, 2 in setup" in text
+    assert "besides 500 in the warm-up, 2 in setup" in text
 
 
 def test_a_generator_that_was_the_bottleneck_is_said_first() -> None:
