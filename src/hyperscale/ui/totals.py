@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from hyperscale.metrics.results import RequestResult, Results, StepResult, WorkflowResult
 
-
 _PARTS = {"warmup": "the warm-up"}
 
 
