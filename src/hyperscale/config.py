@@ -65,6 +65,7 @@ class Settings:
     no_color: bool | None = None
     http_debug: str | None = None
     summary_trend_stats: str | None = None
+    debug: bool | None = None
     out: list[str] | None = None
     html: str | None = None
     json: str | None = None
@@ -182,6 +183,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "quiet": _switch,
     "verbose": _switch,
     "no_color": _switch,
+    "debug": _switch,
     "ui": _choice("full", "ci", "none"),
     "http_debug": _choice("headers", "full"),
 }

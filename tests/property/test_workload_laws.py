@@ -241,3 +241,25 @@ def test_a_cap_of_requests_is_shared_by_the_cores(several: int, users: int, rps:
     shares = split(ClosedVUs(users, 10, rps=rps), several)
     assert math.isclose(math.fsum(share.rps for share in shares), rps)
     assert all(share.rps == 0 for share in split(ClosedVUs(users, 10), several))
+
+
+@given(
+    st.floats(0.1, 500),
+    st.floats(0.5, 20),
+    st.floats(0, 1),
+    st.floats(0.1, 10),
+    st.floats(0, 0.99),
+)
+def test_a_changed_rate_neither_loses_nor_repeats_an_arrival(
+    rate: float, seconds: float, moment: float, factor: float, phase: float
+) -> None:
+    load, at_s = ArrivalRate(rate, seconds, 1000, phase=phase), moment * seconds
+    before = [due for due in load.arrivals() if due < at_s]
+    begun = before + list(load.at_rate(factor, at_s).arrivals(at_s))
+    # Counted in intervals of the rate there was, one arrival is one interval after the other.
+    intervals = [
+        rate * due if due < at_s else rate * at_s + factor * rate * (due - at_s) for due in begun
+    ]
+    assert all(abs(b - a - 1) < 1e-6 for a, b in pairwise(intervals))
+    planned = rate * at_s + factor * rate * (seconds - at_s) - phase
+    assert abs(len(begun) - planned) <= 1 + 1e-6

@@ -105,7 +105,7 @@ TrendStats = Annotated[
     Text,
     _option(SHOW, "--summary-trend-stats", metavar="LIST", help='such as "avg,p(95),p(99)"'),
 ]
-Debug = Annotated[bool, _option(SHOW, "--debug", help="show the traceback of an error")]
+Debug = Annotated[bool, _option(SHOW, "--debug", help="show tracebacks of errors")]
 
 Out = Annotated[
     Texts,

@@ -106,8 +106,12 @@ class Show:
             fail(results, ExitCode.FAILED, "a result file could not be written")
             outputs.write(self.files, results)  # those that can be written agree with the verdict
         if failure is None or results.requests:
-            quiet = bool(self._settings.quiet)
-            print_summary(results, trend_stats=self._trend_stats, quiet=quiet)
+            print_summary(
+                results,
+                trend_stats=self._trend_stats,
+                quiet=bool(self._settings.quiet),
+                tracebacks=bool(self._settings.debug or self._settings.once),
+            )
         for error in (failure or nothing_succeeded(results), *unwritten):
             if error is not None:
                 print_error(error)

@@ -237,6 +237,10 @@ class Assignment:
         if self.started:
             self._pace.scale(delta)
 
+    def change_rate(self, factor: float) -> None:
+        if self.started:
+            self._pace.change_rate(factor)
+
     def stop(self, now: bool) -> None:
         self._stop_early = True
         if self.started:

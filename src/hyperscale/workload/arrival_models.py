@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+import msgspec
+
 from hyperscale.errors import BadInput
 from hyperscale.workload.durations import format_duration
 from hyperscale.workload.load_model import (
@@ -57,6 +59,14 @@ class ArrivalRate(LoadModel, frozen=True, tag="arrival-rate"):
     @property
     def peak_vus(self) -> int:
         return self.max_vus
+
+    def at_rate(self, factor: float, at_s: float) -> ArrivalRate:
+        """Faster or slower from `at_s` on: the part of an interval that has passed is kept."""
+        phase = _phase_after(self.rate * at_s, self.phase, factor)
+        return msgspec.structs.replace(self, rate=self.rate * factor, phase=phase)
+
+    def rate_words(self, factor: float) -> str:
+        return f"{number_text(self.rate * factor)}/s"
 
     def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
         """When each iteration is due, in seconds since the load began; none before `from_s`."""
@@ -112,6 +122,15 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
     def peak_vus(self) -> int:
         return self.max_vus
 
+    def at_rate(self, factor: float, at_s: float) -> RampingRate:
+        """As `ArrivalRate.at_rate`, for all stages."""
+        return msgspec.structs.replace(
+            self,
+            start=self.start * factor,
+            stages=tuple(Stage(stage.duration_s, stage.target * factor) for stage in self.stages),
+            phase=_phase_after(self._area(at_s), self.phase, factor),
+        )
+
     def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
         """When each iteration is due: where the area under the rate reaches the next number."""
         levels = [self.start, *(stage.target for stage in self.stages)]
@@ -160,6 +179,13 @@ def default_max_vus(peak_rate: float) -> int:
 def _without_end(arrivals: float) -> float:
     """An arrival due at the very end is not started, also when rounding puts it just before."""
     return arrivals - 1e-9 - arrivals * 1e-12
+
+
+def _phase_after(due: float, phase: float, factor: float) -> float:
+    """Of a schedule that runs `factor` times as fast after so many iterations were `due`: the
+    next one is as much of an interval away as it was."""
+    missing = (phase - due) % 1.0
+    return (due * factor + missing) % 1.0
 
 
 def _check_caps(vus: int, max_vus: int) -> None:

@@ -60,6 +60,10 @@ class LoadModel(msgspec.Struct, frozen=True, kw_only=True):
         """How many of what, and for how long."""
         raise NotImplementedError
 
+    def rate_words(self, factor: float) -> str:
+        """The rate of an open model that was changed while it runs."""
+        return f"{number_text(100 * factor)} % of the plan"
+
     def describe(self) -> str:
         """The load in words, as the plan and the results show it."""
         limit = f", at most {number_text(self.rps)} requests/s" if self.rps else ""

@@ -236,14 +236,21 @@ class HyperscaleClient:
     async def resume_job(self, job_id: str) -> int:
         return await self._steer(job_id, "resume")
 
-    async def scale_job(self, job_id: str, vus: int) -> int:
-        """Give every workflow under way this many virtual users."""
-        return await self._steer(job_id, "scale", vus)
+    async def scale_job(self, job_id: str, vus: int, workflow: str = "") -> int:
+        """Give the workflow, or every one under way, this many virtual users."""
+        return await self._steer(job_id, "scale", vus, workflow=workflow)
+
+    async def change_rate(self, job_id: str, percent: int, workflow: str = "") -> int:
+        """Give the workflow, or every one under way, this share of its planned rate."""
+        return await self._steer(job_id, "rate", percent, workflow=workflow)
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _steer(self, job_id: str, action: Action, amount: int = 0, reason: str = "") -> int:
-        ack = await self._open().cluster.steer(job_id, action, amount, requester(), reason)
+    async def _steer(
+        self, job_id: str, action: Action, amount: int = 0, reason: str = "", workflow: str = ""
+    ) -> int:
+        cluster = self._open().cluster
+        ack = await cluster.steer(job_id, action, amount, requester(), reason, workflow)
         if not ack.accepted:
             raise RunFailed(f"job {job_id} cannot be {_PAST[action]}: {ack.error}")
         return ack.workflows
@@ -299,6 +306,7 @@ _PAST: dict[Action, str] = {
     "pause": "paused",
     "resume": "resumed",
     "scale": "scaled",
+    "rate": "given another rate",
 }
 
 
