@@ -99,6 +99,7 @@ class Performance:
         self._stopping = False
         self._killed = False
         self._cut_off = False
+        self._test_stopped = False
         self._obituaries: list[asyncio.Task[None]] = []
         aggregate.facts.cores = len(self.cores)
 
@@ -302,7 +303,9 @@ class Performance:
             self._answers[core].set_result(report)
 
     def _stop_test(self, report: StopTest) -> None:
-        self.aggregate.mark(f"the test stopped itself: {report.reason}")
+        if not self._test_stopped:
+            self._test_stopped = True
+            self.aggregate.mark(f"the test stopped itself: {report.reason}")
         if self._on_stop_test is not None:
             self._on_stop_test(report.reason, report.failed)
 

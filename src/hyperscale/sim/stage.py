@@ -113,6 +113,11 @@ class SimPerformer:
         self._loading = False
 
     @property
+    def test_stop(self) -> None:
+        """Simulated tests run to their end."""
+        return None
+
+    @property
     def elapsed_s(self) -> float:
         return self._at_s
 

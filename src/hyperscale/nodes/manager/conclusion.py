@@ -16,6 +16,8 @@ from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import PartEnd
 from hyperscale.workload.facts import WorkflowFacts
 
+# Who ended a job early, where that was no person.
+TEST_STOPPED, TEST_FAILED = "test", "test failed"
 _CUT: dict[str, Cut] = {"cancel": "signal", "stop": "signal", "timeout": "timeout"}
 
 
@@ -70,6 +72,7 @@ def conclude(
         state="finished",
         cut=cut,
         cut_reason=job.reason if cut is not None else "",
+        test_failed=job.by == TEST_FAILED,
         failure=_failure(job),
         coverage=coverage,
         lost=lost,
@@ -97,6 +100,8 @@ def kept(results: Results, room_bytes: int) -> bytes:
 def _cut(job: JobState, judges: Sequence[Judge]) -> Cut | None:
     if job.by == "threshold" or any(judge.aborted_at_s is not None for judge in judges):
         return "threshold"  # the judge may have been the leader before
+    if job.by in (TEST_STOPPED, TEST_FAILED):
+        return "test"
     return _CUT.get(job.ending)
 
 

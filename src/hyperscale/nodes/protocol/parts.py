@@ -146,6 +146,15 @@ class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):
     context: Values = field(default_factory=dict)  # what setup() wrote, on the part that ran it
 
 
+class TestStop(Fields, frozen=True):
+    """The test's own code asked for the end of the run."""
+
+    __test__ = False  # not a test class of pytest
+
+    reason: str
+    failed: bool = False
+
+
 class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
     """Kept by the worker until a leader says it is held by a quorum."""
 
@@ -165,6 +174,7 @@ class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
     bad_input: bool = False
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()  # one sentence per generator process that died
+    test_stop: TestStop | None = None
 
 
 class PartTornDown(Fields, frozen=True, kw_only=True, tag="torn down"):
@@ -201,6 +211,7 @@ class Progress(Fields, frozen=True, kw_only=True):
     snapshot: bytes = b""
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
     cores_done: int = 0  # as in `PartStatus`: it only grows
+    test_stop: TestStop | None = None  # repeated until the part is told to end
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):

@@ -67,7 +67,15 @@ class Engagement:
         return min(1.0, self.performer.elapsed_s / self.planned_s)
 
     def held(self) -> Held:
-        return Held(self.part, self.fence, self.state, self.performer.elapsed_s, self.cores_done)
+        performer = self.performer
+        return Held(
+            self.part,
+            self.fence,
+            self.state,
+            performer.elapsed_s,
+            self.cores_done,
+            performer.test_stop,
+        )
 
     def status(self) -> PartStatus:
         return PartStatus(
@@ -120,6 +128,7 @@ class Engagement:
             bad_input=not decided and ended.bad_input,
             warnings=ended.warnings,
             lost=ended.lost,
+            test_stop=ended.test_stop,
         )
 
 

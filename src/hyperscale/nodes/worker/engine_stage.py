@@ -17,7 +17,7 @@ from hyperscale.engine.messages import Values
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
 from hyperscale.runtime.tasks import RealTask, RealTasks
@@ -137,6 +137,7 @@ class EnginePerformer:
         self._aggregate = aggregate_of(order.facts)
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
+        self.test_stop: TestStop | None = None
         self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
         casting = Casting(
             source=order.source,
@@ -161,7 +162,14 @@ class EnginePerformer:
             casting,
             on_progress=progressed,
             on_done=stage.core_done,
+            on_stop_test=self._ask_for_end,
         )
+
+    def _ask_for_end(self, reason: str, failed: bool) -> None:
+        """The leader decides: it concerns all parts of the job."""
+        asked = self.test_stop
+        if asked is None or (failed and not asked.failed):
+            self.test_stop = TestStop(reason, failed)
 
     @property
     def elapsed_s(self) -> float:
@@ -208,6 +216,7 @@ class EnginePerformer:
             bad_input=isinstance(failure, BadInput),
             warnings=tuple(performance.warnings),
             lost=tuple(performance.lost),
+            test_stop=self.test_stop,
         )
 
     async def teardown(self) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from hyperscale.cluster.jobs.records import Action, Outcome
 from hyperscale.engine.messages import Values
 from hyperscale.metrics.delta import Delta
-from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 
 Progressed = Callable[[float, int, Delta], None]
 """Hears what one core did, by its number within the workflow, up to a moment of load time."""
@@ -50,6 +50,7 @@ class Ended:
     bad_input: bool = False
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    test_stop: TestStop | None = None
 
 
 class Performer(Protocol):
@@ -61,6 +62,11 @@ class Performer(Protocol):
     @property
     def cores_done(self) -> int:
         """How many of its places have no more load to make; it never falls."""
+        ...
+
+    @property
+    def test_stop(self) -> TestStop | None:
+        """The test's own code asked for the end of the run."""
         ...
 
     async def prepare(self) -> Ready:
