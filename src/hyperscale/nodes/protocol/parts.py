@@ -295,14 +295,14 @@ for _kind, _struct, _priority, _limit in (
     ("left", Left, Priority.HIGH, 1 << 10),
 ):
     PARTS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)
-# Since version 2 with packed deltas, most of them one way. Ten thousand come in a second: the
-# foreman judges them by what it knows of their worker anyway.
+# Version 3 tells requests by name; since version 2 deltas are packed, most of them one way. Ten
+# thousand come in a second: the foreman judges them by what it knows of their worker anyway.
 PARTS.add(
     ReportProgress,
     kind="report.progress",
     priority=Priority.NORMAL,
     max_bytes=EVENT_BYTES_MAX,
-    version=2,
-    oldest=2,
+    version=3,
+    oldest=3,
     self_judged=True,
 )
