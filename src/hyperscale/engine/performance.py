@@ -50,8 +50,11 @@ _Answer = asyncio.Future[Report | None]
 
 
 class Performance:
-    """What it measured is in `aggregate`, under core numbers from `numbered_from` on. `on_done` is
-    called when the load of a core is over, before that of the others may be."""
+    """What it measured is in `aggregate`, by `numbers` of the cores; by default those within the
+    workflow. `on_done` is called when the load of a core is over, before that of the others may be.
+
+    Other workflows may have users on the same processes: it speaks and listens only as its own
+    assignment there."""
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class Performance:
         cores: Sequence[Core],
         casting: Casting,
         *,
-        numbered_from: int | None = None,
+        numbers: Sequence[int] | None = None,
         on_progress: Callable[[float, int, Delta], None] | None = None,
         on_trace: Callable[[str], None] | None = None,
         on_done: Callable[[], None] | None = None,
@@ -83,8 +86,9 @@ class Performance:
         self._on_progress = on_progress
         self._on_trace = on_trace
         self._on_done = on_done
-        first = casting.first_core if numbered_from is None else numbered_from
-        self._numbers = {core: first + index for index, core in enumerate(self.cores)}
+        own = range(casting.first_core, casting.first_core + len(cores))
+        self._numbers = dict(zip(self.cores, numbers or own, strict=False))
+        self._assignments: dict[Core, int] = {}
         self._answers: dict[Core, _Answer] = {}
         self._loads: list[_Answer] = []
         self._unused = len(cores) - len(self.cores)
@@ -100,7 +104,7 @@ class Performance:
     async def prepare(self) -> Values:
         """Load the code on all cores and get everything ready; returns what setup() wrote."""
         for core in self.cores:
-            core.on_report, core.on_lost = self._hear, self._lose
+            self._assignments[core] = core.join(self._hear, self._lose)
         answers = await self._ask(self._orders, PREPARE_LIMIT_S)
         self._note_failure(answers)
         if self.failure is not None:
@@ -115,13 +119,14 @@ class Performance:
         self._wrote = ready[0].context if ready else {}
         return self._wrote
 
-    def begin(self, context: Values) -> None:
-        """The load, unless it has been stopped; from now on it can be paused and scaled."""
+    def begin(self, context: Values, run_age_s: float = 0.0) -> None:
+        """The load, unless it has been stopped; from now on it can be paused and scaled. The load
+        of the run began `run_age_s` ago."""
         if self._stopping:
             return
         self._wrote = context
         self.aggregate.facts.state = "running"
-        self._loads = self._send([Go(context)] * len(self.cores), self.cores)
+        self._loads = self._send([Go(context, run_age_s)] * len(self.cores), self.cores)
 
     async def over(self) -> None:
         """The load's end, whatever that is: nothing that happens to it raises."""
@@ -135,7 +140,7 @@ class Performance:
 
     async def teardown(self) -> str:
         """Run teardown() on one core that is left; returns a warning, or nothing."""
-        alive = [core for core in self.cores if not core.lost]
+        alive = [core for core in self._assignments if not core.lost]
         if not self.facts.tears_down or not self._prepared or not alive:
             return ""
         self.aggregate.facts.state = "stopping"
@@ -149,15 +154,21 @@ class Performance:
         """Let go of the processes. The last word."""
         if self._obituaries:
             await asyncio.wait(self._obituaries)
-        for core in self.cores:
-            core.on_report = core.on_lost = None
+        for core in list(self._assignments):
+            self._leave(core)
         self.aggregate.facts.state = "finished"
 
-    async def run(self) -> None:
-        """From beginning to end, when there is nobody to agree with."""
+    async def get_ready(self) -> None:
+        """Prepare, when there is nobody to agree with: what went wrong is noted."""
+        with suppress(HyperscaleError):
+            await self.prepare()
+
+    async def run(self, run_age_s: float = 0.0) -> None:
+        """From there to the end."""
         try:
-            with suppress(HyperscaleError):  # what prepare raises, it has noted
-                await self.perform(await self.prepare())
+            if self._prepared:
+                self.begin(self._wrote, run_age_s)
+                await self.over()
                 warning = await self.teardown()
                 self.warnings += [warning] if warning else []
         finally:
@@ -203,23 +214,34 @@ class Performance:
         for core, order in zip(self.cores, self._orders, strict=True):
             change = wanted[order.core] - before[order.core]
             if change and core not in self._done:
-                core.send(Scale(change))
+                self._tell(core, Scale(change))
         return True
 
     def leash(self, seconds: float) -> None:
         """The load ends by itself ("cut off") unless this is called again in time."""
-        for core in self.cores:
-            core.send(Leash(seconds))
+        for core in self._assignments:
+            self._tell(core, Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
         self._killed = self._killed or now
         self._stop(now=now)
 
     def kill(self) -> None:
-        """End the processes at once, whatever they do. What they told is kept."""
+        """End it at once, whatever its processes do. What they told is kept."""
         self._stopping = self._killed = True
         for core in self.cores:
+            self._kill(core)
+
+    def _kill(self, core: Core) -> None:
+        """A process that others have users on is theirs: it is left to them."""
+        if not core.serves_others(self._assignments.get(core)):
             core.kill()
+        elif core in self._assignments:
+            self._leave(core)
+            self._lose(core)
+
+    def _leave(self, core: Core) -> None:
+        core.leave(self._assignments.pop(core))
 
     def _stop(self, *, now: bool) -> None:
         self._stopping = True
@@ -233,11 +255,15 @@ class Performance:
         for core in self.cores:
             waiting = self._answers.get(core)
             if waiting is not None and not waiting.done():
-                core.kill()
+                self._kill(core)
 
     def _tell_all(self, command: Pause | Resume | Stop) -> None:
         for core in self._answers:  # those that have been given an order
-            core.send(command)
+            self._tell(core, command)
+
+    def _tell(self, core: Core, command: Command) -> None:
+        if core in self._assignments:
+            core.send(self._assignments[core], command)
 
     async def _ask(
         self, commands: Sequence[Command], limit_s: float, cores: Sequence[Core] | None = None
@@ -254,7 +280,7 @@ class Performance:
             if core.lost:
                 self._lose(core)
                 answer.set_result(None)
-            core.send(command)
+            self._tell(core, command)
         return [self._answers[core] for core in cores]
 
     async def _wait(self, pending: Sequence[_Answer], limit_s: float) -> list[Report | None]:
@@ -282,6 +308,8 @@ class Performance:
             self._answers[core].set_result(report)
 
     def _lose(self, core: Core) -> None:
+        if core in self._done and self._answers[core].done():
+            return  # others had users there, this one had none any more
         self.aggregate.gone(self._numbers[core])
         self._obituaries.append(asyncio.create_task(self._mourn(core, self.aggregate.elapsed_s)))
 

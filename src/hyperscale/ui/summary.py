@@ -12,13 +12,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from hyperscale.metrics import totals
 from hyperscale.metrics.histogram import VALUES
 from hyperscale.metrics.results import (
     Distribution,
     MetricResult,
     Results,
     StepResult,
-    WorkflowResult,
 )
 from hyperscale.ui import text
 from hyperscale.ui.output import Output, Paint
@@ -205,7 +205,7 @@ def _http(lines: _Lines, results: Results) -> None:
             lines.trend(name, Trend(found))
     count, failed = sum(step.count for step in steps), sum(step.failed for step in steps)
     lines.field("http_req_failed", _out_of(failed, count))
-    lines.field("http_reqs", f"{text.count(count)}  {text.rate(sum(s.rate for s in steps))}")
+    lines.field("http_reqs", f"{text.count(count)}  {text.rate(totals.per_second(count, results))}")
 
 
 def _execution(lines: _Lines, results: Results) -> None:
@@ -214,8 +214,8 @@ def _execution(lines: _Lines, results: Results) -> None:
         return
     lines.section("EXECUTION")
     lines.trend("iteration_duration", Trend(workflow.iteration for workflow in workflows))
-    per_second = sum(w.iterations / w.elapsed_s for w in workflows if w.elapsed_s > 0)
     iterations = sum(workflow.iterations for workflow in workflows)
+    per_second = totals.per_second(iterations, results)
     lines.field("iterations", f"{text.count(iterations)}  {text.rate(per_second)}")
     if dropped := sum(workflow.dropped_iterations for workflow in workflows):
         lines.field("dropped_iterations", lines.paint.bad(text.count(dropped)))
@@ -223,13 +223,8 @@ def _execution(lines: _Lines, results: Results) -> None:
         lines.field("dropped_iterations", "0")
     if interrupted := sum(workflow.interrupted_iterations for workflow in workflows):
         lines.field("interrupted_iterations", text.count(interrupted))
-    lines.field("vus", text.count(sum(map(_last_vus, workflows))))
-    lines.field("vus_max", text.count(sum(workflow.vus_max for workflow in workflows)))
-
-
-def _last_vus(workflow: WorkflowResult) -> int:
-    """Those at work when the load ended: after the end there are none."""
-    return workflow.vus or next((p.vus for p in reversed(workflow.series) if p.vus), 0)
+    lines.field("vus", text.count(totals.vus(results)))
+    lines.field("vus_max", text.count(totals.vus_max(results)))
 
 
 def _network(lines: _Lines, results: Results) -> None:
@@ -237,15 +232,11 @@ def _network(lines: _Lines, results: Results) -> None:
     if not steps:
         return
     lines.section("NETWORK")
-    for name, amounts in (
-        (
-            "data_received",
-            [(w.elapsed_s, [s.bytes_in for s in w.steps]) for w in results.workflows],
-        ),
-        ("data_sent", [(w.elapsed_s, [s.bytes_out for s in w.steps]) for w in results.workflows]),
+    for name, total in (
+        ("data_received", sum(step.bytes_in for step in steps)),
+        ("data_sent", sum(step.bytes_out for step in steps)),
     ):
-        total = sum(sum(counts) for _, counts in amounts)
-        per_second = sum(sum(counts) / elapsed for elapsed, counts in amounts if elapsed > 0)
+        per_second = totals.per_second(total, results)
         lines.field(name, f"{text.size(total)}  {text.size(per_second)}/s")
 
 

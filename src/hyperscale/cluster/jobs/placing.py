@@ -7,6 +7,8 @@ before is settled.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.desk import Desk, Refusal, Watch, token
 from hyperscale.cluster.jobs.effects import Dispatch
@@ -15,13 +17,14 @@ from hyperscale.cluster.jobs.pool import Chosen
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
+    Needs,
     Part,
     PartLost,
     Placement,
     Returned,
 )
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
-from hyperscale.cluster.placement.provision import Share, Wanted, partition
+from hyperscale.cluster.placement.provision import Share, Wanted, batches
 
 RESUME_WORTH_S = 1.0
 """Less load time than this is not worth moving a part: preparing takes about as long."""
@@ -107,12 +110,12 @@ def _place_batch(desk: Desk, now: float, job: JobState, pool: int) -> str:
     shares = _shares(wanted, pool)
     excluded = {name for workflow in wanted for name in workflow.excluded}
     draft = desk.pool.draft(now, excluded)
-    needed, free = sum(share.cores for share in shares), draft.free
+    needed, free = sum(len(share.cores) for share in shares), draft.free
     if needed > free:
         return f"{free} of {needed} cores are free"
     plan: list[tuple[str, Chosen]] = []
     for share in shares:
-        chosen = draft.take(share.cores)
+        chosen = draft.take(len(share.cores))
         if chosen is None:
             return f"{free} of {needed} cores are free"
         plan.append((share.name, chosen))
@@ -122,17 +125,16 @@ def _place_batch(desk: Desk, now: float, job: JobState, pool: int) -> str:
 
 
 def _shares(wanted: list[WorkflowState], pool: int) -> list[Share]:
-    """The first batch. A core without a virtual user would be of no use."""
+    """Of the first batch, as many as fit."""
     if not wanted:
         return []
-    needs = {workflow.needs.name: workflow.needs for workflow in wanted}
-    batch = partition([Wanted(n.name, n.priority, n.is_test) for n in needs.values()], pool)[0]
-    return [
-        Share(share.name, max(1, min(share.cores, needs[share.name].peak_vus)))
-        if needs[share.name].is_test
-        else share
-        for share in batch
-    ]
+    batch = batches([_wanted(workflow.needs) for workflow in wanted], pool)[0]
+    taken = accumulate(len(share.cores) for share in batch)
+    return [share for share, cores in zip(batch, taken, strict=True) if cores <= pool]
+
+
+def _wanted(needs: Needs) -> Wanted:
+    return Wanted(needs.name, needs.priority, needs.is_test, needs.peak_vus)
 
 
 def _next_epoch(desk: Desk, job: JobState) -> int:
