@@ -239,6 +239,8 @@ class Performance:
         elif core in self._assignments:
             self._leave(core)
             self._lose(core)
+        else:
+            self._without_answer(core)
 
     def _leave(self, core: Core) -> None:
         core.leave(self._assignments.pop(core))
@@ -276,10 +278,10 @@ class Performance:
     def _send(self, commands: Sequence[Command], cores: Sequence[Core]) -> list[_Answer]:
         loop = asyncio.get_running_loop()
         for core, command in zip(cores, commands, strict=True):
-            answer = self._answers[core] = loop.create_future()
+            self._answers[core] = loop.create_future()
             if core.lost:
                 self._lose(core)
-                answer.set_result(None)
+                self._without_answer(core)
             self._tell(core, command)
         return [self._answers[core] for core in cores]
 
@@ -308,8 +310,9 @@ class Performance:
             self._answers[core].set_result(report)
 
     def _lose(self, core: Core) -> None:
-        if core in self._done and self._answers[core].done():
-            return  # others had users there, this one had none any more
+        if core in self._done:  # nothing of the load is lost
+            self._without_answer(core)
+            return
         self.aggregate.gone(self._numbers[core])
         self._obituaries.append(asyncio.create_task(self._mourn(core, self.aggregate.elapsed_s)))
 
@@ -322,12 +325,15 @@ class Performance:
             f"{vus} of {total} VUs lost"
         )
         self.aggregate.mark(f"generator process {core.pid} {ending}")
-        answer = self._answers.get(core)
-        if answer is not None and not answer.done():
-            answer.set_result(None)
+        self._without_answer(core)
         # Half a load is not the test that was asked for: end it with what there is.
         if not self._stopping:
             self._stop(now=False)
+
+    def _without_answer(self, core: Core) -> None:
+        answer = self._answers.get(core)
+        if answer is not None and not answer.done():
+            answer.set_result(None)
 
     def _note_failure(self, answers: Sequence[Report | None]) -> None:
         failed = next((answer for answer in answers if isinstance(answer, Failed)), None)
