@@ -180,6 +180,11 @@ class Performance:
         return self._unused + len(self._done)
 
     @property
+    def busy(self) -> list[Core]:
+        """The cores that have load to make."""
+        return [core for core in self.cores if core not in self._done]
+
+    @property
     def outcome(self) -> Outcome:
         if self._cut_off:
             return "cut off"

@@ -15,7 +15,7 @@ from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.placing import RESUME_WORTH_S, can_move, send
+from hyperscale.cluster.jobs.placing import send
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import (
     Failed,
@@ -24,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Returned,
 )
+from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.cluster.jobs.steering import remind

@@ -61,6 +61,8 @@ def needs_of(facts: WorkflowFacts) -> Needs:
         limit_s=limit_s(facts),
         sets_up=facts.sets_up,
         tears_down=facts.tears_down,
+        start_time_s=facts.load.start_time_s,
+        warmup_s=facts.load.warmup_s,
     )
 
 
@@ -108,6 +110,7 @@ def dispatch_of(
         env=body.env,
         limit_s=workflow.needs.limit_s,
         correlation_id=job.submitted.correlation_id,
+        slots=placement.slots,
     )
 
 

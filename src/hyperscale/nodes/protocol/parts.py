@@ -50,6 +50,7 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     env: dict[str, str] = field(default_factory=dict)
     limit_s: float = 0.0  # hard end of this part, whatever it says
     correlation_id: str = ""
+    slots: tuple[int, ...] = ()  # as in `Placement`: parts of the job with one in common share it
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ class StartPart(Fields, frozen=True, kw_only=True):
     fence: Fence
     term: int
     context: Values = field(default_factory=dict)
+    run_age_s: float = 0.0  # how long ago the load of the job began, for `start_time`
 
 
 class SteerPart(Fields, frozen=True, kw_only=True):
