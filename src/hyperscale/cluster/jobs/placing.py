@@ -117,7 +117,7 @@ def _place_batch(desk: Desk, now: float, job: JobState, pool: int, alone: str) -
     needed, free = len(cores), draft.free
     if job.workflows[batch[0].name].needs.is_exclusive:
         needed = pool
-        if desk.displaced or any(w.parts and not w.is_settled for w in job.workflows.values()):
+        if desk.displaced or any(desk.pool.placements()):  # also on workers not heard of yet
             return "it runs alone, when nothing else does"
     seats = _seats(desk, job, draft, batch) if needed <= free else None
     if seats is None:

@@ -1,7 +1,7 @@
 """Parts that lost their worker, on others.
 
-Those that shared cores share cores again if there is room for all of them; else each is placed by
-itself.
+Those that shared cores wait for one another and share cores again if there is room for all of them;
+else each is placed by itself.
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ def rehouse(desk: Desk, now: float, job: JobState) -> None:
 
 
 def _homeless(desk: Desk, now: float, job: JobState) -> Iterator[tuple[str, PartState]]:
+    watch = desk.watches[job.job_id]
+    live = (placement for workflow in job.workflows.values() for placement in workflow.live())
+    leaving = {slot for one in live if watch.is_leaving(one) for slot in one.slots}
     for name in sorted(job.workflows):
         workflow = job.workflows[name]
         if (
@@ -74,7 +77,8 @@ def _homeless(desk: Desk, now: float, job: JobState) -> Iterator[tuple[str, Part
             continue
         for part in workflow.homeless():
             about = ("part", job.job_id, name, str(part.number))
-            if part.attempts <= desk.settings.retries_max and not desk.is_under_way(now, about):
+            spent = part.attempts > desk.settings.retries_max
+            if not spent and not desk.is_under_way(now, about) and leaving.isdisjoint(part.slots):
                 yield name, part
 
 

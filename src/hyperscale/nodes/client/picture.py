@@ -30,6 +30,7 @@ from hyperscale.nodes.protocol.jobs import (
     Snapshot,
     Window,
     WorkflowDone,
+    WorkflowView,
 )
 from hyperscale.workload.facts import WorkflowFacts
 
@@ -118,7 +119,7 @@ class Picture:
             state = _WORKFLOW_STATES.get(one.state, "finished") if one else "preparing"
             if state == "running" and course.state in ("paused", "stopping"):
                 state = course.state
-            workflow.facts(state, one.cores if one else 0)
+            workflow.facts(state, one)
         results = assemble(course, [workflow.shown for workflow in self._workflows.values()])
         results.workflows = [self._workflows[one.name].whole(one) for one in results.workflows]
         return results
@@ -200,8 +201,10 @@ class _Workflow:
             self.shown.facts.error = done.error
         self.shown.gone(_ALL)
 
-    def facts(self, state: State, cores: int) -> None:
-        self.shown.facts.state, self.shown.facts.cores = state, cores
+    def facts(self, state: State, view: WorkflowView | None) -> None:
+        known = self.shown.facts
+        known.state = state
+        known.cores, known.started_s = (view.cores, view.started_s) if view else (0, 0.0)
 
     def whole(self, so_far: WorkflowResult) -> WorkflowResult:
         """With what did not come with the numbers; the end as the managers told it."""

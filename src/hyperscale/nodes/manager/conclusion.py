@@ -35,15 +35,17 @@ def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> Work
     """A workflow that is over, as one machine would have measured it."""
     whole = aggregate_of(facts)
     known = whole.facts
+    users: dict[int, int] = {}  # by part: those of a lost one went on elsewhere
     for end in ends_of(workflow):
         if end.state:
             whole.absorb(end.state)
         known.prepare_s = max(known.prepare_s, end.prepare_s)
-        known.vus_max += end.peak_vus
+        users[end.part.number] = max(users.get(end.part.number, 0), end.peak_vus)
+    known.vus_max = sum(users.values())
     known.cores = workflow.total_cores
     known.state = "finished"
     known.error = workflow.error
-    known.started_s = workflow.started_age_s
+    known.started_s = job.load_age_s(workflow) if workflow.started else 0.0
     for mark in job.marks:
         if mark.workflow == facts.name:
             whole.mark(mark.text, mark.at_s)

@@ -62,4 +62,5 @@ def _workflow_view(
         failed=failed,
         error=workflow.error,
         history=tuple(workflow.lifecycle.lines()),
+        started_s=round(job.load_age_s(workflow), 3) if workflow.started else 0.0,
     )

@@ -97,6 +97,7 @@ class WorkflowView(Fields, frozen=True, kw_only=True):
     failed: int = 0
     error: str = ""
     history: tuple[str, ...] = ()  # "5.0 RUNNING → FAILED (worker w2 died)"
+    started_s: float = 0.0  # the job's age when its load began
 
 
 class JobView(Fields, frozen=True, kw_only=True):
