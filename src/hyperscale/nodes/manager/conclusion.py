@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -65,6 +65,10 @@ def conclude(
 ) -> Results:
     aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
     cut = _cut(job, judges)
+    died = _died(job)
+    if died:
+        delivered = carried_out(aggregate.freeze(buckets=False) for aggregate in aggregates)
+        coverage, lost = min(coverage, delivered), [*lost, *died]
     course = Course(
         name=body.name,
         started_at=body.started_at,
@@ -112,6 +116,17 @@ def _failure(job: JobState) -> HyperscaleError | None:
         if workflow.error and not workflow.parts and not job.ending:
             return RunFailed(f"{name}: {workflow.error}")
     return None
+
+
+def _died(job: JobState) -> list[str]:
+    """Generator processes that took the rest of a load with them."""
+    return [
+        sentence
+        for workflow in job.workflows.values()
+        for part in workflow.parts.values()
+        if part.ended is not None and part.ended.outcome == "completed"
+        for sentence in decode_end(part.ended.result).lost
+    ]
 
 
 def _warnings(job: JobState) -> list[str]:
