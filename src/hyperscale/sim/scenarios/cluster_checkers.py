@@ -26,7 +26,6 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     TimedOut,
 )
-from hyperscale.cluster.placement.provision import in_use
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, decode
 from hyperscale.nodes.manager.orders import decode_end
@@ -158,34 +157,6 @@ class OneLoad(ClusterChecker):
             if other.order.fence != fence and other.loading:
                 old = tuple(other.order.fence)
                 self.fail(f"{node} began {part} while {other.where} still loads as {old}")
-
-
-class WithinCores(ClusterChecker):
-    """A worker makes load on no more cores than it has; parts of a job may share some."""
-
-    def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
-        by_job: dict[str, list[tuple[tuple[int, ...], int]]] = defaultdict(list)
-        for one in self.truth.loading():
-            if one.host.name == node:
-                done = one.performer.cores_done
-                by_job[one.order.part.job_id].append((one.order.slots, done))
-        used = sum(map(in_use, by_job.values()))
-        if used > self.truth.cores[node]:
-            self.fail(f"{node} has {self.truth.cores[node]} cores and makes load on {used}")
-
-
-class Alone(ClusterChecker):
-    """Nothing loads beside an exclusive test."""
-
-    def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
-        loads = {(one.order.part.job_id, one.order.part.workflow) for one in self.truth.loading()}
-        alone = [load for load in loads if self._is_exclusive(*load)]
-        if alone and len(loads) > 1:
-            self.fail(f"{node} began {part}; {alone[0]} is to run alone, and there is {loads}")
-
-    def _is_exclusive(self, job_id: str, workflow: str) -> bool:
-        needs = self.truth.jobs[job_id].workflows
-        return any(one.name == workflow and one.is_exclusive for one in needs)
 
 
 class ContextHeld(ClusterChecker):
@@ -391,8 +362,6 @@ def all_checkers(truth: Truth, leftovers: Callable[[], list[str]]) -> list[Check
         OnlyTheNewest(truth),
         Barrier(truth),
         OneLoad(truth),
-        WithinCores(truth),
-        Alone(truth),
         ContextHeld(truth),
         NothingRunsAfterTheEnd(truth),
         OneEnd(truth),
