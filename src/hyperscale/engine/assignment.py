@@ -7,11 +7,8 @@ Nothing before the load is part of any latency.
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
 import itertools
-import os
 import pickle
 import random
 import time
@@ -23,9 +20,7 @@ import cloudpickle
 import msgspec
 
 from hyperscale.clients import ClientPool
-from hyperscale.engine import memory
 from hyperscale.engine.clock import LoadClock
-from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.messages import (
     Done,
     Prepare,
@@ -39,7 +34,8 @@ from hyperscale.engine.messages import (
 from hyperscale.engine.models import make_pace
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
-from hyperscale.engine.source import decode_overrides, decode_source
+from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
 from hyperscale.engine.vu import Program, VirtualUser
@@ -53,17 +49,17 @@ from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
 
-BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
-FOLD_BEATS = 2  # a delta every 100 ms
-SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the collector's sight
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 _NO_ROW = object()
 
 
 class Assignment:
-    def __init__(self, order: Prepare, send: Callable[[Report], None]) -> None:
+    def __init__(
+        self, order: Prepare, send: Callable[[Report], None], process: GeneratorProcess
+    ) -> None:
         self._order = order
         self._send = send
+        self._process = process
         self._plan: WorkflowPlan
         self._pool: ClientPool
         self._recorder: WorkflowRecorder
@@ -88,13 +84,9 @@ class Assignment:
     async def prepare(self) -> Values:
         """Everything that must not be measured; returns what setup() wrote."""
         order = self._order
-        os.environ.update(order.env)
-        if order.memory_mb:
-            memory.limit(order.memory_mb)
         if order.seed is not None:
-            random.seed(order.seed + order.core)
             self._rng.seed(order.seed + order.core)
-        classes = decode_source(order.source).load()
+        classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
         self._pool = ClientPool(_with_brought_files(plan.http), order.load.rps)
@@ -154,7 +146,7 @@ class Assignment:
         if not self._plan.is_test:
             self._errors.setdefault(step, message)
 
-    async def run(self, setup_wrote: Values) -> Done:
+    async def run(self, setup_wrote: Values, run_age_s: float = 0.0) -> Done:
         load = self._order.load
         self._base.update(_unpickled(setup_wrote))
         clock = LoadClock()
@@ -165,11 +157,11 @@ class Assignment:
         self._population.pace = self._pace
         if self._stop_early or self._order.idle:
             self._pace.stop()
-        heart = asyncio.create_task(self._beat())
+        self._process.join(self)
         if self._order.resume_at_s:
             self._resume(clock)
         else:
-            await clock.reach(load.start_time_s)
+            await clock.reach(load.start_time_s - run_age_s)
             clock.restart()
             if load.warmup_s:
                 await self._pace.warm_up(load.warmup_s)
@@ -180,7 +172,7 @@ class Assignment:
         self._pace.stop()
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
         measured_s = clock.elapsed()
-        heart.cancel()
+        self._process.leave(self)
         self._report_progress()
         return await self._done(measured_s)
 
@@ -222,6 +214,7 @@ class Assignment:
             await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
 
     async def close(self) -> None:
+        self._process.leave(self)
         if hasattr(self, "_pool"):
             await self._pool.close()
 
@@ -254,29 +247,17 @@ class Assignment:
         self._cut_off = True
         self.stop(now=True)
 
-    async def _beat(self) -> None:
-        """Time-outs, event-loop lag, CPU share, and a delta to the parent, on one heartbeat."""
-        recorder = self._recorder
-        cpu_used, cpu_at = time.process_time(), perf_counter()
-        beats, expected = 0, perf_counter()
-        while True:
-            expected = max(expected + BEAT_S, perf_counter())
-            await asyncio.sleep(expected - perf_counter())
-            now = perf_counter()
-            beats += 1
-            self._pool.sweep(now)
-            recorder.lag(max(0.0, now - expected))
-            if beats == SETTLE_BEATS:
-                gc.freeze()
-            if beats % FOLD_BEATS == 0:
-                used = time.process_time()
-                recorder.cpu = (used - cpu_used) / (now - cpu_at)
-                recorder.rss_mb = peak_memory_mb()
-                cpu_used, cpu_at = used, now
-                self._report_progress()
-                if self._order.memory_mb and memory.resident_mb() > self._order.memory_mb:
-                    self._fatal = self._out_of_memory()
-                    self.stop(now=True)
+    def beat(self, now: float, lag_s: float) -> None:
+        self._pool.sweep(now)
+        self._recorder.lag(lag_s)
+
+    def fold(self, cpu: float, rss_mb: float) -> None:
+        self._recorder.cpu, self._recorder.rss_mb = cpu, rss_mb
+        self._report_progress()
+
+    def out_of_memory(self) -> None:
+        self._fatal = self._out_of_memory()
+        self.stop(now=True)
 
     def _report_progress(self) -> None:
         if not self._measuring:

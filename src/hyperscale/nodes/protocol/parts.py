@@ -52,6 +52,7 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     correlation_id: str = ""
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
     sealed: bytes = b""  # source, overrides, env and secrets: only the worker opens it
+    slots: tuple[int, ...] = ()  # as in `Placement`: parts of the job with one in common share it
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class StartPart(Fields, frozen=True, kw_only=True):
     fence: Fence
     term: int
     context: Values = field(default_factory=dict)
+    run_age_s: float = 0.0  # how long ago the load of the job began, for `start_time`
 
 
 class SteerPart(Fields, frozen=True, kw_only=True):

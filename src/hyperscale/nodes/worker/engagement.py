@@ -47,6 +47,7 @@ class Engagement:
     performer: Performer
     cores_done: int = 0  # given back, though the part goes on or is kept
     context: Values = field(default_factory=dict)  # for its start
+    run_age_s: float = 0.0
     ready: Ready | None = None
     ended: Ended | None = None
     tasks: list[Task] = field(default_factory=list)
