@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hyperscale.metrics.results import Results
     from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
     from hyperscale.workload.data import feed
+    from hyperscale.workload.given import DependentWorkflow
     from hyperscale.workload.hooks import (
         Provide,
         Use,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         step,
     )
     from hyperscale.workload.http_options import HTTPOptions
-    from hyperscale.workload.plan import DependentWorkflow
     from hyperscale.workload.results import CustomResult
     from hyperscale.workload.secrets import secret
     from hyperscale.workload.workflow import Workflow
@@ -41,11 +41,11 @@ _HOMES = {
     "hyperscale.metrics.results": ("Results",),
     "hyperscale.workload.custom_metrics": ("COUNT", "DISTRIBUTION", "RATE", "SAMPLE", "Metric"),
     "hyperscale.workload.data": ("feed",),
+    "hyperscale.workload.given": ("DependentWorkflow",),
     "hyperscale.workload.hooks": (
         *("Provide", "Use", "action", "check", "depends", "metric", "state", "step"),
     ),
     "hyperscale.workload.http_options": ("HTTPOptions",),
-    "hyperscale.workload.plan": ("DependentWorkflow",),
     "hyperscale.workload.results": ("CustomResult",),
     "hyperscale.workload.secrets": ("secret",),
     "hyperscale.workload.workflow": ("Workflow",),

@@ -31,11 +31,13 @@ class Settings:
 
     # the load: flags and environment override the test file, the config file fills in behind it
     vus: int | None = None
+    vus_each: int | None = None
     duration: str | None = None
     iterations: int | None = None
     stage: list[str] | None = None
     rate: str | None = None
     max_vus: int | None = None
+    rps: str | None = None
     host: str | None = None
     insecure_skip_tls_verify: bool | None = None
     threshold: list[str] | None = None
@@ -63,6 +65,7 @@ class Settings:
     no_color: bool | None = None
     http_debug: str | None = None
     summary_trend_stats: str | None = None
+    debug: bool | None = None
     out: list[str] | None = None
     html: str | None = None
     json: str | None = None
@@ -159,6 +162,7 @@ def _pairs(value: object) -> dict[str, str]:
 
 _READERS: dict[str, Callable[[object], object]] = {
     "vus": _whole(1),
+    "vus_each": _whole(1),
     "iterations": _whole(1),
     "max_vus": _whole(1),
     "workers": _whole(-1),
@@ -179,6 +183,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "quiet": _switch,
     "verbose": _switch,
     "no_color": _switch,
+    "debug": _switch,
     "ui": _choice("full", "ci", "none"),
     "http_debug": _choice("headers", "full"),
 }

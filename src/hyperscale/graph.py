@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hyperscale.workload.given import DependentWorkflow
 from hyperscale.workload.hooks import Provide, Use, action, check, depends, metric, state, step
-from hyperscale.workload.plan import DependentWorkflow
 from hyperscale.workload.workflow import Workflow
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -11,16 +12,17 @@ from hyperscale.engine import ClassSource, LocalRun, RunOptions
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
 from hyperscale.ui.live import View
+from hyperscale.ui.live.beside import beside
 from hyperscale.ui.mode import open_view
 from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.given import AnyWorkflow
 from hyperscale.workload.plan import Overrides
-from hyperscale.workload.workflow import Workflow
 
 TerminalMode = Literal["full", "ci", "none"]
 
 
 def run(
-    *workflows: type[Workflow],
+    *workflows: AnyWorkflow,
     name: str = "",
     workers: int | None = None,
     timeout: str | float | None = None,
@@ -31,10 +33,11 @@ def run(
 ) -> Results:
     """Run workflows and return their results: `hyperscale.run(Checkout, vus=50, duration="10s")`.
 
-    Other keywords are those of `Overrides` (vus, duration, rate, stages, iterations, max_vus,
-    thresholds, no_thresholds, tags, insecure, base_url) and win over the class. Raises
-    `HyperscaleError` only when nothing could be started; a run that went badly is in the results
-    (`results.passed`, `results.exit_code`, `results.cut_reason`).
+    A workflow is a class, an instance, or a `DependentWorkflow` of either. Other keywords are those
+    of `Overrides` (vus, vus_each, duration, rate, stages, iterations, max_vus, rps, thresholds,
+    no_thresholds, tags, insecure, base_url) and win over the class; `vus` and `rate` are totals of
+    all workflows. Raises `HyperscaleError` only when nothing could be started; a run that went
+    badly is in the results (`results.passed`, `results.exit_code`, `results.cut_reason`).
     """
     options = RunOptions(
         name=name,
@@ -59,15 +62,15 @@ def run(
 
 
 async def _play(local_run: LocalRun, view: View) -> Results:
-    watching = asyncio.create_task(view.run(local_run))
-    try:
+    async with beside(view, local_run, _warn):
         results = await local_run.execute()
-        await watching
-    finally:
-        watching.cancel()
     if local_run.failure is not None:
         raise local_run.failure
     return results
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 class LocalRunner:
@@ -82,16 +85,16 @@ class LocalRunner:
     async def run(
         self,
         test_name: str,
-        workflows: Sequence[tuple[Sequence[str], Workflow | type[Workflow]]],
+        workflows: Sequence[tuple[Sequence[str], AnyWorkflow]],
         terminal_mode: TerminalMode = "none",
         timeout: str | float = "5m",
     ) -> Results:
-        """Each workflow comes with its tags; `timeout` bounds the whole run."""
+        """Each workflow comes with its tags; `timeout` bounds the whole run. An instance runs as
+        it is: its users start with its attributes."""
         view = open_view(terminal_mode)
-        classes = [w if isinstance(w, type) else type(w) for _, w in workflows]
         tags = {tag: "" for names, _ in workflows for tag in names}
         local_run = LocalRun(
-            ClassSource(*classes),
+            ClassSource(*(workflow for _, workflow in workflows)),
             Overrides(tags=tags),
             RunOptions(name=test_name, workers=self._workers, timeout_s=parse_duration(timeout)),
         )

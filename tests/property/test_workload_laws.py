@@ -21,10 +21,12 @@ from hyperscale.workload.load import (
     PerVUIterations,
     RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
     Stage,
     split,
 )
+from hyperscale.workload.mix import share
 from hyperscale.workload.threshold_scopes import Names, bind
 from hyperscale.workload.thresholds import parse_threshold
 
@@ -195,3 +197,69 @@ def test_every_row_goes_to_one_core(rows: list[int], count: int, seed: int) -> N
         source = feed(numbered, when_done="stop", order=order).read()  # type: ignore[arg-type]
         dealt = [row for core in range(count) for row in source.rows_for(core, count, seed)]
         assert sorted(dealt) == numbered
+
+
+weights = st.lists(st.one_of(st.integers(1, 1000), st.floats(0.01, 1000)), min_size=1, max_size=12)
+
+
+@given(vus, weights)
+def test_shares_of_a_mix_are_exact_and_in_proportion(total: int, parts: list[float]) -> None:
+    shares = share(total, parts)
+    assert shares == share(total, list(parts))
+    assert min(shares) >= 1
+    if total < len(parts):
+        assert shares == [1] * len(parts)
+        return
+    assert sum(shares) == total
+    # Those too light for one user get one; the others share what is left within one user.
+    heavy = [number for number, users in enumerate(shares) if users > 1]
+    left = sum(shares[number] for number in heavy)
+    together = math.fsum(parts[number] for number in heavy)
+    for number in heavy:
+        quota = left * parts[number] / together
+        assert abs(shares[number] - quota) <= 1 + 1e-9 * quota
+    for one, other in zip(range(len(parts)), range(1, len(parts)), strict=False):
+        if parts[one] > parts[other]:
+            assert shares[one] >= shares[other]
+
+
+@given(cores, vus, st.lists(st.integers(0, 200_000), max_size=5))
+def test_shares_of_a_shape_add_up_and_no_user_moves(
+    several: int, most: int, levels: list[int]
+) -> None:
+    shares = [share for share in split(ShapedVUs(most), several) if isinstance(share, ShapedVUs)]
+    for level in levels:
+        parts = [share.vus_of(level) for share in shares]
+        assert sum(parts) == min(level, most)
+        more = [share.vus_of(level + 1) for share in shares]
+        assert all(one <= other for one, other in zip(parts, more, strict=True))
+    assert [share.peak_vus for share in shares] == [share.vus_of(most) for share in shares]
+
+
+@given(cores, vus, st.floats(0.1, 1e6))
+def test_a_cap_of_requests_is_shared_by_the_cores(several: int, users: int, rps: float) -> None:
+    shares = split(ClosedVUs(users, 10, rps=rps), several)
+    assert math.isclose(math.fsum(share.rps for share in shares), rps)
+    assert all(share.rps == 0 for share in split(ClosedVUs(users, 10), several))
+
+
+@given(
+    st.floats(0.1, 500),
+    st.floats(0.5, 20),
+    st.floats(0, 1),
+    st.floats(0.1, 10),
+    st.floats(0, 0.99),
+)
+def test_a_changed_rate_neither_loses_nor_repeats_an_arrival(
+    rate: float, seconds: float, moment: float, factor: float, phase: float
+) -> None:
+    load, at_s = ArrivalRate(rate, seconds, 1000, phase=phase), moment * seconds
+    before = [due for due in load.arrivals() if due < at_s]
+    begun = before + list(load.at_rate(factor, at_s).arrivals(at_s))
+    # Counted in intervals of the rate there was, one arrival is one interval after the other.
+    intervals = [
+        rate * due if due < at_s else rate * at_s + factor * rate * (due - at_s) for due in begun
+    ]
+    assert all(abs(b - a - 1) < 1e-6 for a, b in pairwise(intervals))
+    planned = rate * at_s + factor * rate * (seconds - at_s) - phase
+    assert abs(len(begun) - planned) <= 1 + 1e-6

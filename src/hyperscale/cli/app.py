@@ -83,7 +83,7 @@ def _program(
 _EXAMPLES = {
     "run": """
 Examples:
-  hyperscale run test.py
+  hyperscale run https://staging.example.com/ -u 50 -d 30s
   hyperscale run test.py Shop -u 100 -d 1m --threshold "p(95)<300" --html r.html
 Each option is also read from HYPERSCALE_<OPTION>, e.g. HYPERSCALE_VUS=50.
 """,

@@ -57,12 +57,13 @@ def demo(
     said = from_flags(given).over(from_environment(os.environ))
 
     from hyperscale.cli.local import perform
+    from hyperscale.engine import FileSource
     from hyperscale.target import running
 
     with running() as url:
         said = Settings(env={"TARGET": url}).over(said)
-        test = str(Path(__file__).with_name("demo_test.py"))
-        code = perform(test, [], said, Settings(), recorded_command())
+        source = FileSource(str(Path(__file__).with_name("demo_test.py")))
+        code = perform(source, said, Settings(), recorded_command())
     if html:
         streams.note(f"the report is in {html}")
     return code

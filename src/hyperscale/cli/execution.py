@@ -1,7 +1,7 @@
 """Carrying out a run in front of a person: the view beside it, signals, the end.
 
-The first SIGINT or SIGTERM stops gracefully, the second at once. The view is a guest: if it
-fails, the load goes on and the results are complete. Where the load runs makes no difference.
+The first SIGINT or SIGTERM stops gracefully, the second at once. Where the load runs makes no
+difference.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from hyperscale.cli import streams
+from hyperscale.ui.live.beside import beside
 from hyperscale.ui.live.source import Source
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from hyperscale.ui.live import View
 
 STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
-# After the run's end the view gets this long to show it and to give the terminal back.
-VIEW_CLOSES_S = 2.0
 
 
 class Run(Source, Protocol):
@@ -50,15 +49,8 @@ async def _carry_out(run: Run, view: View, on_signal: Callable[[], None]) -> Res
     loop = asyncio.get_running_loop()
     for number in STOPPED_BY:
         loop.add_signal_handler(number, on_signal)
-    watching = loop.create_task(view.run(run))
-    try:
+    async with beside(view, run, streams.note):
         return await run.execute()
-    finally:
-        await asyncio.wait({watching}, timeout=VIEW_CLOSES_S)
-        watching.cancel()
-        failure = (await asyncio.gather(watching, return_exceptions=True))[0]
-        if isinstance(failure, Exception):
-            streams.note(f"the view failed ({type(failure).__name__}: {failure}), the run did not")
 
 
 class _Stops:

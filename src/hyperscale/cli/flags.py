@@ -32,7 +32,16 @@ def _option(panel: str, *names: str, metavar: str | None = None, help: str = "")
 Text = str | None
 Texts = list[str] | None
 
-Vus = Annotated[Text, _option(LOAD, "-u", "--vus", "--users", metavar="N", help="virtual users")]
+Vus = Annotated[
+    Text,
+    _option(
+        LOAD,
+        *("-u", "--vus", "--users"),
+        metavar="N",
+        help="virtual users in all; --vus-each N: of each workflow",
+    ),
+]
+VusEach = Annotated[Text, _option(LOAD, "--vus-each", metavar="N")]
 Duration = Annotated[
     Text,
     _option(LOAD, "-d", "--duration", "--run-time", metavar="TIME", help="30s, 1m30s, 500ms, 90"),
@@ -45,17 +54,29 @@ Stage = Annotated[
     _option(LOAD, "-s", "--stage", metavar="TIME:N", help="ramp to N within TIME; repeatable"),
 ]
 Rate = Annotated[
-    Text, _option(LOAD, "--rate", metavar="N/s", help="start N iterations a second, come what may")
+    Text,
+    _option(LOAD, "--rate", metavar="N/s", help="start N iterations a second (--max-vus N users)"),
 ]
-MaxVus = Annotated[
-    Text, _option(LOAD, "--max-vus", metavar="N", help="most virtual users --rate may use")
-]
+MaxVus = Annotated[Text, _option(LOAD, "--max-vus", metavar="N")]
+Rps = Annotated[Text, _option(LOAD, "--rps", metavar="N", help="at most N requests a second")]
 Host = Annotated[
     Text, _option(LOAD, "--host", metavar="URL", help="base of the test file's relative URLs")
 ]
 Insecure = Annotated[
     bool, _option(LOAD, "--insecure-skip-tls-verify", help="accept any certificate")
 ]
+
+Method = Annotated[
+    Text,
+    _option(
+        LOAD,
+        *("-X", "--method"),
+        metavar="VERB",
+        help="of a URL (GET); likewise -H 'K: V' and --data TEXT",
+    ),
+]
+Header = Annotated[Texts, _option(LOAD, "-H", "--header", metavar="'K: V'")]
+Data = Annotated[Text, _option(LOAD, "--data", metavar="TEXT")]
 
 Threshold = Annotated[
     Texts,
@@ -84,7 +105,7 @@ TrendStats = Annotated[
     Text,
     _option(SHOW, "--summary-trend-stats", metavar="LIST", help='such as "avg,p(95),p(99)"'),
 ]
-Debug = Annotated[bool, _option(SHOW, "--debug", help="show the traceback of an error")]
+Debug = Annotated[bool, _option(SHOW, "--debug", help="show tracebacks of errors")]
 
 Out = Annotated[
     Texts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,13 @@ WORKFLOW_HEAD = ("WORKFLOW", "STATE", "CORES", "TIME", "REQUESTS", "FAILED", "TR
 WORKER_HEAD = ("WORKER", "STATE", "CORES", "FREE", "CPU", "MEM", "REQ/S", "REQUESTS", "ADDRESS")
 RIGHT = {"AGE", "REQUESTS", "FAILED", "CORES", "FREE", "TIME", "TRIES", "CPU", "MEM", "REQ/S"}
 _SCALE = re.compile(r"[+-]?[0-9]{1,7}")
-_DONE: dict[str, str] = {"pause": "paused", "resume": "resumed", "scale": "scaled"}
+_RATE = re.compile(r"[+-]?[0-9]{1,5}%")
+_DONE: dict[str, str] = {
+    "pause": "paused",
+    "resume": "resumed",
+    "scale": "scaled",
+    "rate": "scaled",
+}
 
 
 @borrowing(connection)
@@ -87,13 +94,13 @@ def cancel(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
 @borrowing(connection)
 def pause(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Hold a job's load; its time stands still."""
-    return _steer(where, job, "pause", 0, json)
+    return _steer(where, job, "pause", _all_as_they_are, json)
 
 
 @borrowing(connection)
 def resume(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Let a paused job go on."""
-    return _steer(where, job, "resume", 0, json)
+    return _steer(where, job, "resume", _all_as_they_are, json)
 
 
 @borrowing(connection)
@@ -101,47 +108,88 @@ def scale(
     job: cluster.Job,
     vus: Annotated[
         str,
-        typer.Option(
-            "--vus", metavar="N", help="for every workflow under way; +N, -N: more, fewer"
-        ),
+        typer.Option("--vus", metavar="N", help="virtual users each; +N, -N: more, fewer"),
+    ] = "",
+    rate: Annotated[
+        str,
+        typer.Option("--rate", metavar="P%", help="of the planned rate; +P%, -P%: more, less"),
+    ] = "",
+    workflow: Annotated[
+        str, typer.Option("--workflow", metavar="NAME", help="only this one (all under way)")
     ] = "",
     json: cluster.Json = False,
     **where: Any,
 ) -> int:
-    """Give a running job more virtual users, or fewer."""
+    """Give a running job more virtual users or a higher rate, or less of them."""
+    if bool(vus) == bool(rate):
+        raise BadInput("say either --vus or --rate", "for example --vus +10, or --rate 120%")
+    if rate:
+        return _change_rate(where, job, rate, workflow, json)
     if not _SCALE.fullmatch(vus) or not int(vus):
         raise BadInput(
             f"--vus takes a number of virtual users, not {vus!r}",
             "50 is the new number, +10 is ten more, -10 ten fewer",
         )
-    return _steer(where, job, "scale", int(vus), json, relative=vus[0] in "+-")
+
+    async def totals(asked: Cluster) -> dict[str, int]:
+        from hyperscale.nodes.client.scaling import look_at, new_totals
+
+        if vus[0] not in "+-":
+            return {workflow: int(vus)}
+        picture = await look_at(asked, job)
+        return new_totals(picture.results(0.0), int(vus), workflow)
+
+    return _steer(where, job, "scale", totals, json)
+
+
+def _change_rate(where: dict[str, Any], job: str, rate: str, workflow: str, json: bool) -> int:
+    if not _RATE.fullmatch(rate) or not (percent := int(rate.rstrip("%"))) or percent <= -100:
+        raise BadInput(
+            f"--rate takes a share of the planned rate, not {rate!r}",
+            "120% is the new rate, +10% is a tenth more than now, -10% a tenth less",
+        )
+
+    async def rates(asked: Cluster) -> dict[str, int]:
+        from hyperscale.nodes.client.scaling import look_at, new_rates
+
+        picture = await look_at(asked, job)
+        if rate[0] in "+-":
+            return new_rates(picture, 1 + percent / 100, workflow)
+        return dict.fromkeys(new_rates(picture, 1.0, workflow), percent)
+
+    return _steer(where, job, "rate", rates, json)
 
 
 # -- asking --------------------------------------------------------------------------------------
+
+
+async def _all_as_they_are(_asked: Cluster) -> dict[str, int]:
+    return {"": 0}
 
 
 def _steer(
     where: dict[str, Any],
     job: str,
     action: Action,
-    amount: int,
+    amounts: Callable[[Cluster], Awaitable[dict[str, int]]],
     json: bool,
-    *,
-    relative: bool = False,
 ) -> int:
+    """`amounts` says what each workflow shall have; "" is every one under way."""
     from hyperscale.nodes.client.client import requester
-    from hyperscale.nodes.client.scaling import ask_new_total
 
-    async def steered(asked: Cluster) -> tuple[SteerAck, int]:
-        total = await ask_new_total(asked, job, amount) if relative else amount
-        return await asked.steer(job, action, total, requester()), total
+    async def steered(asked: Cluster) -> list[tuple[str, int, SteerAck]]:
+        return [
+            (name, amount, await asked.steer(job, action, amount, requester(), workflow=name))
+            for name, amount in (await amounts(asked)).items()
+        ]
 
-    ack, total = cluster.ask(where, steered)
-    if not ack.accepted:
-        raise RunFailed(f"job {job} cannot be {_DONE[action]}: {ack.error}")
-    to = f" to {total} virtual users" if action == "scale" else ""
-    sentence = f"job {job} {_DONE[action]}{to}{_how_many(ack.workflows)}"
-    streams.say(_json(ack) if json else sentence)
+    for name, amount, ack in cluster.ask(where, steered):
+        if not ack.accepted:
+            raise RunFailed(f"job {job} cannot be {_DONE[action]}: {ack.error}")
+        to = {"scale": f" to {amount} virtual users", "rate": f" to {amount} % of its planned rate"}
+        which = f": {name}" if name else _how_many(ack.workflows)
+        sentence = f"job {job} {_DONE[action]}{to.get(action, '')}{which}"
+        streams.say(_json(ack) if json else sentence)
     return int(ExitCode.PASSED)
 
 

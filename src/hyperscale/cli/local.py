@@ -20,8 +20,9 @@ from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.cli.variables import Variables, variables
 from hyperscale.config import Settings
-from hyperscale.engine import FileSource, LocalRun, RunOptions
+from hyperscale.engine import ClassSource, FileSource, LocalRun, RunOptions
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
+from hyperscale.metrics.results import fail
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
@@ -31,20 +32,22 @@ from hyperscale.workload.secrets import mask
 if TYPE_CHECKING:
     from hyperscale.metrics.results import Results
     from hyperscale.workload.plan import TestPlan
+    from hyperscale.workload.step_plan import StepPlan
 
 
-def perform(path: str, names: list[str], said: Settings, filled: Settings, command: str) -> int:
-    """Run a test file; `said` is stronger than what it says itself, `filled` weaker."""
+def perform(
+    source: FileSource | ClassSource, said: Settings, filled: Settings, command: str
+) -> int:
+    """Run a test; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
     show = Show.of(settings)
     env = variables(said, filled)
     os.environ.update(env.values)
     interrupt_on_sigterm()
-    source = FileSource(path, names)
     prints = streams.Aside() if show.mode == "full" else None
     options = run_options(settings, env, command, None if prints is None else prints.fileno())
     run = LocalRun(source, overrides_of(said, filled, source), options)
-    if not names:
+    if not names_of(source):
         try:
             require_measurement(run.plan)
         except BadInput:
@@ -57,6 +60,11 @@ def perform(path: str, names: list[str], said: Settings, filled: Settings, comma
     if prints is not None:
         prints.show()
     return show.conclude(results, run.failure)
+
+
+def names_of(source: FileSource | ClassSource) -> list[str]:
+    """The workflows that were asked for by name."""
+    return source.names if isinstance(source, FileSource) else []
 
 
 class Show:
@@ -89,14 +97,25 @@ class Show:
         """Files, summary, errors, exit code."""
         from hyperscale.ui.summary import print_summary
 
+        on_error = self._settings.exit_code_on_error
+        if results.passed and results.failed and on_error:
+            calls = results.requests + results.unsent
+            fail(results, on_error, f"{results.failed:,} of {calls:,} requests failed")
         unwritten = outputs.write(self.files, results)
+        if unwritten and results.passed:
+            fail(results, ExitCode.FAILED, "a result file could not be written")
+            outputs.write(self.files, results)  # those that can be written agree with the verdict
         if failure is None or results.requests:
-            quiet = bool(self._settings.quiet)
-            print_summary(results, trend_stats=self._trend_stats, quiet=quiet)
+            print_summary(
+                results,
+                trend_stats=self._trend_stats,
+                quiet=bool(self._settings.quiet),
+                tracebacks=bool(self._settings.debug or self._settings.once),
+            )
         for error in (failure or nothing_succeeded(results), *unwritten):
             if error is not None:
                 print_error(error)
-        return _exit_code(results, self._settings, bool(unwritten))
+        return results.exit_code
 
 
 def run_options(settings: Settings, env: Variables, command: str, output: int | None) -> RunOptions:
@@ -134,23 +153,17 @@ def explain(test: TestPlan, files: list[outputs.File]) -> None:
     for plan in test.workflows:
         after = f", after {', '.join(plan.depends)}" if plan.depends else ""
         streams.note(f"{plan.name}: {plan.load.describe() if plan.is_test else 'once'}{after}")
-        for step in plan.steps:
-            what = " ".join(word for word in (step.hook_type, step.method, step.target) if word)
-            streams.note(f"  {step.name}: {what}")
+        for stage in plan.stages:
+            streams.note(f"  {' and, at the same time, '.join(map(_described, stage))}")
         for threshold in plan.thresholds:
             streams.note(f"  threshold {threshold.scope}: {threshold.expression}")
     for file in files:
         streams.note(f"will write {file.path} ({file.format})")
 
 
-def _exit_code(results: Results, settings: Settings, unwritten: bool) -> int:
-    if results.exit_code != ExitCode.PASSED:
-        return results.exit_code
-    if unwritten:
-        return int(ExitCode.FAILED)
-    if results.failed and settings.exit_code_on_error is not None:
-        return settings.exit_code_on_error
-    return int(ExitCode.PASSED)
+def _described(step: StepPlan) -> str:
+    what = " ".join(word for word in (step.hook_type, step.method, step.target) if word)
+    return f"{step.name}: {what}"
 
 
 def interrupt_on_sigterm() -> None:

@@ -11,27 +11,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperscale.config import Settings
-from hyperscale.engine import FileSource
+from hyperscale.engine import ClassSource, FileSource
 from hyperscale.errors import BadInput
+from hyperscale.workload.given import class_of
 from hyperscale.workload.plan import Overrides
-from hyperscale.workload.workflow import Workflow, http_of, load_settings_of, tags_of
+from hyperscale.workload.workflow import Workflow, host_of, http_of, load_settings_of, tags_of
 
-_LOAD = ("vus", "duration", "iterations", "stage", "rate", "max_vus")
-_MODELS = {"rate", "stages", "iterations", "iterations_per_vu"}
+_USERS = {"vus", "vus_each"}
+_LOAD = (*_USERS, "duration", "iterations", "stage", "rate", "max_vus", "rps")
+_MODELS = {"rate", "stages", "iterations", "iterations_per_vu", "shape"}
 _ASKED_OF_THE_TEST_FILE = (*_LOAD, "host", "insecure_skip_tls_verify", "threshold", "tag")
 
 
-def overrides_of(said: Settings, filled: Settings, source: FileSource) -> Overrides:
+def overrides_of(said: Settings, filled: Settings, source: FileSource | ClassSource) -> Overrides:
     if any(getattr(filled, name) is not None for name in _ASKED_OF_THE_TEST_FILE):
-        filled = _left_open(filled, said, source.load())
+        filled = _left_open(filled, said, [class_of(workflow) for workflow in source.load()])
     settings = said.over(filled)
     return Overrides(
         vus=settings.vus,
+        vus_each=settings.vus_each,
         duration=settings.duration,
         iterations=settings.iterations,
         stages=[_stage(text) for text in settings.stage] if settings.stage else None,
         rate=settings.rate,
         max_vus=settings.max_vus,
+        rps=settings.rps,
         thresholds=settings.threshold or [],
         no_thresholds=bool(settings.no_thresholds),
         tags=settings.tag or {},
@@ -45,10 +49,14 @@ def _left_open(filled: Settings, said: Settings, workflows: Sequence[type[Workfl
     taken: set[str] = set()
     if any(getattr(said, name) is not None for name in ("iterations", "stage", "rate")):
         taken.update(_LOAD)
+    if any(getattr(said, name) is not None for name in _USERS):
+        taken |= _USERS
     for workflow in workflows:
         set_here = set(load_settings_of(workflow))
         taken |= set(_LOAD) if set_here & _MODELS else set_here
-        if http_of(workflow).base_url:
+        if "vus" in set_here:
+            taken |= _USERS
+        if host_of(workflow) or http_of(workflow).base_url:
             taken.add("host")
         if not http_of(workflow).verify:
             taken.add("insecure_skip_tls_verify")

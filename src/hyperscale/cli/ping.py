@@ -56,10 +56,10 @@ def ping(
     if seconds <= 0:
         raise BadInput(f"--timeout takes a duration above 0s, not {timeout!r}")
     options = HTTPOptions(verify=not insecure, timeout=seconds, connect_timeout=seconds)
-    body = _body(data)
+    body = body_of(data)
     call = {
         "method": (method or ("GET" if body is None else "POST")).upper(),
-        "headers": _headers(header or []),
+        "headers": headers_of(header or []),
         "data": body,
     }
     response = asyncio.run(_request(_absolute(url), options, call))
@@ -84,7 +84,7 @@ def _absolute(url: str) -> str:
     return url if "://" in url else f"http://{url}"
 
 
-def _headers(lines: list[str]) -> dict[str, str]:
+def headers_of(lines: list[str]) -> dict[str, str]:
     headers = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -94,7 +94,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
     return headers
 
 
-def _body(data: str | None) -> bytes | None:
+def body_of(data: str | None) -> bytes | None:
     if data is None:
         return None
     if not data.startswith("@"):

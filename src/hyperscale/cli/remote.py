@@ -14,12 +14,12 @@ from hyperscale.cli import streams
 from hyperscale.cli.cluster import settings_of
 from hyperscale.cli.command import Stopped
 from hyperscale.cli.execution import carry_out
-from hyperscale.cli.local import Show, explain, interrupt_on_sigterm, run_options
+from hyperscale.cli.local import Show, explain, interrupt_on_sigterm, names_of, run_options
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import require_measurement
 from hyperscale.cli.variables import variables
 from hyperscale.config import Settings, flag_name
-from hyperscale.engine import FileSource
+from hyperscale.engine import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
 from hyperscale.ui.mode import open_view
@@ -32,15 +32,14 @@ _BESIDE_THE_LOAD = ("once", "http_debug", "workers")
 
 
 def perform(
-    path: str,
-    names: list[str],
+    source: FileSource | ClassSource,
     said: Settings,
     filled: Settings,
     command: str,
     connection: Mapping[str, Any],
     key: str = "",
 ) -> int:
-    """Run a test file there; `said` is stronger than what it says itself, `filled` weaker."""
+    """Run a test there; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
     for name in _BESIDE_THE_LOAD:
         if getattr(said, name) is not None:
@@ -53,10 +52,9 @@ def perform(
     env = variables(said, filled)
     os.environ.update(env.values)
     interrupt_on_sigterm()
-    source = FileSource(path, names)
     options = run_options(settings, env, command, None)
     run = ClusterRun.submit(where, source, overrides_of(said, filled, source), options, key=key)
-    if not names:
+    if not names_of(source):
         require_measurement(run.plan)
     if settings.verbose:
         explain(run.plan, show.files)

@@ -8,31 +8,48 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hyperscale.cli import cluster as where
 from hyperscale.cli import flags
 from hyperscale.cli.variables import recorded_command
-from hyperscale.config import Settings, find_file, from_environment, from_file, from_flags
+from hyperscale.config import (
+    Settings,
+    find_file,
+    flag_name,
+    from_environment,
+    from_file,
+    from_flags,
+)
 from hyperscale.errors import BadInput
+
+if TYPE_CHECKING:
+    from hyperscale.engine import ClassSource, FileSource
 
 
 def run(
     ctx: typer.Context,
     test: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE [NAME...]", help="the test file; names pick workflows in it"),
+        typer.Argument(
+            metavar="FILE... [NAME...]", help="test files, names pick workflows; or a URL"
+        ),
     ] = None,
     vus: flags.Vus = None,
+    vus_each: flags.VusEach = None,
     duration: flags.Duration = None,
     iterations: flags.Iterations = None,
     stage: flags.Stage = None,
     rate: flags.Rate = None,
     max_vus: flags.MaxVus = None,
+    rps: flags.Rps = None,
     host: flags.Host = None,
     insecure_skip_tls_verify: flags.Insecure = False,
+    method: flags.Method = None,
+    header: flags.Header = None,
+    data: flags.Data = None,
     threshold: flags.Threshold = None,
     no_thresholds: flags.NoThresholds = False,
     exit_code_on_error: flags.ExitCodeOnError = None,
@@ -62,7 +79,7 @@ def run(
     certs: where.QuietCerts = "",
     detach: where.QuietDetach = False,
 ) -> int:
-    """Run the workflows of a test file and judge the results."""
+    """Run the workflows of test files, or one URL, and judge the results."""
     return launch(ctx.params)
 
 
@@ -72,13 +89,13 @@ def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "")
     config_file = find_file(given["config"] or os.environ.get("HYPERSCALE_CONFIG"))
     filled = from_file(config_file) if config_file else Settings()
     settings = said.over(filled)
-    path, names = _test(given["test"] or [], settings, config_file)
+    source = _source(given, settings, config_file)
     command = recorded_command()
     if on_cluster or settings.cluster:
         from hyperscale.cli.remote import perform as perform_there
 
         connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
-        return perform_there(path, names, said, filled, command, connection, key)
+        return perform_there(source, said, filled, command, connection, key)
     if settings.detach:
         raise BadInput(
             "--detach leaves a run to a cluster, and none is named", "add --cluster HOST"
@@ -86,13 +103,41 @@ def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "")
 
     from hyperscale.cli.local import perform
 
-    return perform(path, names, said, filled, command)
+    return perform(source, said, filled, command)
 
 
-def _test(words: list[str], settings: Settings, config_file: Path | None) -> tuple[str, list[str]]:
-    """The test file and the workflows wanted; the config file may name the file once for all."""
-    if words and (_looks_like_a_file(words[0]) or settings.file is None):
-        return words[0], words[1:]
+def _source(
+    given: Mapping[str, Any], settings: Settings, config_file: Path | None
+) -> FileSource | ClassSource:
+    """The test files with the workflows wanted, or the test that a URL makes."""
+    from hyperscale.engine import ClassSource, FileSource
+
+    words = given["test"] or []
+    if words and words[0].startswith(("http://", "https://")):
+        from hyperscale.cli.url_test import url_test
+
+        if len(words) > 1:
+            raise BadInput(f"{words[1]!r} stands after a URL", "a URL is run alone")
+        header = given["header"] or []
+        return ClassSource(url_test(words[0], given["method"] or "", header, given["data"]))
+    for name in ("method", "header", "data"):
+        if given[name]:
+            raise BadInput(
+                f"{flag_name(name)} is for a URL", "a test file says itself what it sends"
+            )
+    files, names = _files_and_names(words, settings, config_file)
+    return FileSource(files[0], names, files[1:])
+
+
+def _files_and_names(
+    words: list[str], settings: Settings, config_file: Path | None
+) -> tuple[list[str], list[str]]:
+    """The config file may name the test file once for all."""
+    files = [word for word in words if _looks_like_a_file(word)]
+    if files:
+        return files, [word for word in words if word not in files]
+    if settings.file is None and words:
+        return words[:1], words[1:]
     if settings.file is None:
         raise BadInput(
             "no test file is named",
@@ -100,7 +145,7 @@ def _test(words: list[str], settings: Settings, config_file: Path | None) -> tup
             "hyperscale new test.py makes one to start from",
         )
     beside = config_file.parent if config_file else Path()
-    return str(beside / settings.file), words
+    return [str(beside / settings.file)], words
 
 
 def _looks_like_a_file(word: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.metrics.results import Results
+from hyperscale.ui import verdict
 from hyperscale.workload.plan import TestPlan
 from hyperscale.workload.results import Outcome
 
@@ -31,8 +32,8 @@ def require_measurement(plan: TestPlan) -> None:
 
 
 def nothing_succeeded(results: Results) -> RunFailed | None:
-    """What failed most, when every request failed."""
-    if not results.requests or results.requests > results.failed:
+    """What failed most, when every call failed."""
+    if not verdict.nothing_succeeded(results):
         return None
     steps = [step for workflow in results.workflows for step in workflow.steps]
     errors = [error for step in steps for error in step.errors]

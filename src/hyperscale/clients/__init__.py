@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hyperscale.clients.http.client import HTTPClient
+from hyperscale.clients.http.client import HTTPClient, LimitedHTTPClient
 from hyperscale.clients.http.pool import HTTPPool
+from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.responses import HTTPResponse
@@ -30,8 +31,10 @@ class Client:
 
 
 class ClientPool:
-    def __init__(self, http: HTTPOptions) -> None:
+    def __init__(self, http: HTTPOptions, rps: float = 0.0) -> None:
+        """`rps`: the most requests per second of all users together; 0: as many as they make."""
         self._http = HTTPPool(http)
+        self._limit = RequestLimit(rps) if rps else None
 
     @property
     def trace(self) -> Callable[[HTTPResponse], None] | None:
@@ -57,6 +60,8 @@ class ClientPool:
                 argument.header()
 
     def client(self) -> Client:
+        if self._limit is not None:
+            return Client(LimitedHTTPClient(self._http, self._limit))
         return Client(HTTPClient(self._http))
 
     def sweep(self, now: float) -> None:

@@ -48,7 +48,8 @@ from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.plan import WorkflowPlan, hook_plan, plan_workflow
+from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
 
@@ -94,9 +95,9 @@ class Assignment:
             random.seed(order.seed + order.core)
             self._rng.seed(order.seed + order.core)
         classes = decode_source(order.source).load()
-        workflow = next(w for w in classes if w.__name__ == order.workflow)
-        plan = self._plan = plan_workflow(workflow, decode_overrides(order.overrides))
-        self._pool = ClientPool(_with_brought_files(plan.http))
+        overrides = decode_overrides(order.overrides)
+        plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
+        self._pool = ClientPool(_with_brought_files(plan.http), order.load.rps)
         if order.http_debug:
             full = order.http_debug == "full"
             self._pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
@@ -158,7 +159,9 @@ class Assignment:
         self._base.update(_unpickled(setup_wrote))
         clock = LoadClock()
         self._population = Population(self._make_user, self._recorder)
-        self._pace = make_pace(load, clock, self._population, self._recorder, self._rng)
+        self._pace = make_pace(
+            load, clock, self._population, self._recorder, self._rng, self._plan.shape
+        )
         self._population.pace = self._pace
         if self._stop_early or self._order.idle:
             self._pace.stop()
@@ -234,6 +237,10 @@ class Assignment:
         if self.started:
             self._pace.scale(delta)
 
+    def change_rate(self, factor: float) -> None:
+        if self.started:
+            self._pace.change_rate(factor)
+
     def stop(self, now: bool) -> None:
         self._stop_early = True
         if self.started:
@@ -279,7 +286,7 @@ class Assignment:
             self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
 
     def _make_user(self, number: int) -> VirtualUser:
-        workflow = self._plan.workflow()
+        workflow = self._plan.make()
         client = self._pool.client()
         workflow.client = client
         workflow.context = self._base
@@ -301,7 +308,7 @@ class Assignment:
 
     def _offstage(self, context: dict[str, Any]) -> Any:
         """An instance for hooks that no virtual user runs."""
-        workflow = self._plan.workflow()
+        workflow = self._plan.make()
         workflow.client = self._pool.client()
         workflow.context = context
         return workflow

@@ -16,6 +16,7 @@ from hyperscale.engine.source import Baggage, BundleSource, ClassSource, FileSou
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import File
 from hyperscale.workload.files import locate
+from hyperscale.workload.given import parts_of
 from hyperscale.workload.plan import plan_workflow
 from hyperscale.workload.workflow import Workflow, directory_of, feed_of
 
@@ -26,19 +27,20 @@ LARGEST_NAMED = 3
 
 def bundle(source: FileSource | ClassSource) -> BundleSource | PickledSource:
     """The same test in a form that another machine can run; BadInput says what cannot travel."""
-    workflows = source.load()
+    workflows = [parts_of(workflow)[0] for workflow in source.load()]
     named = dict(_named_files(workflows))
     if isinstance(source, ClassSource):
         packed = source.pickled_with_modules(_pack([], named)[0])
         _check_size({"the workflows": packed.code, **packed.baggage.files})
         return packed
-    entry = Path(source.path).expanduser().resolve()
-    code = sorted(_code_files(entry))
+    entries = [Path(path).expanduser().resolve() for path in source.paths]
+    code = sorted({file for entry in entries for file in _code_files(entry)})
     for name, path in _file_literals(code):
         named.setdefault(name, path)
     baggage, root = _pack(code, named)
     _check_size(baggage.files)
-    return BundleSource(baggage, entry.relative_to(root).as_posix(), source.names)
+    entry, *others = [entry.relative_to(root).as_posix() for entry in entries]
+    return BundleSource(baggage, entry, source.names, others)
 
 
 def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[Baggage, Path]:

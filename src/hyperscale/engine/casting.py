@@ -14,7 +14,7 @@ import msgspec
 
 from hyperscale.engine.messages import Prepare, Values
 from hyperscale.workload.facts import WorkflowFacts
-from hyperscale.workload.load import ClosedVUs, Load, RampingVUs, left_over, split
+from hyperscale.workload.load import ClosedVUs, Load, RampingVUs, ShapedVUs, left_over, split
 
 # Iterations a lost generator may have made since its last report: it fences itself before that.
 UNREPORTED_S = 10.0
@@ -106,7 +106,7 @@ def users_by_core(load: Load, cores: int, vus: int) -> list[int]:
         if left and found[core] == low and (grows or users > low):
             found[core] += 1
             left -= 1
-    least = 0 if isinstance(load, ClosedVUs | RampingVUs) else 1
+    least = 0 if isinstance(load, ClosedVUs | RampingVUs | ShapedVUs) else 1
     return [max(users, least) for users in found]
 
 

@@ -24,6 +24,7 @@ from hyperscale.engine.assignment import Assignment
 from hyperscale.engine.cores import raise_open_files
 from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import (
+    ChangeRate,
     Command,
     Failed,
     Go,
@@ -81,6 +82,8 @@ class Generator:
             assignment.resume()
         elif isinstance(command, Scale):
             assignment.scale(command.delta)
+        elif isinstance(command, ChangeRate):
+            assignment.change_rate(command.factor)
         elif isinstance(command, Stop):
             assignment.stop(command.now)
         elif isinstance(command, Teardown):

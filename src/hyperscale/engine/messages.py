@@ -80,6 +80,10 @@ class Scale(msgspec.Struct, tag="scale", frozen=True):
     delta: int
 
 
+class ChangeRate(msgspec.Struct, tag="change_rate", frozen=True):
+    factor: float  # of the rate there is
+
+
 class Stop(msgspec.Struct, tag="stop", frozen=True):
     """Stop starting iterations; with `now`, cut off the running ones too."""
 
@@ -101,7 +105,7 @@ class Teardown(msgspec.Struct, tag="teardown", frozen=True):
     context: Values
 
 
-Command = Prepare | Go | Pause | Resume | Scale | Stop | Leash | Teardown
+Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Leash | Teardown
 
 
 class Prepared(msgspec.Struct, tag="prepared", frozen=True):

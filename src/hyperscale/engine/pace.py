@@ -116,6 +116,9 @@ class Pace(Generic[L]):
         """Add or take away VUs while the load runs."""
         self.resize(max(self.least_vus, self.population.size - self.leaving + delta))
 
+    def change_rate(self, factor: float) -> None:
+        """So many times as many arrivals from now on; a closed model has none."""
+
     def resize(self, vus: int) -> None:
         if vus:
             self._peopled.set()

@@ -14,6 +14,7 @@ from typing import Literal
 
 from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import (
+    ChangeRate,
     Command,
     Done,
     Failed,
@@ -72,6 +73,7 @@ class Performance:
         self._orders = orders(facts, casting, len(cores))
         self._total_cores = casting.total_cores
         self._vus = facts.load.peak_vus  # of the whole workflow, as it was scaled last
+        self.rate_factor = 1.0  # of the planned rate, as it was changed last
         self.cores = list(cores[: len(self._orders)])
         self.context: Values = {}  # written by the steps of a workflow that is not a test
         self.provided: Values = {}
@@ -207,6 +209,19 @@ class Performance:
             change = wanted[order.core] - before[order.core]
             if change and core not in self._done:
                 core.send(Scale(change))
+        return True
+
+    def change_rate(self, factor: float) -> bool:
+        """So many times as many arrivals from now on; False where nothing arrives."""
+        if (
+            self.aggregate.facts.state not in ("running", "paused")
+            or not self.facts.load.open_model
+        ):
+            return False
+        self.rate_factor *= factor
+        for core in self.cores:
+            if core not in self._done:
+                core.send(ChangeRate(factor))
         return True
 
     def leash(self, seconds: float) -> None:

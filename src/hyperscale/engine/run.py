@@ -55,7 +55,9 @@ class LocalRun:
         self._options = options or RunOptions()
         overrides = overrides or Overrides()
         if self._options.once:
-            overrides = msgspec.structs.replace(overrides, vus=1, iterations=1, no_thresholds=True)
+            overrides = msgspec.structs.replace(
+                overrides, vus=None, vus_each=1, iterations=1, no_thresholds=True
+            )
             self._options = msgspec.structs.replace(self._options, workers=1, http_debug="full")
         self._overrides = overrides
         os.environ.update(self._options.env)
@@ -248,12 +250,18 @@ class LocalRun:
                 performance.aggregate.mark("resumed")
         self._course.state = "running"
 
-    def scale(self, delta: int) -> None:
+    def scale(self, delta: int, workflow: str | None = None) -> None:
         noun = "VU" if abs(delta) == 1 else "VUs"
         text = f"{'added' if delta > 0 else 'removed'} {abs(delta)} {noun}"
         for performance in self._playing:
-            if performance.scale(delta):
+            if workflow in (None, performance.facts.name) and performance.scale(delta):
                 performance.aggregate.mark(text)
+
+    def change_rate(self, factor: float, workflow: str | None = None) -> None:
+        for performance in self._playing:
+            if workflow in (None, performance.facts.name) and performance.change_rate(factor):
+                words = performance.facts.load.rate_words(performance.rate_factor)
+                performance.aggregate.mark(f"rate changed to {words}")
 
     def results(self, *, final: bool = False) -> Results:
         """Everything known so far; `final` also judges and carries the histograms."""

@@ -17,6 +17,7 @@ import msgspec
 from hyperscale.engine import unpacking
 from hyperscale.errors import BadInput
 from hyperscale.workload.files import bring
+from hyperscale.workload.given import AnyWorkflow, class_of
 from hyperscale.workload.plan import Overrides
 
 if TYPE_CHECKING:
@@ -26,11 +27,16 @@ if TYPE_CHECKING:
 class FileSource(msgspec.Struct, frozen=True, tag="file"):
     path: str
     names: list[str] = []
+    others: list[str] = []  # further files of the same test
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path, *self.others]
 
     def load(self) -> list[type[Workflow]]:
         from hyperscale.workload.loading import load_workflows
 
-        return load_workflows(self.path, self.names)
+        return load_workflows(self.path, self.names, self.others)
 
 
 class Baggage(msgspec.Struct, frozen=True):
@@ -50,14 +56,14 @@ class PickledSource(msgspec.Struct, frozen=True, tag="pickled"):
     import_path: list[str]
     baggage: Baggage = Baggage()
 
-    def load(self) -> list[type[Workflow]]:
+    def load(self) -> list[AnyWorkflow]:
         import cloudpickle
 
         if self.baggage.files:
             self.baggage.unpack()
         sys.path[:0] = [entry for entry in self.import_path if entry not in sys.path]
         try:
-            workflows: list[type[Workflow]] = cloudpickle.loads(self.code)
+            workflows: list[AnyWorkflow] = cloudpickle.loads(self.code)
         except ModuleNotFoundError as error:
             raise BadInput(
                 f"the workflows need the module {error.name}, which is not installed here",
@@ -67,16 +73,19 @@ class PickledSource(msgspec.Struct, frozen=True, tag="pickled"):
 
 
 class BundleSource(msgspec.Struct, frozen=True, tag="bundle"):
-    """A test file with the modules and files it needs, for a machine that has none of them."""
+    """Test files with the modules and files they need, for a machine that has none of them."""
 
     baggage: Baggage
     entry: str  # the test file among them
     names: list[str] = []
+    others: list[str] = []  # further test files among them
 
     def load(self) -> list[type[Workflow]]:
-        entry = self.baggage.unpack() / self.entry
+        root = self.baggage.unpack()
+        entry = root / self.entry
         os.chdir(entry.parent)
-        return FileSource(str(entry), self.names).load()
+        others = [str(root / other) for other in self.others]
+        return FileSource(str(entry), self.names, others).load()
 
 
 Source = FileSource | PickledSource | BundleSource
@@ -116,22 +125,23 @@ def decode_overrides(data: bytes) -> Overrides:
 
 
 class ClassSource:
-    """Workflow classes of the running program."""
+    """Workflows of the running program: classes, instances, either with dependencies."""
 
-    def __init__(self, *workflows: type[Workflow]) -> None:
+    def __init__(self, *workflows: AnyWorkflow) -> None:
         self.workflows = list(workflows)
+        self._classes = [class_of(workflow) for workflow in workflows]
 
-    def load(self) -> list[type[Workflow]]:
+    def load(self) -> list[AnyWorkflow]:
         return self.workflows
 
     def pickled(self) -> PickledSource:
         """For a process on this machine, which finds the same modules installed."""
-        names = {workflow.__module__ for workflow in self.workflows}
+        names = {workflow.__module__ for workflow in self._classes}
         return PickledSource(self._code(names), [entry for entry in sys.path if entry])
 
     def pickled_with_modules(self, baggage: Baggage) -> PickledSource:
         """For another machine: modules beside those of the workflows travel with them."""
-        modules = [sys.modules[w.__module__] for w in self.workflows if w.__module__ in sys.modules]
+        modules = [sys.modules[w.__module__] for w in self._classes if w.__module__ in sys.modules]
         files = [file for m in modules if (file := getattr(m, "__file__", None))]
         homes = {Path(file).resolve().parent for file in files}
         near = {
@@ -155,11 +165,11 @@ class ClassSource:
         try:
             code: bytes = cloudpickle.dumps(self.workflows)
         except Exception as error:
-            names = ", ".join(w.__name__ for w in self.workflows)
+            names = ", ".join(w.__name__ for w in self._classes)
             raise BadInput(
                 f"{names} cannot be sent to the generator processes: {error}",
                 "create connections, locks and files inside setup() or a step, "
-                "not at module level or as class attributes",
+                "not at module level or as attributes",
             ) from error
         finally:
             for module in own:

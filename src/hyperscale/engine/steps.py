@@ -26,7 +26,7 @@ from hyperscale.workload.signals import Signal, StepSkipped, signal_in
 if TYPE_CHECKING:
     from hyperscale.engine.vu import VirtualUser
     from hyperscale.metrics.recorder import WorkflowRecorder
-    from hyperscale.workload.plan import StepPlan
+    from hyperscale.workload.step_plan import StepPlan
     from hyperscale.workload.workflow import Workflow
 
 _OK = Outcome.OK

@@ -309,6 +309,7 @@ class Results(Struct):
     cut_reason: str = ""
     passed: bool = False
     exit_code: int = 1
+    failure: str = ""  # why it did not pass, where nothing else here says so
     coverage: float = 1.0  # share of the planned load that was carried out, 0..1
     lost: list[str] = []  # one sentence for each part of the load that was not
     tags: dict[str, str] = {}
@@ -338,6 +339,11 @@ class Results(Struct):
     @property
     def runs_failed(self) -> int:
         return sum(workflow.runs_failed for workflow in self.workflows)
+
+
+def fail(results: Results, exit_code: int, why: str) -> None:
+    """The run counts as failed for a reason outside of it: what the command line asked for."""
+    results.passed, results.exit_code, results.failure = False, exit_code, why
 
 
 def failed_share(failed: int, requests: int, unsent: int) -> float:

@@ -1,19 +1,21 @@
-"""CSV for spreadsheets and data frames: one file with a row per step, one with the timeline.
+"""CSV for spreadsheets and data frames: a row per step, a row per name of a request, the timeline.
 
-Columns are the fields of the result schema by the same names; `service_p99_ms` is the `p99_ms` of
-the step's `service`. Rows of several workflows stand in one file, told apart by their first column.
+Each is a file of its own, so that a column can be summed up. Columns are the fields of the result
+schema by the same names; `service_p99_ms` is the `p99_ms` of the step's `service`. Rows of several
+workflows stand in one file, told apart by their first column.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from hyperscale.metrics.results import Distribution, Point, Results, StepResult
+from hyperscale.metrics.results import Distribution, Point, RequestResult, Results, StepResult
 
 STEP_FIELDS = ("kind", "method", "target", "group", "count", "failed", "rate")
 STEP_SIZES = ("bytes_in", "bytes_out")
+STEP_RUNS = ("unsent", "runs", "runs_failed", "runs_interrupted", "skipped")
 LATENCY_FIELDS = tuple(
     name for name in Distribution.__struct_fields__ if name not in ("count", "buckets", "counts")
 )
@@ -21,6 +23,20 @@ STEP_COLUMNS = (
     "workflow",
     "step",
     *STEP_FIELDS,
+    *STEP_SIZES,
+    *(f"service_{name}" for name in LATENCY_FIELDS),
+    *(f"response_{name}" for name in LATENCY_FIELDS),
+    "tags",
+    *STEP_RUNS,
+    *(f"duration_{name}" for name in LATENCY_FIELDS),
+)
+REQUEST_FIELDS = ("kind", "method", "count", "failed", "unsent", "rate")
+REQUEST_COLUMNS = (
+    "workflow",
+    "step",
+    "request",
+    "group",
+    *REQUEST_FIELDS,
     *STEP_SIZES,
     *(f"service_{name}" for name in LATENCY_FIELDS),
     *(f"response_{name}" for name in LATENCY_FIELDS),
@@ -33,6 +49,18 @@ def steps_csv(results: Results) -> bytes:
     return _table(
         STEP_COLUMNS,
         (_step_row(step) for workflow in results.workflows for step in workflow.steps),
+    )
+
+
+def requests_csv(results: Results) -> bytes:
+    return _table(
+        REQUEST_COLUMNS,
+        (
+            _request_row(step, request)
+            for workflow in results.workflows
+            for step in workflow.steps
+            for request in step.requests
+        ),
     )
 
 
@@ -52,10 +80,33 @@ def _step_row(step: StepResult) -> list[object]:
         step.workflow,
         step.name,
         *(getattr(step, name) for name in STEP_FIELDS + STEP_SIZES),
-        *(getattr(step.service, name) for name in LATENCY_FIELDS),
-        *(getattr(step.response, name) for name in LATENCY_FIELDS),
-        " ".join(f"{name}={value}" for name, value in step.tags.items()),
+        *_latencies(step.service),
+        *_latencies(step.response),
+        _tags(step.tags),
+        *(getattr(step, name) for name in STEP_RUNS),
+        *_latencies(step.duration),
     ]
+
+
+def _request_row(step: StepResult, request: RequestResult) -> list[object]:
+    return [
+        request.workflow,
+        request.step,
+        request.name,
+        step.group,
+        *(getattr(request, name) for name in REQUEST_FIELDS + STEP_SIZES),
+        *_latencies(request.service),
+        *_latencies(request.response),
+        _tags(request.tags),
+    ]
+
+
+def _latencies(of: Distribution) -> list[float]:
+    return [getattr(of, name) for name in LATENCY_FIELDS]
+
+
+def _tags(tags: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in tags.items())
 
 
 def _table(columns: tuple[str, ...], rows: Iterable[list[object]]) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results, encode
-from hyperscale.reporting.csv_file import series_csv, steps_csv
+from hyperscale.reporting.csv_file import requests_csv, series_csv, steps_csv
 from hyperscale.reporting.files import check_file, is_special, write_file
 
 Render = Callable[[Results], bytes]
@@ -48,7 +48,9 @@ def junit_bytes(results: Results) -> bytes:
 
 FORMATS: dict[str, Format] = {
     "json": Format("json", (".json",), {"": json_bytes}),
-    "csv": Format("csv", (".csv",), {"": steps_csv, "-series": series_csv}),
+    "csv": Format(
+        "csv", (".csv",), {"": steps_csv, "-requests": requests_csv, "-series": series_csv}
+    ),
     "junit": Format("junit", (".xml", ".junit"), {"": junit_bytes}),
 }
 

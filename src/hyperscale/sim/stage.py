@@ -185,7 +185,7 @@ class SimPerformer:
             self._paused = False
         elif action == "scale":
             self._scale(amount)
-        else:
+        elif action != "rate":  # the simulated load has none
             self._stopping = True
             self._cancelled = self._cancelled or action == "cancel"
 

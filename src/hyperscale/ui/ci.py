@@ -1,7 +1,8 @@
 """The view for logs: plain lines without a single escape, one per workflow every few seconds.
 
 A line is also written at once when something happens: a workflow starts or ends, a change is
-marked on the timeline, a warning appears. Rate and p95 are of the last seconds, counts of the run.
+marked on the timeline, a threshold is crossed, a worker is lost, a warning appears. Rate and p95
+are of the last seconds, counts of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.ui import text
 from hyperscale.ui.live.source import Watched
 from hyperscale.ui.output import Output
-from hyperscale.ui.window import RateWindow
+from hyperscale.ui.window import RateWindow, recent_p95_ms
 
 INTERVAL_S = 5.0
 # How late news may be; a snapshot is cheap but not free.
@@ -54,6 +55,8 @@ class CiLines:
         self._windows: dict[str, RateWindow] = {}
         self._marks: dict[str, int] = {}
         self._warnings = 0
+        self._lost = 0
+        self._crossed: set[str] = set()
         self._saturated = False
 
     def due(self, results: Results, now: float) -> list[str]:
@@ -70,13 +73,33 @@ class CiLines:
             window.add(now, workflow.requests)
             if periodic and workflow.elapsed_s > 0:
                 lines.append(f"{text.clock(results.elapsed_s)}  {progress(workflow, window)}")
-        for warning in results.warnings[self._warnings :]:
-            lines.append(f"{text.clock(results.elapsed_s)}  warning: {text.one_line(warning)}")
+        news = self._run_news(results)
+        if periodic:  # a number close to its limit crosses it again and again
+            news += self._threshold_news(results)
+        clock = text.clock(results.elapsed_s)
+        return [*lines, *(f"{clock}  {text.one_line(item)}" for item in news)]
+
+    def _run_news(self, results: Results) -> list[str]:
+        news = [f"lost: {sentence}" for sentence in results.lost[self._lost :]]
+        self._lost = len(results.lost)
+        news += [f"warning: {warning}" for warning in results.warnings[self._warnings :]]
         self._warnings = len(results.warnings)
         if results.saturation and not self._saturated:
             self._saturated = True  # once: the sentence carries numbers that keep changing
-            lines.append(f"{text.clock(results.elapsed_s)}  warning: {results.saturation}")
-        return lines
+            news.append(f"warning: {results.saturation}")
+        return news
+
+    def _threshold_news(self, results: Results) -> list[str]:
+        crossed = {
+            f"{each.scope} {each.expression}": each.actual_text
+            for each in results.thresholds
+            if not each.passed and each.actual is not None
+        }
+        before, self._crossed = self._crossed, set(crossed)
+        return [
+            *(f"threshold crossed: {n}  {now}" for n, now in crossed.items() if n not in before),
+            *(f"threshold holds again: {name}" for name in sorted(before - self._crossed)),
+        ]
 
     def _news(self, workflow: WorkflowResult) -> list[str]:
         news: list[str] = []
@@ -100,7 +123,8 @@ def _turn(workflow: WorkflowResult, before: str) -> list[str]:
     if workflow.state == "finished":
         return [
             f"finished: {text.count(workflow.requests)} requests,"
-            f" {text.count(workflow.failed)} failed,"
+            f" {text.count(workflow.failed)} failed"
+            f"{f' ({text.count(workflow.unsent)} never sent)' if workflow.unsent else ''},"
             f" {text.count(workflow.iterations)} iterations in {text.seconds(workflow.elapsed_s)}"
         ]
     if before == "preparing" and workflow.state == "running":
@@ -111,15 +135,18 @@ def _turn(workflow: WorkflowResult, before: str) -> list[str]:
 def progress(workflow: WorkflowResult, window: RateWindow) -> str:
     requests = workflow.requests
     recent = window.per_second or (requests / workflow.elapsed_s if workflow.elapsed_s else 0.0)
+    p95_ms = recent_p95_ms(workflow)
     fields = [
         workflow.name,
         _share_done(workflow),
         f"vus={workflow.vus}",
         f"rate={text.rate(recent)}",
-        f"p95={_recent_p95(workflow)}",
+        f"p95={text.NOTHING if p95_ms is None else text.short_duration(p95_ms)}",
         f"requests={requests}",
-        f"failed={workflow.failed} ({text.percent(workflow.failed, requests)})",
+        f"failed={workflow.failed} ({text.percent(workflow.failed_share, 1)})",
     ]
+    if workflow.unsent:
+        fields.append(f"unsent={workflow.unsent}")
     if workflow.dropped_iterations:
         fields.append(f"dropped={workflow.dropped_iterations}")
     return "  ".join(field for field in fields if field)
@@ -131,10 +158,3 @@ def _share_done(workflow: WorkflowResult) -> str:
     if workflow.planned_iterations:
         return f"{min(100, workflow.iterations * 100 // workflow.planned_iterations)}%"
     return ""
-
-
-def _recent_p95(workflow: WorkflowResult) -> str:
-    for point in reversed(workflow.series):
-        if point.requests > point.failed or point.p95_ms:
-            return text.short_duration(point.p95_ms)
-    return text.NOTHING

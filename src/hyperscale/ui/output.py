@@ -43,11 +43,11 @@ class Output:
             return False
         return True
 
-    def columns(self, default: int, limit: int) -> int:
-        """The width to write for: the terminal's, or `default` where lines can be any length."""
+    def columns(self, limit: int) -> int | None:
+        """The width to write for: the terminal's; None where lines can be any length."""
         if not self.is_terminal:
-            return default
-        return max(40, min(limit, shutil.get_terminal_size((default, 24)).columns))
+            return None
+        return max(40, min(limit, shutil.get_terminal_size((limit, 24)).columns))
 
     def paint(self) -> Paint:
         return Paint(self.color)

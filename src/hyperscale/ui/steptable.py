@@ -1,48 +1,94 @@
-"""The table of steps in the summary, in the shape of Locust's: counts, latencies, rate."""
+"""The table of steps in the summary, in the shape of Locust's: counts, latencies, rate.
+
+A row per step with all its requests and the time inside the step; below it a row per name of a
+request where names tell more, and what else there is to know of the step.
+"""
 
 from __future__ import annotations
 
-from hyperscale.metrics.results import Distribution, StepResult, WorkflowResult
+from hyperscale.metrics.results import Distribution, RequestResult, StepResult, WorkflowResult
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
-from hyperscale.ui.totals import views_differ
+from hyperscale.ui.totals import request_label, tag_words, told_requests, views_differ
 
-_HEADINGS = ("name", "#reqs", "#fails", "avg", "min", "med", "p95", "p99", "max", "req/s")
+_HEADINGS = (
+    "name", "#reqs", "#fails", "avg", "min", "med", "p95", "p99", "max", "req/s", "step p95",
+)  # fmt: skip
 _FAILS = _HEADINGS.index("#fails")
 _NAME_MIN = 16
 _GAP = "  "
 # Left out one by one where even a short name does not fit beside them.
 _GIVE_WAY = ("min", "avg", "med", "max")
 
+Row = tuple[str, ...]  # of one cell: a remark under the row above
 
-def step_table(workflow: WorkflowResult, width: int, paint: Paint) -> list[str]:
-    rows: list[tuple[str, ...]] = [_HEADINGS]
+
+def step_table(workflow: WorkflowResult, width: int | None, paint: Paint) -> list[str]:
+    """Without a width the lines are as long as the names need."""
+    rows: list[Row] = [_HEADINGS]
     for step in workflow.steps:
-        label = f"{step.method} {step.name}" if step.method else step.name
-        rows.append(_row(text.one_line(label), step))
-        if views_differ(workflow, step):
-            rows.append(("↳ response time", "", "", *_latencies(step.response), ""))
+        rows += _rows(workflow, step)
     shown = list(range(len(_HEADINGS)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
-    for heading in _GIVE_WAY:
-        if _space_for_name(shown, widths, width) >= _NAME_MIN:
-            break
-        shown.remove(_HEADINGS.index(heading))
-    widths[0] = max(1, min(widths[0], _space_for_name(shown, widths, width)))
-    return [_line(row, shown, widths, paint, is_heading=row is rows[0]) for row in rows]
+    if not any(step.duration.count for step in workflow.steps):
+        shown.remove(_HEADINGS.index("step p95"))
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(_HEADINGS))]
+    widths[0] = max(len(row[0]) for row in rows if len(row) > 1)
+    if width is not None:
+        for heading in _GIVE_WAY:
+            if _space_for_name(shown, widths, width) >= min(_NAME_MIN, widths[0]):
+                break
+            shown.remove(_HEADINGS.index(heading))
+        widths[0] = max(1, min(widths[0], _space_for_name(shown, widths, width)))
+    lines: list[str] = []
+    for row in rows:
+        if len(row) == 1:
+            lines += text.wrapped(row[0], width, indent=_GAP * 2, paint=paint.faint)
+        else:
+            lines.append(_line(row, shown, widths, paint, is_heading=row is rows[0]))
+    return lines
+
+
+def _rows(workflow: WorkflowResult, step: StepResult) -> list[Row]:
+    label = f"{step.method} {step.name}" if step.method else step.name
+    spent = text.short_duration(step.duration.p95_ms) if step.duration.count else text.NOTHING
+    rows: list[Row] = [(*_numbers(label, step), spent)]
+    if views_differ(workflow, step):
+        rows.append(("↳ response time", "", "", *_latencies(step.response), "", ""))
+    rows += [(*_numbers(f"  {request_label(r)}", r), "") for r in told_requests(step)]
+    remarks = step_remarks(step)
+    return [*rows, (" · ".join(remarks),)] if remarks else rows
+
+
+def step_remarks(step: StepResult) -> list[str]:
+    """What the numbers of its requests do not say: its group and tags, and how its runs ended."""
+    remarks = [f"group {step.group}"] if step.group else []
+    remarks += [tag_words(step.tags)] if step.tags else []
+    if step.runs_failed:
+        remarks.append(f"{text.count(step.runs_failed)} of {text.count(step.runs)} runs failed")
+    reasons = [
+        f"skipped {text.count(count)}: {reason}"
+        for reason, count in sorted(step.skips.items(), key=lambda item: -item[1])
+    ]
+    if unexplained := step.skipped - sum(step.skips.values()):
+        reasons.append(f"skipped {text.count(unexplained)}")
+    remarks += reasons if step.skipped else []
+    if step.runs_interrupted:
+        remarks.append(f"interrupted {text.count(step.runs_interrupted)}")
+    return [text.one_line(remark) for remark in remarks]
 
 
 def _space_for_name(shown: list[int], widths: list[int], width: int) -> int:
     return width - len(_GAP) - sum(widths[i] + len(_GAP) for i in shown if i)
 
 
-def _row(label: str, step: StepResult) -> tuple[str, ...]:
+def _numbers(label: str, of: StepResult | RequestResult) -> Row:
+    indent = label[: len(label) - len(label.lstrip())]
     return (
-        label,
-        text.count(step.count),
-        text.count(step.failed),
-        *_latencies(step.service),
-        text.rate(step.rate).removesuffix("/s"),
+        indent + text.one_line(label),
+        text.count(of.count),
+        text.count(of.failed),
+        *_latencies(of.service),
+        text.rate(of.rate).removesuffix("/s"),
     )
 
 
@@ -60,9 +106,7 @@ def _latencies(latency: Distribution) -> tuple[str, ...]:
     return tuple(text.short_duration(value) for value in shown)
 
 
-def _line(
-    row: tuple[str, ...], shown: list[int], widths: list[int], paint: Paint, *, is_heading: bool
-) -> str:
+def _line(row: Row, shown: list[int], widths: list[int], paint: Paint, *, is_heading: bool) -> str:
     cells = [text.fit(row[0], widths[0]).ljust(widths[0])]
     for i in shown[1:]:
         cell = row[i].rjust(widths[i])

@@ -1,15 +1,14 @@
 """The final summary on stdout, in the words k6 and Locust users already know.
 
-Sections THRESHOLDS, CHECKS, HTTP, EXECUTION, NETWORK and CUSTOM with k6's metric names and dotted
-leaders, then one row per step, errors, and what a reader must know before trusting the numbers.
-The last line is the verdict; `quiet` is that line alone.
+Sections THRESHOLDS, CHECKS, HTTP, EXECUTION, GROUPS, NETWORK and CUSTOM with k6's metric names and
+dotted leaders, then one row per step, errors, and what a reader must know before trusting the
+numbers. The last line is the verdict; `quiet` is that line alone.
 """
 
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from hyperscale.metrics.histogram import VALUES
@@ -21,17 +20,16 @@ from hyperscale.metrics.results import (
     WorkflowResult,
 )
 from hyperscale.ui import text
+from hyperscale.ui.failures import never_sent
+from hyperscale.ui.lines import INDENT, Lines
 from hyperscale.ui.output import Output, Paint
 from hyperscale.ui.steptable import step_table
-from hyperscale.ui.totals import coverage, explains_cut, top_errors, views_differ
+from hyperscale.ui.summary_failures import checks, errors
+from hyperscale.ui.totals import coverage, explains_cut, unmeasured, views_differ
 from hyperscale.ui.trend import DEFAULT_STATS, Trend
 from hyperscale.ui.verdict import verdict
 
-WIDTH = 100
 _TERMINAL_WIDTH_MAX = 140
-_INDENT = "  "
-_LEADER = 26  # "http_req_tls_handshaking" and two dots
-_ERRORS_MAX = 10
 # k6's names for the phases worth a line; the rest are in the JSON and the HTML report.
 _PHASE_MIN_MS = 0.1  # a phase that never took longer explains nothing
 _PHASES = {
@@ -48,12 +46,17 @@ def print_summary(
     *,
     trend_stats: Sequence[str] = DEFAULT_STATS,
     quiet: bool = False,
+    tracebacks: bool = False,
 ) -> bool:
     """To stdout unless told otherwise; False when nobody can read it. Never raises."""
     output = Output(sys.stdout if stream is None else stream)
-    width = output.columns(WIDTH, _TERMINAL_WIDTH_MAX)
     summary = render_summary(
-        results, trend_stats=trend_stats, quiet=quiet, width=width, paint=output.paint()
+        results,
+        trend_stats=trend_stats,
+        quiet=quiet,
+        tracebacks=tracebacks,
+        width=output.columns(_TERMINAL_WIDTH_MAX),
+        paint=output.paint(),
     )
     return output.write(summary)
 
@@ -63,87 +66,36 @@ def render_summary(
     *,
     trend_stats: Sequence[str] = DEFAULT_STATS,
     quiet: bool = False,
-    width: int = WIDTH,
+    tracebacks: bool = False,
+    width: int | None = None,
     paint: Paint | None = None,
 ) -> str:
+    """`width` is a terminal's; without one no line is wrapped and no name shortened."""
     paint = paint or Paint(False)
     if quiet:
         return verdict(results, paint) + "\n"
-    lines = _Lines(tuple(trend_stats), width, paint)
+    lines = Lines(tuple(trend_stats), width, paint)
     _thresholds(lines, results)
-    _checks(lines, results)
+    checks(lines, results, tracebacks=tracebacks)
     _http(lines, results)
     _execution(lines, results)
+    _groups(lines, results)
     _network(lines, results)
     _custom(lines, results)
     for workflow in results.workflows:
         if workflow.steps:
             lines.section("STEPS" if len(results.workflows) == 1 else f"STEPS {workflow.name}")
             lines.extend(step_table(workflow, width, paint))
-    _errors(lines, results)
+    errors(lines, results, tracebacks=tracebacks)
     _notes(lines, results)
     return "\n".join([*lines.lines, "", verdict(results, paint), ""])
-
-
-class _Lines:
-    def __init__(self, trend_stats: tuple[str, ...], width: int, paint: Paint) -> None:
-        self.lines: list[str] = []
-        self.width = width
-        self.paint = paint
-        self._stats = trend_stats
-
-    def section(self, title: str) -> None:
-        self.lines += ["", self.paint.strong(title)]
-
-    def add(self, line: str) -> None:
-        self.lines.append(line)
-
-    def extend(self, lines: Iterable[str]) -> None:
-        self.lines.extend(lines)
-
-    def field(self, name: str, value: str) -> None:
-        name = text.one_line(name)
-        self.add(f"{_INDENT}{name}{self.paint.faint('.' * max(1, _LEADER - len(name)))}: {value}")
-
-    def trend(self, name: str, trend: Trend, *, is_time: bool = True) -> None:
-        """On one line where it fits, else on as few of about equal length as do."""
-        if not trend.count:
-            self.field(name, "nothing measured")
-            return
-        show = text.duration if is_time else text.number
-        items = [
-            f"{stat}={text.count(trend.count) if stat == 'count' else show(trend.stat(stat))}"
-            for stat in self._stats
-        ]
-        used = len(_INDENT) + max(_LEADER, len(name) + 1) + 2
-        for count in range(1, len(items) + 1):
-            per_row = -(-len(items) // count)
-            texts = _aligned([items[i : i + per_row] for i in range(0, len(items), per_row)])
-            if used + max(map(len, texts)) <= self.width:
-                break
-        self.field(name, texts[0])
-        self.extend(" " * used + rest for rest in texts[1:])
-
-    def sentence(self, label: str, sentence: str) -> None:
-        sentence = text.one_line(sentence)
-        wrapped = textwrap.wrap(f"{label}: {sentence}", self.width, subsequent_indent=_INDENT)
-        painted = [self.paint.warn(wrapped[0][: len(label) + 1]) + wrapped[0][len(label) + 1 :]]
-        self.extend([*painted, *wrapped[1:]])
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
-    return [
-        " ".join(item.ljust(width) for item, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
 
 
 def _steps(results: Results) -> list[StepResult]:
     return [step for workflow in results.workflows for step in workflow.steps]
 
 
-def _thresholds(lines: _Lines, results: Results) -> None:
+def _thresholds(lines: Lines, results: Results) -> None:
     if not results.thresholds:
         return
     lines.section("THRESHOLDS")
@@ -156,33 +108,10 @@ def _thresholds(lines: _Lines, results: Results) -> None:
             actual = text.number(threshold.actual)
         if threshold.aborted_at_s is not None:
             actual += f", stopped the run at {text.seconds(threshold.aborted_at_s)}"
-        lines.add(f"{_INDENT}{sign} {threshold.scope} '{threshold.expression}'  {actual}")
+        lines.add(f"{INDENT}{sign} {threshold.scope} '{threshold.expression}'  {actual}")
 
 
-def _checks(lines: _Lines, results: Results) -> None:
-    checks = [check for workflow in results.workflows for check in workflow.checks]
-    if not checks:
-        return
-    lines.section("CHECKS")
-    passed, failed = sum(c.passed for c in checks), sum(c.failed for c in checks)
-    lines.field("checks", _out_of(passed, passed + failed) if passed + failed else "none ran")
-    for check in checks:
-        name = text.one_line(check.name)
-        if not check.passed + check.failed:
-            lines.add(f"{_INDENT}- {name}  never ran")
-            continue
-        if not check.failed:
-            lines.add(f"{_INDENT}{lines.paint.good('✓')} {name}")
-            continue
-        total = text.count(check.passed + check.failed)
-        lines.add(
-            f"{_INDENT}{lines.paint.bad('✗')} {name}  {text.count(check.failed)} of {total} failed"
-        )
-        for sample in check.samples[:1]:
-            lines.add(text.fit(f"{_INDENT * 2}↳ {text.one_line(sample)}", lines.width))
-
-
-def _http(lines: _Lines, results: Results) -> None:
+def _http(lines: Lines, results: Results) -> None:
     pairs = [
         (workflow, step)
         for workflow in results.workflows
@@ -196,19 +125,23 @@ def _http(lines: _Lines, results: Results) -> None:
     lines.trend("http_req_duration", Trend(step.service for step in steps))
     if any(views_differ(workflow, step) for workflow, step in pairs):
         lines.trend("http_req_response", Trend(step.response for step in steps))
-        lines.add(
-            lines.paint.faint(f"{_INDENT * 2}(from intended start; duration is from sending)")
-        )
+        lines.note("from intended start; duration is from sending")
     for phase, name in _PHASES.items():
         found = [step.phases[phase] for step in steps if phase in step.phases]
         if any(each.max_ms >= _PHASE_MIN_MS for each in found):
             lines.trend(name, Trend(found))
     count, failed = sum(step.count for step in steps), sum(step.failed for step in steps)
-    lines.field("http_req_failed", _out_of(failed, count))
+    calls = count + sum(step.unsent for step in steps)
+    lines.field("http_req_failed", text.out_of(failed, calls))
+    if unsent := never_sent(steps):
+        lines.note(unsent)
     lines.field("http_reqs", f"{text.count(count)}  {text.rate(sum(s.rate for s in steps))}")
+    if besides := unmeasured(results):
+        parts = [f"{text.count(n)} in {part}" for part, n in besides.items()]
+        lines.note(f"besides, in none of the numbers: {', '.join(parts)}")
 
 
-def _execution(lines: _Lines, results: Results) -> None:
+def _execution(lines: Lines, results: Results) -> None:
     workflows = [workflow for workflow in results.workflows if workflow.is_test]
     if not workflows:
         return
@@ -223,6 +156,15 @@ def _execution(lines: _Lines, results: Results) -> None:
         lines.field("dropped_iterations", "0")
     if interrupted := sum(workflow.interrupted_iterations for workflow in workflows):
         lines.field("interrupted_iterations", text.count(interrupted))
+    if stopped := sum(workflow.stopped_iterations for workflow in workflows):
+        lines.field("stopped_iterations", f"{text.count(stopped)}  by stop_iteration()")
+    if stopped := sum(workflow.stopped_users for workflow in workflows):
+        lines.field("stopped_users", f"{text.count(stopped)}  by stop_user()")
+    steps = [step for workflow in workflows for step in workflow.steps if step.runs]
+    if steps:
+        lines.trend("step_duration", Trend(step.duration for step in steps))
+        runs = sum(step.runs for step in steps)
+        lines.field("steps_failed", text.out_of(sum(step.runs_failed for step in steps), runs))
     lines.field("vus", text.count(sum(map(_last_vus, workflows))))
     lines.field("vus_max", text.count(sum(workflow.vus_max for workflow in workflows)))
 
@@ -232,7 +174,18 @@ def _last_vus(workflow: WorkflowResult) -> int:
     return workflow.vus or next((p.vus for p in reversed(workflow.series) if p.vus), 0)
 
 
-def _network(lines: _Lines, results: Results) -> None:
+def _groups(lines: Lines, results: Results) -> None:
+    groups = [group for workflow in results.workflows for group in workflow.groups]
+    if not groups:
+        return
+    lines.section("GROUPS")
+    several = len(results.workflows) > 1
+    for group in groups:
+        name = f"{group.workflow}.{group.name}" if several else group.name
+        lines.trend(name, Trend([group.duration]))
+
+
+def _network(lines: Lines, results: Results) -> None:
     steps = _steps(results)
     if not steps:
         return
@@ -249,7 +202,7 @@ def _network(lines: _Lines, results: Results) -> None:
         lines.field(name, f"{text.size(total)}  {text.size(per_second)}/s")
 
 
-def _custom(lines: _Lines, results: Results) -> None:
+def _custom(lines: Lines, results: Results) -> None:
     metrics = [metric for workflow in results.workflows for metric in workflow.metrics]
     if not metrics:
         return
@@ -257,6 +210,8 @@ def _custom(lines: _Lines, results: Results) -> None:
     several = len({metric.workflow for metric in metrics}) > 1
     for metric in metrics:
         name = f"{metric.workflow}.{metric.name}" if several else metric.name
+        if metric.tags:
+            name += "{" + ",".join(f"{key}:{value}" for key, value in metric.tags.items()) + "}"
         if metric.kind == "distribution":
             lines.trend(name, _own_unit(metric), is_time=False)
         elif metric.kind == "count":
@@ -269,26 +224,7 @@ def _own_unit(metric: MetricResult) -> Trend:
     return Trend([metric.distribution or Distribution()], VALUES)
 
 
-def _errors(lines: _Lines, results: Results) -> None:
-    found = top_errors(_steps(results))
-    if not found:
-        return
-    lines.section("ERRORS")
-    shown = found[:_ERRORS_MAX]
-    widths = [max(len(getattr(error, field)) for error in shown) for field in ("step", "what")]
-    for error in shown:
-        count = f"{_INDENT}{text.count(error.count):>9}"
-        rest = (
-            f"  {error.step:<{widths[0]}}  {error.what:<{widths[1]}}  {text.one_line(error.sample)}"
-        )
-        lines.add(lines.paint.bad(count) + text.fit(rest.rstrip(), lines.width - len(count)))
-    if len(found) > len(shown):
-        lines.add(
-            f"{_INDENT}… {len(found) - len(shown)} more kinds, all of them in the JSON output"
-        )
-
-
-def _notes(lines: _Lines, results: Results) -> None:
+def _notes(lines: Lines, results: Results) -> None:
     marks = [
         (workflow.name if len(results.workflows) > 1 else "", mark)
         for workflow in results.workflows
@@ -298,7 +234,8 @@ def _notes(lines: _Lines, results: Results) -> None:
         lines.section("MARKS")
         for name, mark in marks:
             what = text.one_line(f"{name}: {mark.text}" if name else mark.text)
-            lines.add(text.fit(f"{_INDENT}{text.seconds(mark.at_s):>7}  {what}", lines.width))
+            begin = f"{INDENT}{text.seconds(mark.at_s):>7}  "
+            lines.extend(text.wrapped(begin + what, lines.width, hanging=" " * len(begin)))
     notes = [(workflow.name, workflow.error) for workflow in results.workflows if workflow.error]
     notes += [("warning", each) for each in (results.saturation, *results.warnings) if each]
     if covered := coverage(results):
@@ -309,7 +246,3 @@ def _notes(lines: _Lines, results: Results) -> None:
         lines.add("")
     for label, sentence in notes:
         lines.sentence(label, sentence)
-
-
-def _out_of(part: int, whole: int) -> str:
-    return f"{text.percent(part, whole)}  {text.count(part)} out of {text.count(whole)}"

@@ -8,6 +8,8 @@ whose encoding cannot carry it.
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Callable
 
 NOTHING = "-"
 
@@ -147,6 +149,10 @@ def percent(part: float, whole: float) -> str:
     return f"{share:.2f}%"
 
 
+def out_of(part: int, whole: int) -> str:
+    return f"{percent(part, whole)}  {count(part)} out of {count(whole)}"
+
+
 def fit(text: str, width: int) -> str:
     """Cut to `width` characters, an ellipsis marking the cut."""
     if len(text) <= width:
@@ -154,6 +160,31 @@ def fit(text: str, width: int) -> str:
     return text[: width - 1] + "…" if width > 0 else ""
 
 
+def wrapped(
+    text: str,
+    width: int | None,
+    *,
+    indent: str = "",
+    hanging: str | None = None,
+    paint: Callable[[str], str] = str,
+) -> list[str]:
+    """In lines of `width`, none of it lost; in one line where lines may have any length."""
+    if width is None:
+        return [indent + paint(text)] if text else []
+    hanging = indent if hanging is None else hanging
+    lines = textwrap.wrap(
+        text, max(20, width), initial_indent=indent, subsequent_indent=hanging,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    starts = [indent, *[hanging] * (len(lines) - 1)]
+    return [start + paint(line[len(start) :]) for start, line in zip(starts, lines, strict=True)]
+
+
 def one_line(text: str) -> str:
     """Messages of other programs: control characters and line ends must not reach the screen."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def printable_lines(text: str) -> list[str]:
+    """A traceback: its lines and their indents stay, control characters do not."""
+    return ["".join(filter(str.isprintable, line)).rstrip() for line in text.splitlines()]

@@ -1,50 +1,13 @@
-"""What the view, the summary and the report all say: errors ranked, latency views compared, what
-was lost of the planned load."""
+"""What the view, the summary and the report all say: names of requests, latency views compared,
+what was not measured, what was lost of the planned load."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from hyperscale.metrics.results import ErrorCount, Results, StepResult, WorkflowResult
+from hyperscale.metrics.results import RequestResult, Results, StepResult, WorkflowResult
 
-_SENTENCES = {
-    "dns": "host not found",
-    "refused": "connection refused",
-    "tls": "TLS failed",
-    "timeout": "timed out",
-    "reset": "connection reset",
-    "protocol": "protocol error",
-    "cancelled": "cancelled",
-    "failed": "failed by the test",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class RankedError:
-    step: str
-    what: str  # "HTTP 503", "connection refused", "KeyError"
-    count: int
-    sample: str  # the first message, or ""
-
-
-def top_errors(steps: Iterable[StepResult]) -> list[RankedError]:
-    """The most frequent first; equals in the order of the steps."""
-    ranked = [
-        RankedError(step.name, _what(step, error), error.count, next(iter(error.samples), ""))
-        for step in steps
-        for error in step.errors
-        if error.count
-    ]
-    return sorted(ranked, key=lambda error: -error.count)
-
-
-def _what(step: StepResult, error: ErrorCount) -> str:
-    if error.outcome == "status":
-        return f"HTTP {error.detail}" if step.kind == "http" else f"status {error.detail}"
-    if error.outcome == "exception":
-        return error.detail or "exception"
-    return _SENTENCES.get(error.outcome, error.outcome)
+_PARTS = {"warmup": "the warm-up"}
 
 
 def views_differ(workflow: WorkflowResult, step: StepResult) -> bool:
@@ -71,3 +34,32 @@ def coverage(results: Results) -> str:
 def explains_cut(results: Results) -> bool:
     """Whether the cut is the loss itself, so that saying it again would be news to nobody."""
     return bool(results.lost) and results.cut_reason == "; ".join(results.lost)
+
+
+def request_label(request: RequestResult) -> str:
+    """Method and name, the method once."""
+    if not request.method or request.name.startswith(f"{request.method} "):
+        return request.name
+    return f"{request.method} {request.name}"
+
+
+def told_requests(step: StepResult) -> list[RequestResult]:
+    """The requests of a step by name, where the names tell more than the step's own."""
+    if len(step.requests) == 1 and step.requests[0].name in (step.name, step.target):
+        return []
+    return step.requests
+
+
+def tag_words(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in tags.items())
+
+
+def unmeasured(results: Results) -> dict[str, int]:
+    """Requests in none of the numbers: those of the warm-up, of setup and of teardown."""
+    found: dict[str, int] = {}
+    for workflow in results.workflows:
+        for part, count in workflow.unmeasured.items():
+            if count:
+                words = _PARTS.get(part, part)
+                found[words] = found.get(words, 0) + count
+    return found

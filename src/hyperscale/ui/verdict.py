@@ -12,12 +12,15 @@ from hyperscale.ui.trend import Trend
 def verdict(results: Results, paint: Paint) -> str:
     facts = ", ".join(_facts(results))
     if results.passed:
-        return f"{paint.good('✓ passed')}: {facts}"
+        stopped = " (the test stopped itself)" if results.cut == "test" else ""
+        return f"{paint.good(f'✓ passed{stopped}')}: {facts}"
     reason = _reason(results)
     return f"{paint.bad(f'✗ {reason}')}: {facts} (exit {results.exit_code})"
 
 
 def _reason(results: Results) -> str:
+    if results.failure:
+        return results.failure
     match results.exit_code:
         case ExitCode.THRESHOLDS_CROSSED:
             crossed = sum(not threshold.passed for threshold in results.thresholds)
@@ -26,16 +29,26 @@ def _reason(results: Results) -> str:
             return "stopped by a signal"
         case ExitCode.LOAD_LOST:
             return "part of the load was lost"
-    if not results.requests:
+    if results.cut == "test":
+        return "failed by the test itself"
+    if not results.requests + results.unsent + results.runs_failed:
         return "nothing ran"
-    return "nothing succeeded" if results.failed >= results.requests else "failed"
+    return "nothing succeeded" if nothing_succeeded(results) else "failed"
+
+
+def nothing_succeeded(results: Results) -> bool:
+    """Not one call; or there was none, because the test's own code raised."""
+    calls = results.requests + results.unsent
+    return results.failed >= calls if calls else results.runs_failed > 0
 
 
 def _facts(results: Results) -> list[str]:
-    requests, failed = results.requests, results.failed
+    requests, unsent = results.requests, results.unsent
     facts = [f"{text.count(requests)} requests in {text.seconds(results.elapsed_s)}"]
-    if requests:
-        facts.append(f"{text.percent(failed, requests)} failed")
+    if requests + unsent:
+        facts.append(f"{text.percent(results.failed, requests + unsent)} failed")
+    if unsent:
+        facts.append(f"{text.count(unsent)} never sent")
     trend = Trend(step.service for workflow in results.workflows for step in workflow.steps)
     if trend.count:
         facts.append(f"p95 {text.duration(trend.stat('p(95)'))}")

@@ -1,8 +1,10 @@
-"""The rate over the last seconds, from totals seen now and then."""
+"""The last seconds of a run: the rate from totals seen now and then, the latest latency."""
 
 from __future__ import annotations
 
 from collections import deque
+
+from hyperscale.metrics.results import WorkflowResult
 
 
 class RateWindow:
@@ -28,3 +30,11 @@ class RateWindow:
             return 0.0
         (start, before), (end, after) = self._seen[0], self._seen[-1]
         return (after - before) / (end - start) if end > start else 0.0
+
+
+def recent_p95_ms(workflow: WorkflowResult) -> float | None:
+    """Of the last interval in which something was answered."""
+    for point in reversed(workflow.series):
+        if point.requests > point.failed or point.p95_ms:
+            return point.p95_ms
+    return None

@@ -11,7 +11,8 @@ import msgspec
 from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import Load
-from hyperscale.workload.plan import StepPlan, TestPlan, WorkflowPlan
+from hyperscale.workload.plan import TestPlan, WorkflowPlan
+from hyperscale.workload.step_plan import StepPlan
 from hyperscale.workload.thresholds import Threshold
 
 

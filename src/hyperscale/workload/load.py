@@ -11,16 +11,16 @@ from typing import TypeVar
 
 import msgspec
 
+from hyperscale.workload.arrival_models import ArrivalRate, RampingRate
+from hyperscale.workload.load_model import LoadModel, Stage
 from hyperscale.workload.load_models import (
-    ArrivalRate,
+    SHAPE_LIMIT_S,
     ClosedVUs,
     Load,
-    LoadModel,
     PerVUIterations,
-    RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
-    Stage,
 )
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "PerVUIterations",
     "RampingRate",
     "RampingVUs",
+    "ShapedVUs",
     "SharedIterations",
     "Stage",
     "left_over",
@@ -49,22 +50,29 @@ def split_vus(vus: int, cores: int) -> list[int]:
 
 def split(load: Load, cores: int) -> list[Load]:
     """One share per core, together exactly `load`; fewer shares when there are fewer users."""
-    cores = max(1, min(cores, load.peak_vus))
+    shares = _split(load, max(1, min(cores, load.peak_vus)))
+    return [_replace(share, rps=load.rps / len(shares)) for share in shares] if load.rps else shares
+
+
+def _split(load: Load, cores: int) -> list[Load]:
     if isinstance(load, (ClosedVUs, PerVUIterations)):
         return [_replace(load, vus=vus) for vus in split_vus(load.vus, cores)]
     if isinstance(load, RampingVUs):
         return _split_ramp(load, cores)
     if isinstance(load, SharedIterations):
         return _split_iterations(load, cores)
+    if isinstance(load, ShapedVUs):
+        return [_replace(load, share=core, shares=cores) for core in range(cores)]
     return _split_arrivals(load, cores)
 
 
 def longest_s(load: Load) -> float:
     """Seconds from its start, pauses left out, after which a load must be over."""
     planned_s = load.planned_seconds
-    if planned_s is None:
-        assert isinstance(load, (SharedIterations, PerVUIterations))
+    if isinstance(load, (SharedIterations, PerVUIterations)):
         planned_s = load.max_duration_s
+    elif planned_s is None:
+        planned_s = SHAPE_LIMIT_S
     return load.start_time_s + load.warmup_s + planned_s + load.graceful_stop_s
 
 

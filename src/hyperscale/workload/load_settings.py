@@ -1,7 +1,8 @@
 """From the attributes an author sets to a load model, and what command-line flags change in it.
 
 Only attributes that were set count, so that a default never contradicts a choice. `rate`,
-`stages`, `iterations` and `iterations_per_vu` choose the model; none of them means closed VUs.
+`stages`, `iterations`, `iterations_per_vu` and a method `shape` choose the model; none of them
+means closed VUs.
 """
 
 from __future__ import annotations
@@ -12,29 +13,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.arrival_models import default_max_vus
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.load_models import (
+from hyperscale.workload.load import (
     ArrivalRate,
     ClosedVUs,
     Load,
     PerVUIterations,
     RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
     Stage,
-    default_max_vus,
 )
+from hyperscale.workload.load_models import MAX_DURATION_S
 
 DEFAULT_VUS = 10
 DEFAULT_DURATION = "30s"
 
-COMMON = ("start_time", "warmup", "graceful_stop", "think_time", "pacing")
+COMMON = ("start_time", "warmup", "graceful_stop", "think_time", "pacing", "rps")
 NAMES = (
-    *("vus", "duration", "rate", "max_vus", "stages"),
+    *("vus", "fixed_vus", "duration", "rate", "max_vus", "stages"),
     *("iterations", "iterations_per_vu", "max_duration"),
     *COMMON,
 )
+FLAGS = ("vus", "vus_each", "duration", "iterations", "stages", "rate", "max_vus", "rps")
+SHARED = frozenset(FLAGS) - {"duration", "iterations"}  # given for a whole mix: see `mix`
 
+_SHAPED = "shape() says how many users there are"
+_FIXED = "the users are fixed"
 _CONFLICTS = (
     ("rate", "iterations", "a run ends after a number of iterations or starts them at a rate"),
     (
@@ -48,9 +55,12 @@ _CONFLICTS = (
     ("stages", "duration", "the stages have their own durations"),
     ("rate", "pacing", "a rate already says when iterations start"),
     ("rate", "think_time", "a rate already says when iterations start"),
+    *(("shape", name, _SHAPED) for name in ("vus", "rate", "stages")),
+    *(("shape", name, "it says when it ends") for name in ("iterations", "iterations_per_vu")),
+    *(("fixed_vus", name, _FIXED) for name in ("vus", "rate", "stages", "shape")),
 )
 _NEEDS = (
-    ("max_vus", ("rate",), "it caps the VUs that a rate may use"),
+    ("max_vus", ("rate", "shape"), "it caps the VUs of a rate or of a shape"),
     ("max_duration", ("iterations", "iterations_per_vu"), "it limits a run by iterations"),
 )
 
@@ -60,25 +70,34 @@ _RATE_UNITS_S = {"s": 1, "m": 60, "h": 3600}
 Settings = Mapping[str, Any]
 
 
-def parse_rate(value: object, what: str = "rate") -> float:
-    """Iterations per second in `500`, `"500/s"`, `"30000/m"` or `"100/h"`."""
+def parse_rate(value: object, what: str = "rate", unit: str = "s") -> float:
+    """Iterations per second in `500`, `"500/s"`, `"30000/m"` or `"100/h"`; `unit` where none is
+    written."""
     if isinstance(value, str):
         match = _RATE.fullmatch(value.strip())
         if match:
-            return float(match[1]) / _RATE_UNITS_S[match[2] or "s"]
+            return float(match[1]) / _RATE_UNITS_S[match[2] or unit]
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
-        return float(value)
+        return float(value) / _RATE_UNITS_S[unit]
     raise BadInput(
         f"{what} {value!r} is not a rate",
         "write a rate such as '500/s', '30000/m' or a number of iterations per second",
     )
 
 
+def rate_unit(rate: object) -> str:
+    """The unit that a rate is written in, which is also that of its stages."""
+    match = _RATE.fullmatch(rate.strip()) if isinstance(rate, str) else None
+    return (match[2] if match else None) or "s"
+
+
 def load_of(settings: Settings) -> Load:
     """The load model of what was set; BadInput in words that follow the workflow's name."""
     _refuse_contradictions(settings)
     common = _common(settings)
-    vus = settings.get("vus")
+    vus = _fixed(settings) if "fixed_vus" in settings else settings.get("vus")
+    if "shape" in settings:
+        return _shaped(settings, common)
     if "stages" in settings:
         return _ramp(settings, common)
     if "rate" in settings:
@@ -87,26 +106,34 @@ def load_of(settings: Settings) -> Load:
             rate,
             _duration(settings),
             _max_vus(settings, rate),
-            vus=_count("vus", vus or 0),
+            vus=whole_number("vus", vus or 0),
             **common,
         )
-    vus = _count("vus", DEFAULT_VUS if vus is None else vus)
+    vus = whole_number("vus", DEFAULT_VUS if vus is None else vus)
     if "iterations" in settings or "iterations_per_vu" in settings:
         return _by_iterations(settings, vus, common)
     return ClosedVUs(vus, _duration(settings), **common)
+
+
+def once(settings: Settings) -> Load:
+    """The load of a workflow that is not a test: its steps run once."""
+    limit = settings.get("max_duration", MAX_DURATION_S)
+    return SharedIterations(1, 1, max_duration_s=parse_duration(limit, "max_duration"))
 
 
 def override(settings: Settings, flags: Settings) -> dict[str, Any]:
     """`settings` as the flags of a command line change them.
 
     A flag that chooses a load model replaces the model of the file. `duration` alone stretches or
-    shrinks the stages of a ramp to that time and turns iterations into a timed run; `vus` alone
-    turns a ramp of VUs into that many VUs for the same time.
+    shrinks the stages of a ramp to that time, turns iterations into a timed run and limits a shape;
+    `vus` alone turns a ramp or a shape into that many VUs for the same time.
     """
     result = dict(settings)
     chosen = flags.keys() & {"rate", "stages", "iterations"}
     if not flags:
         return result
+    if "shape" in result and (chosen or "vus" in flags):
+        _drop(result, "shape", "max_vus")
     if "iterations" in chosen:
         _drop(result, "rate", "max_vus", "stages", "iterations_per_vu", "duration")
     if "stages" in chosen:
@@ -136,14 +163,18 @@ def _flatten(settings: dict[str, Any]) -> None:
         settings["duration"] = math.fsum(stage.duration_s for stage in stages)
 
 
-def _stretch(stages: object, duration: object) -> list[tuple[float, float]]:
+def _stretch(stages: Any, duration: object) -> list[tuple[float, Any]]:
     parsed = parse_stages(stages)
     wanted_s = parse_duration(duration)
     total_s = math.fsum(stage.duration_s for stage in parsed)
-    return [(stage.duration_s * wanted_s / total_s, stage.target) for stage in parsed]
+    return [
+        (stage.duration_s * wanted_s / total_s, target)
+        for stage, (_, target) in zip(parsed, stages, strict=True)
+    ]
 
 
-def parse_stages(value: object) -> tuple[Stage, ...]:
+def parse_stages(value: object, unit: str = "s") -> tuple[Stage, ...]:
+    """Targets are users, or rates per second once read, of `unit` where they name none."""
     hint = "write stages such as [('30s', 100), ('1m', 100), ('10s', 0)]"
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise BadInput(f"stages is {value!r} but must be a list of (duration, target) pairs", hint)
@@ -152,13 +183,22 @@ def parse_stages(value: object) -> tuple[Stage, ...]:
         if not isinstance(stage, Sequence) or isinstance(stage, str) or len(stage) != 2:
             raise BadInput(f"stage {number} is {stage!r} but must be (duration, target)", hint)
         duration_s = parse_duration(stage[0], f"duration of stage {number}")
-        stages.append(Stage(duration_s, parse_rate(stage[1], f"target of stage {number}")))
+        target = parse_rate(stage[1], f"target of stage {number}", unit)
+        stages.append(Stage(duration_s, target))
     return tuple(stages)
 
 
+def _shaped(settings: Settings, common: dict[str, Any]) -> Load:
+    if "max_vus" in settings:
+        common = {**common, "max_vus": whole_number("max_vus", settings["max_vus"])}
+    if "duration" in settings:
+        common = {**common, "duration_s": _duration(settings)}
+    return ShapedVUs(**common)
+
+
 def _ramp(settings: Settings, common: dict[str, Any]) -> Load:
-    stages = parse_stages(settings["stages"])
-    vus = _count("vus", settings.get("vus", 0))
+    stages = parse_stages(settings["stages"], rate_unit(settings.get("rate")))
+    vus = whole_number("vus", settings.get("vus", 0))
     if "rate" not in settings:
         return RampingVUs(stages, vus, **common)
     start = parse_rate(settings["rate"])
@@ -171,11 +211,11 @@ def _by_iterations(settings: Settings, vus: int, common: dict[str, Any]) -> Load
     if limit is not None:
         common = {**common, "max_duration_s": parse_duration(limit, "max_duration")}
     if "iterations" in settings:
-        iterations = _count("iterations", settings["iterations"])
+        iterations = whole_number("iterations", settings["iterations"])
         busy = min(vus, iterations) if iterations > 0 else vus
         return SharedIterations(busy, iterations, **common)
     return PerVUIterations(
-        vus, _count("iterations_per_vu", settings["iterations_per_vu"]), **common
+        vus, whole_number("iterations_per_vu", settings["iterations_per_vu"]), **common
     )
 
 
@@ -186,7 +226,16 @@ def _common(settings: Settings) -> dict[str, Any]:
             common[f"{name}_s"] = parse_duration(settings[name], name)
     if "think_time" in settings:
         common["think_time_s"] = _think_time(settings["think_time"])
+    if "rps" in settings:
+        common["rps"] = _rps(settings["rps"])
     return common
+
+
+def _rps(value: object) -> float:
+    rps = parse_rate(value, "rps")
+    if not rps:
+        raise BadInput("rps is 0 but must be above 0", "leave it out for no limit")
+    return rps
 
 
 def _think_time(value: object) -> tuple[float, float]:
@@ -209,11 +258,18 @@ def _duration(settings: Settings) -> float:
 
 def _max_vus(settings: Settings, peak_rate: float) -> int:
     if "max_vus" in settings:
-        return _count("max_vus", settings["max_vus"])
-    return max(default_max_vus(peak_rate), _count("vus", settings.get("vus", 0)))
+        return whole_number("max_vus", settings["max_vus"])
+    return max(default_max_vus(peak_rate), whole_number("vus", settings.get("vus", 0)))
 
 
-def _count(name: str, value: object) -> int:
+def _fixed(settings: Settings) -> int:
+    fixed = whole_number("fixed_vus", settings["fixed_vus"])
+    if fixed < 1:
+        raise BadInput(f"fixed_vus is {fixed} but must be at least 1")
+    return fixed
+
+
+def whole_number(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{name} is {value!r} but must be a whole number")
     return value

@@ -1,4 +1,4 @@
-"""From a test file to its workflow classes, with every failure told in terms of that file."""
+"""From test files to their workflow classes, with every failure told in terms of the file."""
 
 from __future__ import annotations
 
@@ -12,39 +12,62 @@ from types import ModuleType
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.hooks import DEPENDS
-from hyperscale.workload.workflow import Workflow, has_flow, methods_of
+from hyperscale.workload.workflow import BadStep, Workflow, has_flow, methods_of
 
 # Files imported by this process: path -> (what the file was like then, its module).
 _imported: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
 
 
-def load_workflows(path: str, names: Sequence[str] = ()) -> list[type[Workflow]]:
-    """The workflows defined in a file, in order; with `names`, those and what they depend on.
+def load_workflows(
+    path: str, names: Sequence[str] = (), others: Sequence[str] = ()
+) -> list[type[Workflow]]:
+    """The workflows defined in a file and `others`, in order; with `names`, those and what they
+    depend on, wherever they are.
 
     A class without any step, or whose name starts with an underscore, is a base for others and
     is left out unless it is named.
     """
-    file = _existing(path)
-    module = _import(file)
-    every = _workflows_in(module)
-    own = [
+    files = list(dict.fromkeys(_existing(each) for each in (path, *others)))
+    modules = {file: _import(file) for file in files}
+    own = [one for module in modules.values() for one in _workflows_of(module)]
+    _refuse_doubles(own)
+    if not names:
+        for file, module in modules.items():
+            if not _workflows_of(module):
+                raise _nothing_found(file, _workflows_in(module))
+        return own
+    every = dict.fromkeys(one for module in modules.values() for one in _workflows_in(module))
+    # What a file defines is meant before what another one only imports.
+    by_name = {one.__name__: one for one in (*every, *own)}
+    chosen: dict[str, None] = {}
+    for name in names:
+        if name not in by_name:
+            raise _unknown(files, name, [one.__name__ for one in own])
+        _add_with_dependencies(name, by_name, chosen)
+    wanted = {by_name[name] for name in chosen}
+    return [workflow for workflow in every if workflow in wanted]
+
+
+def _workflows_of(module: ModuleType) -> list[type[Workflow]]:
+    """Those that are defined there and have steps."""
+    return [
         workflow
-        for workflow in every
+        for workflow in _workflows_in(module)
         if workflow.__module__ == module.__name__
         and _does_something(workflow)
         and not workflow.__name__.startswith("_")
     ]
-    if not names:
-        if not own:
-            raise _nothing_found(file, every)
-        return own
-    by_name = {workflow.__name__: workflow for workflow in every}
-    chosen: dict[str, None] = {}
-    for name in names:
-        if name not in by_name:
-            raise _unknown(file, name, [workflow.__name__ for workflow in own])
-        _add_with_dependencies(name, by_name, chosen)
-    return [workflow for workflow in every if workflow.__name__ in chosen]
+
+
+def _refuse_doubles(workflows: Iterable[type[Workflow]]) -> None:
+    files: dict[str, str] = {}
+    for workflow in workflows:
+        name, file = workflow.__name__, workflow.__hyperscale_file__
+        if files.setdefault(name, file) != file:
+            raise BadInput(
+                f"{files[name]} and {file} both define a workflow called {name}",
+                "give one of them another name",
+            )
 
 
 def _does_something(workflow: type[Workflow]) -> bool:
@@ -100,11 +123,12 @@ def _execute(file: Path) -> ModuleType:
 
 
 def _module_name(file: Path) -> str:
-    """The file's own name, unless that would hide a module in use (a test called json.py)."""
-    present = sys.modules.get(file.stem)
-    if present is None or getattr(present, "__file__", None) == str(file):
-        return file.stem
-    return f"hyperscale_test_{file.stem}"
+    """The file's own name, unless that would hide a module in use: a test called json.py, or one
+    called like another test file."""
+    name = file.stem
+    while name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(file):
+        name = f"hyperscale_test_{name}"
+    return name
 
 
 def _workflows_in(module: ModuleType) -> list[type[Workflow]]:
@@ -139,11 +163,13 @@ def _nothing_found(file: Path, every: Iterable[type[Workflow]]) -> BadInput:
     )
 
 
-def _unknown(file: Path, name: str, known: Sequence[str]) -> BadInput:
+def _unknown(files: Sequence[Path], name: str, known: Sequence[str]) -> BadInput:
     close = difflib.get_close_matches(name, known, n=1)
     there = f"there are {', '.join(known)}" if known else "there are none"
     hint = f"did you mean {close[0]}? ({there})" if close else there
-    return BadInput(f"{file.name} has no workflow called {name}", hint)
+    where = " and ".join(file.name for file in files)
+    has = "has" if len(files) == 1 else "have"
+    return BadInput(f"{where} {has} no workflow called {name}", hint)
 
 
 def _syntax_error(file: Path, error: SyntaxError) -> BadInput:
@@ -156,6 +182,8 @@ def _import_error(file: Path, error: BaseException) -> BadInput:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(file)]
     place = f"{file.name} line {own[-1].lineno}" if own else file.name
+    if isinstance(error, BadStep):
+        place = f"{Path(error.code.co_filename).name} line {error.code.co_firstlineno}"
     if isinstance(error, BadInput):
         return BadInput(f"{place}: {error.message}", error.hint)
     if isinstance(error, SystemExit):

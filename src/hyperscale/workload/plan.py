@@ -9,40 +9,42 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from hyperscale.errors import BadInput
-from hyperscale.workload import graph, load_settings
+from hyperscale.workload import graph, load_settings, near_names
 from hyperscale.workload import workflow as authoring
-from hyperscale.workload.arguments import OptimizedArgument
-from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.data import Feed
-from hyperscale.workload.display import Display, display_of
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.hooks import DEPENDS, Choice, Hook, HookType, classify, raw_of
+from hyperscale.workload.given import AnyWorkflow, name_of, parts_of
+from hyperscale.workload.hooks import Hook, HookType, classify
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.load import Load, SharedIterations
+from hyperscale.workload.load import Load
+from hyperscale.workload.mix import Member, shared_flags
 from hyperscale.workload.priority import Priority, parse_priority
-from hyperscale.workload.results import CallResult
+from hyperscale.workload.step_plan import StepPlan, plan_stages, plan_step
 from hyperscale.workload.threshold_scopes import Names, bind
 from hyperscale.workload.thresholds import Threshold, parse_threshold, parse_thresholds
-from hyperscale.workload.type_hints import allows_none, alternatives, is_subclass
 from hyperscale.workload.workflow import Workflow
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the flags of a command line change; None and empty leave the test file's value."""
 
-    vus: int | None = None
+    # Of the load: totals for the workflows of a layer together, but for the first three.
     duration: str | float | None = None
     iterations: int | None = None
+    vus_each: int | None = None
+    vus: int | None = None
     stages: list[tuple[str | float, str | float]] | None = None
     rate: str | float | None = None
     max_vus: int | None = None
+    rps: str | float | None = None
     thresholds: list[str] = []  # added to those of every test workflow they apply to
     no_thresholds: bool = False
     tags: dict[str, str] = {}
@@ -50,30 +52,11 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     base_url: str | None = None
 
     def load_flags(self) -> dict[str, Any]:
-        names = ("vus", "duration", "iterations", "stages", "rate", "max_vus")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
-
-@dataclass(frozen=True)
-class StepPlan:
-    name: str
-    hook_type: HookType
-    function: Callable[..., Any]  # as the author wrote it: takes the workflow instance
-    call: Callable[..., Any]  # runs it without measuring
-    attribute: Callable[..., Any]  # what the class has under its name
-    dependencies: tuple[str, ...]
-    optimized: Mapping[str, OptimizedArgument]  # always passed, never displaced by the context
-    injectable: tuple[str, ...]  # passed when the context has a value of that name
-    parameters: tuple[str, ...]  # that a call may give by position
-    choice: Choice
-    promises: bool  # its annotation says that it returns a response,
-    optional: bool  # or None, which means that it was skipped
-    tags: Mapping[str, str]
-    group: str
-    metric_kind: MetricKind | None = None
-    kind: str = ""
-    method: str = ""
-    target: str = ""
+        return {
+            name: value
+            for name in load_settings.FLAGS
+            if (value := getattr(self, name)) is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -84,14 +67,6 @@ class StatePlan:
     function: Callable[..., Any]
     workflows: tuple[str, ...]
     arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class DependentWorkflow:
-    """A workflow and what it waits for, where `@depends` cannot be written on the class."""
-
-    workflow: type[Workflow] | Workflow
-    dependencies: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -115,7 +90,21 @@ class WorkflowPlan:
     on_stop: Callable[..., Any] | None
     setup: Callable[..., Any] | None
     teardown: Callable[..., Any] | None
+    instance: Workflow | None = None  # what the program gave, when that was not a class
     warnings: tuple[str, ...] = ()
+
+    def make(self) -> Workflow:
+        """A new instance for a user: with the attributes of the one that was given, if any."""
+        if self.instance is None:
+            return self.workflow()
+        made = self.workflow.__new__(self.workflow)
+        vars(made).update(vars(self.instance))
+        return made
+
+    @property
+    def shape(self) -> Callable[[float], int | None] | None:
+        """`shape` of an instance that is no user's, if the workflow has one."""
+        return getattr(self.make(), "shape", None) if hasattr(self.workflow, "shape") else None
 
 
 @dataclass(frozen=True)
@@ -130,19 +119,99 @@ class TestPlan:
         return next(plan for plan in self.workflows if plan.name == name)
 
 
-AnyWorkflow = type[Workflow] | Workflow | DependentWorkflow
-
-
 def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = None) -> TestPlan:
     overrides = overrides or Overrides()
-    plans = [plan_workflow(workflow, overrides) for workflow in workflows]
-    if not plans:
+    drafts = [_Draft(workflow) for workflow in workflows]
+    if not drafts:
         raise BadInput("there is no workflow to run")
-    names = [plan.name for plan in plans]
+    waits = _waits(drafts)
+    layers = tuple(tuple(layer) for layer in graph.layers(waits))
+    loads, warnings = _plan_loads(drafts, layers, overrides)
+    plans = tuple(_plan(draft, overrides, loads[draft.name]) for draft in drafts)
+    if not overrides.no_thresholds:
+        _refuse_lost_thresholds(overrides, plans)
+    warnings += [warning for plan in plans for warning in plan.warnings]
+    return TestPlan(plans, layers, tuple(warnings))
+
+
+def plan_workflow(
+    workflow: AnyWorkflow, overrides: Overrides | None = None, load: Load | None = None
+) -> WorkflowPlan:
+    """The plan of one workflow. Its part of a mix is worked out where the whole test is known
+    (`plan_test`); whoever was told it passes the `load`."""
+    overrides, draft = overrides or Overrides(), _Draft(workflow)
+    if load is None:
+        load = _plan_loads([draft], [[draft.name]], overrides)[0][draft.name]
+    return _plan(draft, overrides, load)
+
+
+def plan_named(
+    workflows: Iterable[AnyWorkflow], name: str, overrides: Overrides, load: Load
+) -> WorkflowPlan:
+    """The plan of one among several workflows, with the load it was given."""
+    found = next(each for each in workflows if name_of(each) == name)
+    return plan_workflow(found, overrides, load)
+
+
+class _Draft:
+    """A workflow before its load is known, which depends on the others."""
+
+    def __init__(self, workflow: AnyWorkflow) -> None:
+        self.cls, self.instance, self.depends = parts_of(workflow)
+        self.name = self.cls.__name__
+        flows = authoring.has_flow(self.cls)
+        self.hooks = [
+            classify(self.name, name, method, self.cls.__hyperscale_hints__.get(name, {}), flows)
+            for name, method in authoring.methods_of(self.cls).items()
+        ]
+        self.steps = {
+            hook.name: plan_step(self.name, hook)
+            for hook in self.hooks
+            if hook.hook_type not in (HookType.PROVIDE, HookType.USE)
+        }
+        self.is_test = flows or any(s.hook_type is HookType.TEST for s in self.steps.values())
+        self.stages = () if flows else plan_stages(authoring.graph_of(self.cls), self.steps)
+
+
+def _plan(draft: _Draft, overrides: Overrides, load: Load) -> WorkflowPlan:
+    cls, steps, stages = draft.cls, draft.steps, draft.stages
+    with _naming(draft.name):
+        near_names.refuse(cls)
+        thresholds = _plan_thresholds(cls, overrides, tuple(steps.values()))
+        unread = authoring.feed_of(cls)
+        feed = unread.read(authoring.directory_of(cls)) if unread else None
+    return WorkflowPlan(
+        workflow=cls,
+        instance=draft.instance,
+        name=draft.name,
+        is_test=draft.is_test,
+        priority=parse_priority(cls.priority),
+        steps=tuple(steps.values()),
+        stages=stages,
+        load=load,
+        thresholds=thresholds if draft.is_test else (),
+        tags={**authoring.tags_of(cls), **overrides.tags},
+        depends=draft.depends,
+        provides=_state_plans(draft.hooks, HookType.PROVIDE),
+        uses=_state_plans(draft.hooks, HookType.USE),
+        http=_plan_http(cls, overrides),
+        feed=feed,
+        flow=getattr(cls, "flow", None),
+        on_start=getattr(cls, "on_start", None),
+        on_stop=getattr(cls, "on_stop", None),
+        setup=getattr(cls, "setup", None),
+        teardown=getattr(cls, "teardown", None),
+        warnings=_warnings(draft.name, draft.hooks, steps, stages, draft.is_test),
+    )
+
+
+def _waits(drafts: Sequence[_Draft]) -> dict[str, tuple[str, ...]]:
+    """Which workflow waits for which others, all of them part of the run."""
+    names = [draft.name for draft in drafts]
     for name in names:
         if names.count(name) > 1:
             raise BadInput(f"two workflows are called {name}", "give one of them another name")
-    waits = {plan.name: plan.depends for plan in plans}
+    waits = {draft.name: draft.depends for draft in drafts}
     for name, dependencies in waits.items():
         for dependency in dependencies:
             if dependency not in waits:
@@ -156,168 +225,16 @@ def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = No
         raise BadInput(
             f"workflows wait for each other: {' → '.join(cycle)}", "remove one of these @depends"
         )
-    if not overrides.no_thresholds:
-        _refuse_lost_thresholds(overrides, plans)
-    return TestPlan(
-        tuple(plans),
-        tuple(tuple(layer) for layer in graph.layers(waits)),
-        tuple(warning for plan in plans for warning in plan.warnings),
-    )
+    return waits
 
 
-def plan_workflow(workflow: AnyWorkflow, overrides: Overrides | None = None) -> WorkflowPlan:
-    overrides = overrides or Overrides()
-    cls, depends = _class_and_dependencies(workflow)
-    flows = authoring.has_flow(cls)
-    hooks = [
-        classify(cls.__name__, name, method, cls.__hyperscale_hints__.get(name, {}), flows)
-        for name, method in authoring.methods_of(cls).items()
-    ]
-    steps = {
-        hook.name: _plan_step(cls.__name__, hook)
-        for hook in hooks
-        if hook.hook_type not in (HookType.PROVIDE, HookType.USE)
-    }
-    is_test = flows or any(step.hook_type is HookType.TEST for step in steps.values())
-    stages = () if flows else _stages(authoring.graph_of(cls), steps)
+@contextmanager
+def _naming(workflow: str) -> Iterator[None]:
+    """Errors inside speak of what was set; they get the workflow's name in front."""
     try:
-        load = _plan_load(cls, overrides, is_test)
-        thresholds = _plan_thresholds(cls, overrides, tuple(steps.values())) if is_test else ()
-        unread = authoring.feed_of(cls)
-        feed = unread.read(authoring.directory_of(cls)) if unread else None
+        yield
     except BadInput as error:
-        raise BadInput(f"{cls.__name__}: {error.message}", error.hint) from error
-    return WorkflowPlan(
-        workflow=cls,
-        name=cls.__name__,
-        is_test=is_test,
-        priority=parse_priority(cls.priority),
-        steps=tuple(steps.values()),
-        stages=stages,
-        load=load,
-        thresholds=thresholds,
-        tags={**authoring.tags_of(cls), **overrides.tags},
-        depends=depends,
-        provides=_state_plans(hooks, HookType.PROVIDE),
-        uses=_state_plans(hooks, HookType.USE),
-        http=_plan_http(cls, overrides),
-        feed=feed,
-        flow=getattr(cls, "flow", None),
-        on_start=getattr(cls, "on_start", None),
-        on_stop=getattr(cls, "on_stop", None),
-        setup=getattr(cls, "setup", None),
-        teardown=getattr(cls, "teardown", None),
-        warnings=_warnings(cls.__name__, hooks, steps, stages, is_test),
-    )
-
-
-def _stages(
-    waits: Mapping[str, Sequence[str]], steps: Mapping[str, StepPlan]
-) -> tuple[tuple[StepPlan, ...], ...]:
-    """What runs one after another; the weighted steps are one stage, where the first of them is."""
-    stages = [tuple(steps[name] for name in stage) for stage in graph.stages(waits)]
-    weighted = [stage for stage in stages if stage[0].choice.weight is not None]
-    if len(weighted) > 1:
-        at = stages.index(weighted[0])
-        stages = [stage for stage in stages if stage not in weighted]
-        stages.insert(at, tuple(step for stage in weighted for step in stage))
-    return tuple(stages)
-
-
-def _class_and_dependencies(workflow: AnyWorkflow) -> tuple[type[Workflow], tuple[str, ...]]:
-    more: Sequence[str] = ()
-    if isinstance(workflow, DependentWorkflow):
-        more = workflow.dependencies
-        workflow = workflow.workflow
-    cls = workflow if isinstance(workflow, type) else type(workflow)
-    if not issubclass(cls, Workflow):
-        raise BadInput(f"{workflow!r} is not a Workflow", "pass a class that derives from Workflow")
-    declared: tuple[str, ...] = vars(cls).get(DEPENDS, ())
-    return cls, tuple(dict.fromkeys([*declared, *more]))
-
-
-def _plan_step(owner: str, hook: Hook) -> StepPlan:
-    optimized: dict[str, OptimizedArgument] = {}
-    injectable: list[str] = []
-    positional: list[str] = []
-    function, call = raw_of(hook.function)
-    for parameter in list(inspect.signature(hook.function).parameters.values())[1:]:
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            positional.append(parameter.name)
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            continue
-        kind = _optimized_type(hook.hints.get(parameter.name))
-        if kind is None:
-            injectable.append(parameter.name)
-        elif parameter.default is parameter.empty:
-            raise BadInput(
-                f"{owner}.{hook.name} takes {parameter.name}: {kind.__name__} without a default",
-                f"write '{parameter.name}: {kind.__name__} = ...', the value is prepared once",
-            )
-        elif parameter.default is not None:
-            optimized[parameter.name] = _wrap(owner, hook.name, parameter, kind)
-    shown = (
-        display_of(hook.function, hook.returns, optimized.values())
-        if hook.hook_type is HookType.TEST
-        else Display()
-    )
-    return StepPlan(
-        name=hook.name,
-        hook_type=hook.hook_type,
-        function=function,
-        call=call,
-        attribute=hook.function,
-        dependencies=hook.names,
-        optimized=optimized,
-        injectable=tuple(injectable),
-        parameters=tuple(positional),
-        choice=hook.choice,
-        promises=any(is_subclass(kind, CallResult) for kind in alternatives(hook.returns)),
-        optional=allows_none(hook.returns),
-        tags=hook.tags,
-        group=hook.group,
-        metric_kind=hook.metric_kind,
-        kind=shown.kind,
-        method=shown.method,
-        target=shown.target,
-    )
-
-
-def hook_plan(name: str, function: Callable[..., Any] | None) -> StepPlan | None:
-    """on_start, on_stop or flow as a step, so that the requests made in it have a place."""
-    if function is None:
-        return None
-    return StepPlan(
-        name=name,
-        hook_type=HookType.ACTION,
-        function=function,
-        call=function,
-        attribute=function,
-        dependencies=(),
-        optimized={},
-        injectable=(),
-        parameters=(),
-        choice=Choice(),
-        promises=False,
-        optional=False,
-        tags={},
-        group="",
-    )
-
-
-def _optimized_type(hint: Any) -> type[OptimizedArgument] | None:
-    return next((kind for kind in alternatives(hint) if is_subclass(kind, OptimizedArgument)), None)
-
-
-def _wrap(
-    owner: str, step: str, parameter: inspect.Parameter, kind: type[OptimizedArgument]
-) -> OptimizedArgument:
-    try:
-        return kind.of(parameter.default)
-    except BadInput as error:
-        raise BadInput(
-            f"{owner}.{step} has a bad {parameter.name}: {error.message}", error.hint
-        ) from error
+        raise BadInput(f"{workflow}: {error.message}", error.hint) from error
 
 
 def _state_plans(hooks: Iterable[Hook], hook_type: HookType) -> tuple[StatePlan, ...]:
@@ -333,15 +250,30 @@ def _state_plans(hooks: Iterable[Hook], hook_type: HookType) -> tuple[StatePlan,
     )
 
 
-def _plan_load(cls: type[Workflow], overrides: Overrides, is_test: bool) -> Load:
-    settings = authoring.load_settings_of(cls)
-    if is_test:
-        return load_settings.load_of(load_settings.override(settings, overrides.load_flags()))
-    load = load_settings.load_of({"vus": 1, "iterations": 1})
-    if "max_duration" in settings and isinstance(load, SharedIterations):
-        limit_s = parse_duration(settings["max_duration"], "max_duration")
-        return msgspec.structs.replace(load, max_duration_s=limit_s)
-    return load
+def _plan_loads(
+    drafts: Sequence[_Draft], layers: Iterable[Iterable[str]], overrides: Overrides
+) -> tuple[dict[str, Load], list[str]]:
+    """The load of each workflow, with its part of what the flags give to a whole layer."""
+    by_name = {draft.name: draft for draft in drafts}
+    awaited = {name for draft in drafts for name in draft.depends}
+    loads: dict[str, Load] = {}
+    warnings: list[str] = []
+    for layer in layers:
+        members = []
+        for draft in (by_name[name] for name in layer):
+            settings = authoring.load_settings_of(draft.cls)
+            if draft.is_test:
+                weight = authoring.weight_of(draft.cls)
+                members.append(Member(draft.name, settings, weight, draft.name in awaited))
+            else:
+                loads[draft.name] = load_settings.once(settings)
+        flags, told = shared_flags(members, overrides.load_flags())
+        warnings += told
+        for member in members:
+            with _naming(member.name):
+                changed = load_settings.override(member.settings, flags[member.name])
+                loads[member.name] = load_settings.load_of(changed)
+    return loads, warnings
 
 
 def _names(cls: type[Workflow], steps: Iterable[StepPlan], overrides: Overrides) -> Names:
@@ -395,8 +327,9 @@ def _plan_http(cls: type[Workflow], overrides: Overrides) -> HTTPOptions:
         changes["timeout"] = parse_duration(cls.timeout, f"{cls.__name__}: timeout")
     if overrides.insecure:
         changes["verify"] = False
-    if overrides.base_url is not None:
-        changes["base_url"] = overrides.base_url
+    base_url = overrides.base_url if overrides.base_url is not None else authoring.host_of(cls)
+    if base_url is not None:
+        changes["base_url"] = base_url
     return msgspec.structs.replace(authoring.http_of(cls), **changes)
 
 

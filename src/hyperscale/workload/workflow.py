@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import random
 import sys
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -21,7 +23,7 @@ from hyperscale.workload.custom_metrics import MetricKind, Metrics
 from hyperscale.workload.data import Unread, unread
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.graph import find_cycle
-from hyperscale.workload.hooks import USER, USER_HOOKS, Declared, declared
+from hyperscale.workload.hooks import DEPENDS, USER, USER_HOOKS, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
 from hyperscale.workload.signals import IterationStopped, StepSkipped, TestStopped, UserStopped
@@ -31,6 +33,14 @@ from hyperscale.workload.thresholds import parse_thresholds
 Duration = str | float
 SEED = "_hyperscale_seed"  # of an instance: where its dice begin
 _DICE = "_hyperscale_dice"
+
+
+class BadStep(BadInput):
+    """A step is at fault, not its class: `code` says where it is."""
+
+    def __init__(self, message: str, hint: str, step: Callable[..., Any]) -> None:
+        super().__init__(message, hint)
+        self.code: types.CodeType = inspect.unwrap(step).__code__
 
 
 class Workflow:
@@ -50,11 +60,16 @@ class Workflow:
     iterations: int | None = None  # in all
     iterations_per_vu: int | None = None
     max_duration: Duration | None = None  # limit of a run by iterations; 10m unless set
+    rps: Duration | None = None  # most requests per second of all users together
+    # In a mix: what of -u and --rate is this workflow's, or users that stay out of it.
+    weight: float | None = None
+    fixed_vus: int | None = None
 
     # How each user behaves.
     think_time: Duration | tuple[Duration, Duration] | None = None  # pause between iterations
     pacing: Duration | None = None  # least time between the starts of two iterations of a user
     timeout: Duration | None = None  # of one call; 30s unless set
+    host: str | None = None  # put before URLs that start with "/"
     http: HTTPOptions = HTTPOptions()
     data: Any = None  # "users.csv", a list, a generator function, or feed(...)
 
@@ -124,6 +139,14 @@ class Workflow:
         _check_settings(cls)
 
 
+# Attributes with a default are settings; the others are set by the engine on each instance.
+SETTINGS = frozenset(
+    name for name in Workflow.__annotations__ if name in vars(Workflow) and name[0] != "_"
+)
+# Methods with a meaning of their own that a workflow may define.
+METHODS = ("setup", "teardown", "shape", *USER_HOOKS)
+
+
 def methods_of(workflow: type[Workflow]) -> dict[str, Callable[..., Any]]:
     """The decorated methods in definition order, those of base classes first."""
     names: dict[str, None] = {}
@@ -144,11 +167,37 @@ def graph_of(workflow: type[Workflow]) -> dict[str, tuple[str, ...]]:
 
 def load_settings_of(workflow: type[Workflow]) -> dict[str, Any]:
     """The load attributes that the author set; None undoes an inherited one."""
-    return {
+    found = {
         name: value
         for name in load_settings.NAMES
         if (value := getattr(workflow, name)) is not None and _is_set(workflow, name)
     }
+    shape = getattr(workflow, "shape", None)
+    return found if shape is None else {**found, "shape": shape}
+
+
+def weight_of(workflow: type[Workflow]) -> float | None:
+    weight = workflow.weight
+    if weight is None:
+        return None
+    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if not number or not 0 < weight < math.inf:
+        raise BadInput(f"weight is {weight!r} but must be a number above 0")
+    return weight
+
+
+def with_settings_of(instance: Workflow) -> type[Workflow]:
+    """The class of an instance, with the settings that were changed on the instance."""
+    cls = type(instance)
+    changed = {name: value for name, value in vars(instance).items() if name in SETTINGS}
+    if not changed:
+        return cls
+    names = ("__module__", "__qualname__", "__doc__", DEPENDS)
+    own = {name: vars(cls)[name] for name in names if name in vars(cls)}
+    made: type[Workflow] = types.new_class(
+        cls.__name__, (cls,), exec_body=lambda body: body.update({**own, **changed})
+    )
+    return made
 
 
 def feed_of(workflow: type[Workflow]) -> Unread | None:
@@ -200,6 +249,13 @@ def http_of(workflow: type[Workflow]) -> HTTPOptions:
     return workflow.http
 
 
+def host_of(workflow: type[Workflow]) -> str | None:
+    host = workflow.host
+    if host is not None and not str(host).startswith(("http://", "https://")):
+        raise BadInput(f"host must start with http:// or https://, not {host!r}")
+    return host
+
+
 def _is_set(workflow: type[Workflow], name: str) -> bool:
     return any(name in vars(base) for base in workflow.__mro__ if base not in (Workflow, object))
 
@@ -222,18 +278,21 @@ def _declared(method: object) -> Declared:
 def _check_steps(workflow: type[Workflow]) -> None:
     owner = workflow.__name__
     graph = graph_of(workflow)
-    for name, method in methods_of(workflow).items():
-        if name in vars(Workflow) or name in Workflow.__annotations__ or name in _OPTIONAL:
-            raise BadInput(
+    methods = methods_of(workflow)
+    for name, method in methods.items():
+        if name in vars(Workflow) or name in Workflow.__annotations__ or name in METHODS:
+            raise BadStep(
                 f"{owner}.{name} cannot be a step: every workflow has an attribute {name!r}",
                 "give the method another name",
+                method,
             )
         declaration = _declared(method)
         decorator = declaration.decorator
         if decorator in ("step", "action") and not _is_async(method):
-            raise BadInput(
+            raise BadStep(
                 f"{owner}.{name} is a @{decorator} but not async",
                 f"write 'async def {name}(self, ...)' so that other users can go on meanwhile",
+                method,
             )
         if has_flow(workflow) and decorator in ("step", "action"):
             _refuse_order(owner, name, declaration)
@@ -249,12 +308,14 @@ def _check_steps(workflow: type[Workflow]) -> None:
     for name, dependencies in graph.items():
         for dependency in dependencies:
             if dependency not in graph:
-                raise _unknown_step(owner, name, dependency, graph)
+                message, hint = _unknown_step(owner, name, dependency, graph)
+                raise BadStep(message, hint, methods[name])
     cycle = find_cycle(graph)
     if cycle:
-        raise BadInput(
+        raise BadStep(
             f"steps of {owner} wait for each other: {' → '.join(cycle)}",
             "remove one of these dependencies",
+            methods[cycle[0]],
         )
 
 
@@ -279,18 +340,6 @@ def _refuse_order(owner: str, name: str, declaration: Declared) -> None:
         )
 
 
-def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) -> BadInput:
-    close = difflib.get_close_matches(dependency, [known for known in graph if known != name], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "a step can only wait for steps of its class"
-    return BadInput(
-        f"{owner}.{name} waits for {dependency!r}, but {owner} has no step of that name", hint
-    )
-
-
-# Methods with a meaning of their own that a workflow may define.
-_OPTIONAL = ("setup", "teardown", *USER_HOOKS)
-
-
 def _check_thresholds(workflow: type[Workflow]) -> None:
     tags = tags_of(workflow)
     thresholds = parse_thresholds(workflow.thresholds)
@@ -301,16 +350,24 @@ def _check_thresholds(workflow: type[Workflow]) -> None:
             refuse_unknown_scope(threshold, names)
 
 
+def _unknown_step(owner: str, name: str, dependency: str, graph: Iterable[str]) -> tuple[str, str]:
+    close = difflib.get_close_matches(dependency, [known for known in graph if known != name], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "a step can only wait for steps of its class"
+    return f"{owner}.{name} waits for {dependency!r}, but {owner} has no step of that name", hint
+
+
 def _check_settings(workflow: type[Workflow]) -> None:
     try:
         load_settings.load_of(load_settings_of(workflow))
         parse_priority(workflow.priority)
         _check_thresholds(workflow)
         http_of(workflow)
+        host_of(workflow)
+        weight_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")
-        for name in _OPTIONAL:
-            if not callable(getattr(workflow, name, _check_settings)):
+        for name in METHODS:
+            if not callable(getattr(workflow, name, None) or _check_settings):
                 raise BadInput(f"{name} must be a method")
     except BadInput as error:
         raise BadInput(f"{workflow.__name__}: {error.message}", error.hint) from None

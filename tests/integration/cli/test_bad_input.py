@@ -157,7 +157,9 @@ class TestOutput:
         )
         assert_refused(ended, "/dev/full", "no space left on device", code=1)
         assert "http_reqs" in ended.out
-        assert json.loads((folder / "kept.json").read_text())["exit_code"] == 0
+        assert "✗ a result file could not be written" in ended.out
+        kept = json.loads((folder / "kept.json").read_text())
+        assert (kept["exit_code"], kept["failure"]) == (1, "a result file could not be written")
 
     def test_standard_output_closed(self, folder: Path, target: str) -> None:
         write_workflow(folder, target)

@@ -31,6 +31,13 @@ def results_in(file: Path) -> dict[str, Any]:
     return read
 
 
+CHECKED = """
+    @step("get")
+    async def never(self) -> Exception | None:
+        return ValueError("never")
+"""
+
+
 class TestProgram:
     def test_version(self, folder: Path) -> None:
         ended = hyperscale("--version", cwd=folder)
@@ -127,7 +134,66 @@ class TestRun:
         write_workflow(folder, f"{target}/flaky/50")
         words = ("run", "try.py", "-i", 20, "-w", 1)
         assert hyperscale(*words, cwd=folder).code == 0
-        assert hyperscale(*words, "--exit-code-on-error", 7, cwd=folder).code == 7
+        asked = hyperscale(
+            *words, "--exit-code-on-error", 99, "--junit", "a.xml", "-o", "a.json", cwd=folder
+        )
+        last = asked.out.splitlines()[-1]
+        assert asked.code == 99
+        assert last.startswith("✗ 10 of 20 requests failed")
+        assert last.endswith("(exit 99)")
+        assert ElementTree.parse(folder / "a.xml").getroot().get("errors") == "1"
+        assert not results_in(folder / "a.json")["passed"]
+
+    def test_checks_alone_are_no_verdict(self, folder: Path, target: str) -> None:
+        write_workflow(folder, target, more=CHECKED)
+        ended = hyperscale("run", "try.py", "-i", 3, "-w", 1, "--junit", "a.xml", cwd=folder)
+        root = ElementTree.parse(folder / "a.xml").getroot()
+        assert (ended.code, root.get("failures"), root.get("errors")) == (0, "0", "0")
+        assert "3 of 3 checks failed" in str(root.findtext(".//system-out"))
+        ended = hyperscale(
+            "run", "try.py", "-i", 3, "-w", 1, "--junit", "a.xml", "--threshold",
+            "checks: rate>0.5", cwd=folder,
+        )  # fmt: skip
+        root = ElementTree.parse(folder / "a.xml").getroot()
+        assert (ended.code, root.get("failures")) == (99, "1")
+
+    def test_a_url_needs_no_file(self, folder: Path, target: str) -> None:
+        url = f"{target}/echo"
+        words = ("-i", 4, "-u", 2, "-w", 1, "-o", "a.json")
+        ended = hyperscale("run", url, *words, "--data", "{}", "-H", "A: b", cwd=folder)
+        assert ended.code == 0, ended
+        (workflow,) = results_in(folder / "a.json")["workflows"]
+        (asked,) = workflow["steps"]
+        assert (workflow["name"], workflow["iterations"]) == ("Post", 4)
+        assert (asked["name"], asked["method"], asked["target"]) == ("post", "POST", url)
+        assert asked["statuses"] == {"200": 4}
+
+    def test_what_goes_with_a_url(self, folder: Path, target: str) -> None:
+        write_workflow(folder, target)
+        assert_refused(hyperscale("run", target, "try.py", cwd=folder), "stands after a URL")
+        assert_refused(hyperscale("run", target, "-X", "BREW", cwd=folder), "--method takes one of")
+        assert_refused(
+            hyperscale("run", "try.py", "-X", "PUT", cwd=folder), "--method is for a URL"
+        )
+
+    def test_several_files_share_the_users(self, folder: Path, target: str) -> None:
+        for name, vus in (("Browse", 40), ("Buy", 10)):
+            file = write_workflow(folder, target, more=f"vus = {vus}", name=f"{name}.py")
+            file.write_text(file.read_text().replace("class Try", f"class {name}"))
+        ended = hyperscale(
+            "run", "Browse.py", "Buy.py", "-u", 5, "-d", "200ms", "-v", "-o", "a.json", cwd=folder
+        )
+        assert ended.code == 0, ended
+        found = {one["name"]: one["load"] for one in results_in(folder / "a.json")["workflows"]}
+        assert found == {"Browse": "4 VUs for 200ms", "Buy": "1 VU for 200ms"}
+        assert "Browse: 4 VUs for 200ms" in ended.err
+
+    def test_relative_urls_ask_for_a_host(self, folder: Path, target: str) -> None:
+        write_workflow(folder, "/json")
+        ended = hyperscale("run", "try.py", "-i", 1, "-w", 1, cwd=folder)
+        assert ended.hints[0].startswith("name its host: --host https://shop.example, or host =")
+        write_workflow(folder, "/json", more=f'host = "{target}"')
+        assert hyperscale("run", "try.py", "-i", 1, "-w", 1, cwd=folder).code == 0
 
     def test_quiet_and_none(self, folder: Path, target: str) -> None:
         write_workflow(folder, target)

@@ -80,6 +80,8 @@ class Job:
         self.done: list[WorkflowDone] = []
         self.results = b""
         self.steered: list[tuple[str, int]] = []
+        self.concerned: list[str] = []  # by what was steered; "" is every workflow
+        self.rate_percent = 100
         self.paused = False
         self.watchers: list[asyncio.Queue[JobUpdate]] = []
 
@@ -97,6 +99,7 @@ class Job:
                 planned_s=10.0,
                 requests=self.aggregates[name].requests,
                 failed=self.aggregates[name].failed,
+                rate_percent=self.rate_percent,
                 history=("0.0 PENDING → RUNNING (dispatched)",),
             )
             for name, state in self.states.items()
@@ -245,6 +248,7 @@ class Book:
 
     def steer(self, ask: SteerJob, job: Job) -> SteerAck:
         job.steered.append((ask.action, ask.amount))
+        job.concerned.append(ask.workflow)
         self.on_steer(job, ask)
         return SteerAck(job_id=ask.job_id, accepted=True, workflows=len(job.states))
 

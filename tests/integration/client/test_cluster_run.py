@@ -36,9 +36,15 @@ def settings(addresses: list[str]) -> ClusterSettings:
     return read_cluster({"manager": addresses}, {"XDG_CACHE_HOME": "/nowhere"}, {})
 
 
-def submitted(addresses: list[str]) -> ClusterRun:
+class Arrives(Quick):
+    vus = None
+    rate = "10/s"
+
+
+def submitted(addresses: list[str], *workflows: type[Workflow]) -> ClusterRun:
     options = RunOptions(name="evening", command="hyperscale run x.py")
-    return ClusterRun.submit(settings(addresses), ClassSource(Quick), None, options)
+    source = ClassSource(*(workflows or (Quick,)))
+    return ClusterRun.submit(settings(addresses), source, None, options)
 
 
 def played(
@@ -215,6 +221,41 @@ def test_levers_reach_the_job(tmp_path: Path) -> None:
 
     _, troubles = played(tmp_path, scenario)
     assert troubles == ["scale: no workflow of the job has virtual users now"]
+
+
+def test_each_workflow_is_scaled_from_what_it_has(tmp_path: Path) -> None:
+    async def scenario(book: Book, addresses: list[str]) -> list[str]:
+        run = submitted(addresses, Quick, Arrives)
+        troubles: list[str] = []
+        run.on_trouble = troubles.append
+        running = asyncio.create_task(run.execute())
+        await until(lambda: book.jobs and book.only.watchers)
+        job = book.only
+        job.rate_percent = 110  # changed by somebody else before
+        job.become("running", Quick="running", Arrives="running")
+        job.load("Quick", 1, vus=10)
+        job.load("Arrives", 1, vus=3)
+        await until(lambda: [w.vus for w in run.results().workflows] == [10, 3])
+        run.scale(2, "Quick")
+        run.scale(1)
+        run.change_rate(1.1, "Arrives")
+        run.change_rate(0.9)
+        run.change_rate(1.1, "Quick")
+        run.scale(1, "Arrives")
+        await until(lambda: len(job.steered) == 4)
+        assert sorted(zip(job.steered, job.concerned, strict=True)) == [
+            (("rate", 99), "Arrives"), (("rate", 121), "Arrives"),
+            (("scale", 11), "Quick"), (("scale", 12), "Quick"),
+        ]  # fmt: skip
+        job.finish("cancelled", "by hand", ExitCode.STOPPED, "signal")
+        await running
+        return troubles
+
+    _, troubles = played(tmp_path, scenario)
+    assert troubles == [
+        "rate: Quick has no arrivals now",
+        "scale: Arrives makes its load by arrivals",
+    ]
 
 
 @pytest.mark.parametrize("exit_code", [ExitCode.BAD_INPUT, ExitCode.FAILED])

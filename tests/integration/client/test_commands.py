@@ -242,12 +242,18 @@ def test_levers(book: Book, manager: str, program: Program, test_file: Path) -> 
     assert "scaled to 7 virtual users" in program("scale", job_id, "--vus", "-3").out
     assert "scaled to 50 virtual users" in program("scale", job_id, "--vus", "50").out
     assert_refused(program("scale", job_id, "--vus", "many"), "number of virtual users")
+    assert program("scale", job_id, "--vus", "+1", "--workflow", "Try").out == (
+        f"job {job_id} scaled to 11 virtual users: Try\n"
+    )
+    assert_refused(program("scale", job_id), "either --vus or --rate")
+    assert_refused(program("scale", job_id, "--rate", "600/s"), "share of the planned rate")
+    assert_refused(program("scale", job_id, "--rate", "+10%"), "no workflow of the job has", code=1)
     for _ in range(2):
         ended = program("cancel", job_id)
         assert ended.out == f"job {job_id} ended as cancelled: cancelled by ann\n"
     assert book.only.steered == [
         ("pause", 0), ("resume", 0), ("scale", 15), ("scale", 7), ("scale", 50),
-        ("cancel", 0), ("cancel", 0),
+        ("scale", 11), ("cancel", 0), ("cancel", 0),
     ]  # fmt: skip
     assert_refused(program("scale", job_id, "--vus", "+5"), "has ended", code=1)
 

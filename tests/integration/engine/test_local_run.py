@@ -505,6 +505,40 @@ def test_pause_resume_and_scale_are_marked_on_the_timeline() -> None:
     assert results.failed == 0
 
 
+class Arrives(Get):
+    vus = None
+    rate = "50/s"
+    duration = "1m"
+    max_vus = 20
+
+
+class Repeats(Stops):
+    pass
+
+
+def test_one_workflow_is_changed_and_the_other_is_not() -> None:
+    async def scenario() -> Results:
+        local_run = _local(Arrives, Repeats)
+        running = asyncio.create_task(local_run.execute())
+        await _until(lambda: all(w.requests for w in local_run.results().workflows))
+        local_run.change_rate(4.0, "Arrives")
+        local_run.change_rate(4.0, "Repeats")  # it has none
+        local_run.scale(2, "Repeats")
+        await _until(lambda: local_run.results().workflows[1].vus == 6)
+        await _until(
+            lambda: any(
+                point.requests >= 150 * point.width_s
+                for point in local_run.results().workflows[0].series
+            )
+        )
+        local_run.stop()
+        return await running
+
+    arrives, repeats = asyncio.run(scenario()).workflows
+    assert [mark.text for mark in arrives.marks] == ["rate changed to 200/s"]
+    assert [mark.text for mark in repeats.marks] == ["added 2 VUs"]
+
+
 class Threshold(Get):
     duration = "1m"
     thresholds = ("p(50)<0.0001 abort",)

@@ -27,7 +27,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_flags_not_given_say_nothing() -> None:
-    assert from_flags({"vus": None, "once": False, "out": [], "debug": True}) == Settings()
+    assert from_flags({"vus": None, "once": False, "out": [], "config": "x.toml"}) == Settings()
 
 
 def test_flag_values_are_read_by_their_type() -> None:

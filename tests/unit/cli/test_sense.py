@@ -28,6 +28,17 @@ def test_the_most_frequent_failure_is_the_reason() -> None:
     assert "hyperscale demo --serve" in error.hint
 
 
+def test_calls_that_were_never_sent_are_no_success_and_no_request() -> None:
+    some = results(3, 2, refused(2))
+    some.workflows[0].steps[0].unsent = 2
+    assert nothing_succeeded(some) is None
+    none = results(0, 2, refused(2))
+    none.workflows[0].steps[0].unsent = 2
+    error = nothing_succeeded(none)
+    assert error is not None
+    assert error.message == "no request succeeded: nobody listens"
+
+
 def test_failures_without_a_sample_or_a_known_kind() -> None:
     error = nothing_succeeded(results(1, 1, ErrorCount(outcome="status", detail="503", count=1)))
     assert error is not None

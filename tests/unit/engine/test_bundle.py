@@ -94,6 +94,19 @@ def test_all_that_is_imported_or_named_comes_along(project: Path) -> None:
     assert made.baggage.files["elsewhere/picture.png"] == b"png"
 
 
+def test_several_test_files_travel_together(project: Path) -> None:
+    source = write(project)
+    other = project / "other/test_more.py"
+    other.parent.mkdir()
+    other.write_text(
+        TEST.format(imports="", settings="", file="picture.png").replace("Upload", "More")
+    )
+    both = FileSource(source.path, ["Upload", "More"], [str(other)])
+    made = bundled(both)
+    assert (made.entry, made.others) == ("load/test_upload.py", ["other/test_more.py"])
+    assert made.baggage.files["other/test_more.py"] == other.read_bytes()
+
+
 def test_files_beside_the_test_alone_have_no_directories(project: Path) -> None:
     (project / "load/picture.png").write_bytes(b"png")
     made = bundled(write(project, file=str(project / "load/picture.png")))

@@ -98,6 +98,14 @@ def test_nothing_to_judge_does_not_pass() -> None:
     assert "nothing to judge" in verdict.actual_text
 
 
+def test_a_number_close_to_its_limit_has_the_digits_to_tell_them_apart() -> None:
+    result = shop([1.0] * 9998, failed=99)  # of 10,000
+    assert judge("http_req_failed: rate<1%", result).actual_text == "rate=0.99%"
+    result.steps[0].count += 25
+    result.steps[0].failed = 100
+    assert judge("http_req_failed: rate<1%", result).actual_text == "rate=0.9975%"
+
+
 def test_abort_waits_for_its_delay() -> None:
     watcher = Judge(bind(parse_threshold("login: p(50)<10 abort after 5s"), NAMES), "Shop")
     assert watcher.watch(shop([50.0], elapsed_s=4.0)) is False

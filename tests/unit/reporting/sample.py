@@ -10,6 +10,7 @@ from hyperscale.metrics.results import (
     Mark,
     MetricResult,
     Point,
+    RequestResult,
     Results,
     StepResult,
     ThresholdResult,
@@ -32,6 +33,26 @@ def sample_results() -> Results:
         response=latency,
         statuses={"200": 90, "503": 10},
         errors=[ErrorCount(outcome="status", detail="503", count=10, samples=["Bad luck."])],
+        group="entrance",
+        requests=[
+            RequestResult(
+                name="/login", step="login", workflow="Checkout", method="POST", count=60, failed=10
+            ),
+            RequestResult(
+                name="/token/{id}",
+                step="login",
+                workflow="Checkout",
+                method="GET",
+                tags={"kind": "api"},
+                count=40,
+                service=latency,
+            ),
+        ],
+        unsent=2,
+        runs=60,
+        runs_failed=3,
+        skipped=4,
+        duration=Distribution(count=60, p95_ms=95.5),
     )
     checkout = WorkflowResult(
         name="Checkout",

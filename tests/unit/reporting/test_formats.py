@@ -55,17 +55,23 @@ def test_json_comes_back_as_it_went(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"}\n")
 
 
-def test_csv_is_two_files_steps_and_series(tmp_path: Path) -> None:
+def test_csv_is_three_files_steps_requests_and_series(tmp_path: Path) -> None:
     written = export(sample_results(), tmp_path / "out.csv")
-    assert [path.name for path in written] == ["out.csv", "out-series.csv"]
+    assert [path.name for path in written] == ["out.csv", "out-requests.csv", "out-series.csv"]
     login, buy = rows(written[0])
     assert (login["workflow"], login["step"], login["count"]) == ("Checkout", "login", "100")
     assert login["target"] == 'https://shop.example/login?a=1,"b"'
     assert login["service_max_ms"] == "123.456789"
     assert login["response_p99_ms"] == "80.25"
     assert login["tags"] == "team=shop tier=1"
+    assert (login["unsent"], login["runs"], login["skipped"]) == ("2", "60", "4")
+    assert login["duration_p95_ms"] == "95.5"
     assert buy["count"] == "0"
-    assert [(row["at_s"], row["requests"]) for row in rows(written[1])] == [
+    posted, got = rows(written[1])
+    assert (posted["step"], posted["request"], posted["failed"]) == ("login", "/login", "10")
+    assert (got["method"], got["request"], got["group"]) == ("GET", "/token/{id}", "entrance")
+    assert (got["tags"], got["service_p99_ms"]) == ("kind=api", "80.25")
+    assert [(row["at_s"], row["requests"]) for row in rows(written[2])] == [
         ("0.0", "10"),
         ("1.0", "11"),
         ("2.0", "12"),

@@ -38,10 +38,13 @@ class FakeRun:
     def resume(self) -> None:
         self._note("resume", "running")
 
-    def scale(self, delta_vus: int, /) -> None:
-        self._note(f"scale {delta_vus:+}", self.now.state)
-        for workflow in self.now.workflows:
-            workflow.vus += delta_vus
+    def scale(self, delta_vus: int, workflow: str | None = None, /) -> None:
+        self._note(f"scale {workflow} {delta_vus:+}", self.now.state)
+        for each in self.now.workflows:
+            each.vus += delta_vus if workflow in (None, each.name) else 0
+
+    def change_rate(self, factor: float, workflow: str | None = None, /) -> None:
+        self._note(f"rate {workflow} {factor:.1f}", self.now.state)
 
     def stop(self) -> None:
         self._note("stop", "stopping")

@@ -1,4 +1,4 @@
-"""A realistic run to draw: two workflows, six steps, five minutes of timeline, a few failures.
+"""A realistic run to draw: two workflows, six steps, five minutes of timeline, some failures.
 
 There is no chance in it, so that golden tests can compare text.
 """
@@ -17,10 +17,15 @@ from hyperscale.metrics.results import (
     Distribution,
     Environment,
     ErrorCount,
+    Exchange,
+    FirstFailure,
+    GroupResult,
     Mark,
     MetricResult,
     Point,
+    RequestResult,
     Results,
+    StepPoint,
     StepResult,
     ThresholdResult,
     WorkflowResult,
@@ -63,6 +68,51 @@ def step(
             "wait": latencies(median_ms * 0.9, count),
         },
         statuses={"200": service.count},
+        requests=[named(f"https://shop.example{path}", name, workflow, method, median_ms, count)],
+        runs=service.count,
+        duration=latencies(median_ms * 1.1, count),
+        series=[
+            StepPoint(
+                at_s=float(i), width_s=1.0, requests=100, p50_ms=median_ms, p95_ms=median_ms * 2.1
+            )
+            for i in range(10)
+        ],
+    )
+
+
+def named(
+    name: str, step: str, workflow: str, method: str, median_ms: float, count: int
+) -> RequestResult:
+    service = latencies(median_ms, count)
+    return RequestResult(
+        name=name,
+        step=step,
+        workflow=workflow,
+        method=method,
+        count=service.count,
+        rate=service.count / 300,
+        service=service,
+        response=service,
+    )
+
+
+def key_error() -> FirstFailure:
+    """The author's code raised on an answer that was fine."""
+    return FirstFailure(
+        at_s=12.42,
+        user=3,
+        worker="w1",
+        where="shop.py:31 in browse",
+        traceback='  File "shop.py", line 31, in browse\n    return item["price"]\n',
+        exchange=Exchange(
+            method="GET",
+            url="https://shop.example/items/77",
+            status=200,
+            reason="OK",
+            headers={"content-type": "application/json"},
+            body='{"id": 77, "name": "Lamp", "cost": 1200}',
+            size=312,
+        ),
     )
 
 
@@ -96,8 +146,26 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
         step("add_to_cart", "Checkout", "POST", "/cart", 6.8, count, seconds),
         step("pay", "Checkout", "POST", "/pay", 48.0, count, seconds),
     ]
-    pay = steps[3]
-    pay.failed = 1_834
+    browse, add_to_cart, pay = steps[1:]
+    browse.target, browse.tags = "", {"kind": "api", "team": "shop"}
+    browse.requests = [
+        named("/items", "browse", "Checkout", "GET", 2.9, count // 2),
+        named("GET /items/{id}", "browse", "Checkout", "GET", 3.5, count // 2),
+    ]
+    browse.runs_failed = 41
+    browse.errors = [
+        ErrorCount(
+            outcome="exception",
+            detail="KeyError",
+            count=41,
+            samples=["KeyError: 'price'"],
+            first=key_error(),
+        )
+    ]
+    add_to_cart.group = pay.group = "buying"
+    add_to_cart.skipped, add_to_cart.skips = 12, {"login got no answer": 12}
+    pay.runs_interrupted = 3
+    pay.failed, pay.unsent = 1_846, 12
     pay.statuses = {"200": pay.count - 1_834, "503": 1_790}
     pay.errors = [
         ErrorCount(
@@ -105,6 +173,20 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
             detail="503",
             count=1_790,
             samples=["503 Service Unavailable: upstream timed out"],
+            first=FirstFailure(
+                at_s=100.1,
+                user=12,
+                exchange=Exchange(
+                    method="POST",
+                    url="https://shop.example/pay",
+                    status=503,
+                    reason="Service Unavailable",
+                    request_headers={"authorization": "***"},
+                    headers={"Retry-After": "1", "Content-Length": "18"},
+                    body="upstream timed out",
+                    size=18,
+                ),
+            ),
         ),
         ErrorCount(
             outcome="reset",
@@ -112,6 +194,7 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
             count=44,
             samples=["connection reset by shop.example:443 while reading the response"],
         ),
+        ErrorCount(outcome="refused", detail="ConnectionRefusedError", count=12),
     ]
     return WorkflowResult(
         name="Checkout",
@@ -124,8 +207,12 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
         elapsed_s=seconds,
         prepare_s=0.04,
         iterations=count,
+        stopped_iterations=5,
+        stopped_users=1,
+        unmeasured={"warmup": 240, "setup": 3, "teardown": 1},
         iteration=latencies(72.0, count),
         steps=steps,
+        groups=[GroupResult(name="buying", workflow="Checkout", duration=latencies(55.0, count))],
         checks=[
             CheckResult(name="token_is_fresh", workflow="Checkout", passed=count),
             CheckResult(
@@ -134,6 +221,7 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
                 passed=count - 21,
                 failed=21,
                 samples=["expected 19.99, got 0"],
+                first=FirstFailure(at_s=3.2, user=7, where="shop.py:58 in total_is_right"),
             ),
         ],
         metrics=[
@@ -149,6 +237,15 @@ def checkout(seconds: float = 300.0, scale: float = 1.0) -> WorkflowResult:
                 name="basket_value",
                 workflow="Checkout",
                 kind="distribution",
+                count=4,
+                value=31.0,
+                distribution=_values(),
+            ),
+            MetricResult(
+                name="basket_value",
+                workflow="Checkout",
+                kind="distribution",
+                tags={"kind": "api"},
                 count=4,
                 value=31.0,
                 distribution=_values(),
@@ -211,7 +308,7 @@ def sample_results(state: str = "finished") -> Results:
                 scope="http_req_failed",
                 passed=False,
                 actual=0.00036,
-                actual_text="rate=0.04%",
+                actual_text="rate=0.036%",
             ),
         ],
         saturation="The generator was the bottleneck: core 0 was 97 % busy, its loop 12ms late.",

@@ -93,15 +93,22 @@ def test_keys_reach_the_run() -> None:
         it.type(b"p")
         it.read_until(lambda: it.shows("p pause"))
         it.type(b"+\x1b[A-")
-        it.read_until(lambda: it.shows("removing"))
-        it.type(b"\t")
+        it.read_until(lambda: it.shows("10 % less of 2 workflows"))
+        it.type(b"\t\t")
         it.read_until(lambda: it.shows("Search 2/2"))
+        it.type(b"-")
+        it.read_until(lambda: it.shows("lowering the rate by 10 %"))
+        it.type(b"0")
+        it.read_until(lambda: it.shows("2 workflows"))
         it.type(b"q")
         it.read_until(lambda: it.shows("q stop now"))
         it.type(b"q")
         assert it.read_until_exit() == 0
         assert it.process.stdout
-        assert it.process.stdout.read() == b"pause,resume,scale +5,scale -6,stop,kill"
+        assert it.process.stdout.read() == (
+            b"pause,resume,scale Checkout +6,rate Search 1.1,scale Checkout -7,rate Search 0.9,"
+            b"rate Search 0.9,stop,kill"
+        )
         assert_given_back(it)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.metrics.results import Distribution, Results, StepResult, WorkflowResult
+from hyperscale.metrics.results import Distribution, ErrorCount, Results, StepResult, WorkflowResult
 from hyperscale.ui.output import Paint
 from hyperscale.ui.summary import render_summary
 from hyperscale.ui.text import to_ascii
@@ -50,7 +50,7 @@ def test_names_that_k6_users_grep(name: str) -> None:
 
 def test_quiet_is_the_verdict_alone() -> None:
     assert render_summary(sample_results(), quiet=True) == (
-        "✗ 1 of 2 thresholds crossed: 5,100,000 requests in 5m01s, 0.04% failed,"
+        "✗ 1 of 2 thresholds crossed: 5,100,000 requests in 5m01s, 0.04% failed, 12 never sent,"
         " p95 71.78ms (exit 99)\n"
     )
 
@@ -94,6 +94,67 @@ def test_verdict_when_every_request_failed() -> None:
     step = StepResult(name="home", workflow="Site", count=10, failed=10)
     results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])
     assert "✗ nothing succeeded: 10 requests" in render_summary(results, quiet=True)
+
+
+def test_calls_that_were_never_sent_are_part_of_the_failed_share() -> None:
+    step = StepResult(name="home", workflow="Site", unsent=10, failed=10)
+    results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])
+    said = "✗ nothing succeeded: 0 requests in 0s, 100.00% failed, 10 never sent (exit 1)\n"
+    assert render_summary(results, quiet=True) == said
+    step.errors = [
+        ErrorCount(outcome="refused", detail="ConnectionRefusedError", count=8),
+        ErrorCount(outcome="dns", detail="gaierror", count=2),
+    ]
+    summary = render_summary(results)
+    assert "http_req_failed...........: 100.00%  10 out of 10\n" in summary
+    assert "(10 calls were never sent: connection refused (8), host not found (2))" in summary
+
+
+def test_code_that_raised_without_a_call_is_no_run_of_nothing() -> None:
+    step = StepResult(name="home", workflow="Site", runs=3, runs_failed=3)
+    results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])
+    assert "✗ nothing succeeded: 0 requests" in render_summary(results, quiet=True)
+
+
+def test_a_test_that_stopped_itself_says_so() -> None:
+    results = sample_results()
+    results.cut, results.cut_reason, results.exit_code = "test", "the stock is empty", 1
+    summary = render_summary(results)
+    assert "cut short: the stock is empty" in summary
+    assert "✗ failed by the test itself: 5,100,000 requests" in summary
+    results.passed, results.exit_code = True, 0
+    assert "✓ passed (the test stopped itself): " in render_summary(results)
+
+
+def test_names_of_requests_stand_under_their_step_where_they_tell_more() -> None:
+    results = sample_results()
+    lines = render_summary(results).splitlines()
+    browse = next(i for i, line in enumerate(lines) if line.startswith("  GET browse"))
+    assert lines[browse + 1].startswith("    GET /items  ")
+    assert lines[browse + 2].startswith("    GET /items/{id}  ")
+    assert "https://shop.example/login" not in "\n".join(lines)  # its only name is its target
+
+
+def test_nothing_is_cut_where_lines_may_have_any_length() -> None:
+    results, long = sample_results(), "x" * 300
+    browse = results.workflows[0].steps[1]
+    browse.name = f"browse_{long}"
+    browse.errors[0].samples = [f"TypeError: get() got an unexpected argument '{long}'"]
+    results.workflows[0].marks[0].text = f"mark {long}"
+    results.workflows[0].checks[1].samples = [f"got {long}"]
+    summary = render_summary(results)
+    assert f"  GET browse_{long} " in summary
+    assert f"unexpected argument '{long}'  shop.py:31 in browse" in summary
+    assert f"mark {long}" in summary
+    assert f"got {long}" in summary
+    wrapped = render_summary(results, width=80)
+    assert wrapped.replace("\n", "").replace(" ", "").count("x" * 300) == 4  # but for the table
+
+
+def test_tracebacks_are_shown_where_they_are_asked_for() -> None:
+    assert 'return item["price"]' not in render_summary(sample_results())
+    told = render_summary(sample_results(), tracebacks=True)
+    assert re.search(r'^ +File "shop.py", line 31, in browse\n +return item', told, re.MULTILINE)
 
 
 def test_response_time_is_shown_only_where_it_differs() -> None:

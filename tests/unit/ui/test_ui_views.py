@@ -10,17 +10,20 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.segment import Segment
+from rich.style import Style
 
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Mark, Results, StepResult, WorkflowResult
 from hyperscale.ui.ci import CiLines, CiView
 from hyperscale.ui.keys import decode
+from hyperscale.ui.live import palette
 from hyperscale.ui.live.charts import Charts
 from hyperscale.ui.live.controls import Controls
 from hyperscale.ui.live.layout import compose
+from hyperscale.ui.live.pages import Pages
 from hyperscale.ui.live.palette import text_width
 from hyperscale.ui.live.scene import Scene
-from hyperscale.ui.live.view import Turn
 from hyperscale.ui.mode import NoView, choose_mode, open_view
 from hyperscale.ui.window import RateWindow
 from tests.unit.ui.fake_run import FakeRun
@@ -79,7 +82,7 @@ def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
     written = stream.getvalue()
     assert "\x1b" not in written
     assert "Checkout  started: 64 VUs for 5m" in written
-    assert "Checkout  finished: 4,800,000 requests, 1,834 failed" in written
+    assert "Checkout  finished: 4,800,000 requests, 1,846 failed (12 never sent)" in written
     assert re.search(
         r"^05:01  Search  100%  vus=37  rate=\S+  p95=\S+  requests=300000", written, re.M
     )
@@ -88,7 +91,7 @@ def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
 def test_ci_lines_are_periodic_and_news_come_at_once() -> None:
     lines, results = CiLines(5.0), sample_results("running")
     results.workflows.pop()
-    results.saturation, results.warnings = "", []
+    results.saturation, results.warnings, results.thresholds = "", [], []
     workflow = results.workflows[0]
     assert len(lines.due(results, 100.0)) == 4  # two marks, the start, the first progress
     assert lines.due(results, 101.0) == []
@@ -97,6 +100,31 @@ def test_ci_lines_are_periodic_and_news_come_at_once() -> None:
     results.warnings.append("a\nwarning")
     assert lines.due(results, 103.0) == ["05:01  warning: a warning"]
     assert len(lines.due(results, 105.0)) == 1
+
+
+def test_ci_tells_of_a_lost_worker_when_it_happens() -> None:
+    lines, results = CiLines(1e9), sample_results("running")
+    lines.due(results, 1.0)
+    results.lost.append("worker w7 lost at 41 s: 12 of 64 VUs")
+    assert lines.due(results, 1.5) == ["05:01  lost: worker w7 lost at 41 s: 12 of 64 VUs"]
+    assert lines.due(results, 2.0) == []
+
+
+def test_ci_tells_of_a_crossed_threshold_once_and_when_it_holds_again() -> None:
+    lines, results = CiLines(5.0), sample_results("running")
+    failed = results.thresholds[1]
+    said = "05:01  threshold crossed: http_req_failed rate<0.0001 rate=0.036%"
+    assert said in lines.due(results, 100.0)
+    assert said not in lines.due(results, 105.0)
+    failed.passed = True
+    assert lines.due(results, 106.0) == []  # close to its limit it would change all the time
+    again = lines.due(results, 110.0)
+    assert "05:01  threshold holds again: http_req_failed rate<0.0001" in again
+
+
+def test_ci_counts_calls_that_were_never_sent_apart() -> None:
+    (line,) = [line for line in CiLines().due(sample_results("running"), 1.0) if "vus=64" in line]
+    assert line.endswith("requests=4800000  failed=1846 (0.04%)  unsent=12")
 
 
 def test_ci_says_why_a_workflow_failed() -> None:
@@ -137,7 +165,7 @@ def test_any_bytes_decode(data: bytes) -> None:
 
 
 def pressed(run: FakeRun, keys: str) -> list[str]:
-    controls = Controls(run, lambda: None)
+    controls = Controls(run, Pages())
     return [controls.press(key) for key in keys]
 
 
@@ -149,7 +177,23 @@ def test_plus_and_minus_move_a_tenth_and_at_least_one() -> None:
     assert pressed(run, "-") == ["removing 1 VU"]
     run.now.workflows[0].vus = 1
     assert pressed(run, "-") == ["1 VU is the least; q stops the run"]
-    assert run.calls == ["scale +6", "scale -1"]
+    assert run.calls == ["scale Checkout +6", "scale Checkout -1"]
+
+
+def test_plus_and_minus_act_on_the_workflow_that_is_shown() -> None:
+    run = FakeRun()
+    assert pressed(run, "1+2+") == ["", "adding 6 VUs", "", "raising the rate by 10 %"]
+    assert run.calls == ["scale Checkout +6", "rate Search 1.1"]
+
+
+def test_plus_and_minus_act_on_each_workflow_when_all_are_shown() -> None:
+    run = FakeRun()
+    assert pressed(run, "+-") == ["10 % more of 2 workflows", "10 % less of 2 workflows"]
+    assert run.calls == [
+        "scale Checkout +6", "rate Search 1.1", "scale Checkout -7", "rate Search 0.9",
+    ]  # fmt: skip
+    run.now.workflows[0].vus = 1
+    assert pressed(run, "-") == ["Search: lowering the rate by 10 %"]
 
 
 def test_q_stops_and_then_kills() -> None:
@@ -165,15 +209,52 @@ def test_keys_do_nothing_while_stopping() -> None:
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(120, 40), (80, 24), (40, 12)])
-@pytest.mark.parametrize("index", [0, 1])
-def test_frames(columns: int, rows: int, index: int) -> None:
+@pytest.mark.parametrize("index", [None, 0, 1])
+def test_frames(columns: int, rows: int, index: int | None) -> None:
     results = sample_results("running")
     for workflow in results.workflows:
         workflow.elapsed_s = 212.0
         workflow.series = workflow.series[:213]
-    scene = Scene(results, index=index, recent_rate=16_210.0, message="adding 5 VUs each")
+    rates = {"Checkout": 16_210.0, "Search": 1_012.0}
+    scene = Scene(results, index=index, recent_rates=rates, message="adding 6 VUs")
     lines = [line.rstrip() for line in frame(scene, columns, rows)]
-    assert_golden(f"frame_{columns}x{rows}_{index + 1}.txt", "\n".join(lines) + "\n")
+    page = "all" if index is None else index + 1
+    assert_golden(f"frame_{columns}x{rows}_{page}.txt", "\n".join(lines) + "\n")
+
+
+def styles(lines: list[list[Segment]], words: str) -> set[Style | None]:
+    return {segment.style for line in lines for segment in line if words in segment.text}
+
+
+def test_thresholds_are_shown_and_red_when_crossed() -> None:
+    results = sample_results("running")
+    lines = compose(Scene(results), Charts(), 120, 40)
+    assert styles(lines, "http_req_failed rate<0.0001 · rate=0.036%") == {palette.BAD}
+    assert styles(lines, "http_req_duration p(95)<500 · p(95)=84.1ms") == {palette.PLAIN}
+
+
+def test_thresholds_of_other_workflows_are_on_their_pages() -> None:
+    results = sample_results("running")
+    results.thresholds[0].scope = "Checkout: http_req_duration"
+    results.thresholds[1].scope = "Search: http_req_failed"
+    first, second = ("\n".join(frame(Scene(results, index=i), 120, 40)) for i in (0, 1))
+    assert "Checkout: http_req_duration" in first
+    assert "Search: http_req_failed" not in first
+    assert "Search: http_req_failed" in second
+
+
+def test_a_lost_worker_is_told_while_the_run_goes_on() -> None:
+    results = sample_results("running")
+    results.lost = ["worker w7 lost at 41 s: 12 of 64 VUs"]
+    for index in (None, 0):
+        assert "✗ worker w7 lost at 41 s: 12 of 64 VUs" in frame(Scene(results, index), 80, 24)
+
+
+def test_requests_by_name_are_shown_where_there_is_room() -> None:
+    results = sample_results("running")
+    high, low = ("\n".join(frame(Scene(results, index=0), 120, rows)) for rows in (40, 20))
+    assert "  GET /items/{id} " in high
+    assert "/items/{id}" not in low
 
 
 SCENES: list[Callable[[], Results]] = [
@@ -182,9 +263,9 @@ SCENES: list[Callable[[], Results]] = [
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(1, 220), st.integers(1, 70), st.sampled_from(SCENES), st.integers(0, 1))
+@given(st.integers(1, 220), st.integers(1, 70), st.sampled_from(SCENES), st.none() | st.just(0))
 def test_any_size_gives_a_frame_of_that_size(
-    columns: int, rows: int, make: Callable[[], Results], index: int
+    columns: int, rows: int, make: Callable[[], Results], index: int | None
 ) -> None:
     lines = compose(Scene(make(), index=index), Charts(), columns, rows)
     assert len(lines) == rows
@@ -201,7 +282,9 @@ def test_wide_characters_and_many_steps_stay_in_the_frame() -> None:
 
 def test_plot_gives_way_before_the_errors_and_the_errors_before_the_steps() -> None:
     results = sample_results("running")
-    tall, middle, low = ("\n".join(frame(Scene(results), 80, rows)) for rows in (24, 18, 12))
+    tall, middle, low = (
+        "\n".join(frame(Scene(results, index=0), 80, rows)) for rows in (26, 18, 12)
+    )
     assert "requests/s" in tall
     assert "\nerrors" in tall
     assert "requests/s" not in middle
@@ -210,19 +293,19 @@ def test_plot_gives_way_before_the_errors_and_the_errors_before_the_steps() -> N
     assert "add_to_cart" in low
 
 
-def test_workflows_take_turns_every_three_seconds() -> None:
-    turn, results = Turn(3.0), sample_results("running")
-    shown = [turn.index(results, now) for now in (0.5, 3.4, 3.6, 6.4, 6.6)]
-    assert shown == [0, 0, 1, 1, 0]
-
-
-def test_chosen_workflow_stays_longer_and_finished_ones_are_passed_over() -> None:
-    turn, results = Turn(3.0), sample_results("running")
-    turn.index(results, 1.0)
-    turn.skip()
-    assert [turn.index(results, now) for now in (2.0, 16.0, 17.5)] == [1, 1, 0]
-    results.workflows[1].state = "finished"
-    assert [turn.index(results, now) for now in (21.0, 25.0)] == [0, 0]
+def test_pages_turn_from_all_workflows_to_each_and_back() -> None:
+    pages, results = Pages(), sample_results("running")
+    shown = [pages.index(results)]
+    for _ in range(3):
+        pages.next(results)
+        shown.append(pages.index(results))
+    assert shown == [None, 0, 1, None]
+    pages.choose(2)
+    assert pages.index(results) == 1
+    pages.choose(7)
+    assert pages.index(results) is None  # there is no seventh
+    results.workflows.pop()
+    assert Pages().index(results) == 0  # with one workflow there is nothing to choose
 
 
 def test_rate_of_the_last_seconds() -> None:

@@ -14,10 +14,15 @@ from hyperscale.metrics.results import (
     Distribution,
     Environment,
     ErrorCount,
+    Exchange,
+    FirstFailure,
+    GroupResult,
     Mark,
     MetricResult,
     Point,
+    RequestResult,
     Results,
+    StepPoint,
     StepResult,
     ThresholdResult,
     WorkflowResult,
@@ -97,7 +102,65 @@ def step(
         phases=phases,
         statuses=statuses,
         errors=errors or [],
+        requests=[
+            RequestResult(
+                name=target,
+                step=name,
+                workflow=workflow,
+                method=method,
+                count=count,
+                failed=failed,
+                rate=count / seconds,
+                service=distribution(service),
+                response=distribution(response),
+                statuses=statuses,
+            )
+        ],
+        runs=count,
+        runs_failed=failed,
+        duration=distribution(service * 1.04),
+        series=step_series(seed, int(seconds), count / seconds, median_ms, failed / seconds),
     )
+
+
+def step_series(
+    seed: int, points: int, rate: float, median_ms: float, failed: float
+) -> list[StepPoint]:
+    random = np.random.default_rng(seed)
+    busy = 1 + 0.25 * np.sin(np.arange(points) / 9) + random.normal(0, 0.05, points)
+    return [
+        StepPoint(
+            at_s=float(at),
+            width_s=1.0,
+            requests=int(rate / busy[at]),
+            failed=int(random.poisson(failed)),
+            p50_ms=float(median_ms * busy[at]),
+            p95_ms=float(median_ms * 2.1 * busy[at]),
+            p99_ms=float(median_ms * 4 * busy[at]),
+        )
+        for at in range(points)
+    ]
+
+
+def split_by_name(step: StepResult, names: list[str]) -> None:
+    """As if the requests of the step had gone to several places."""
+    share = len(names)
+    (whole,) = step.requests
+    step.target = ""
+    step.requests = [
+        RequestResult(
+            name=name,
+            step=step.name,
+            workflow=step.workflow,
+            method=whole.method,
+            tags={"kind": "asset"} if name.endswith(".js") else {},
+            count=whole.count // share,
+            rate=whole.rate / share,
+            service=distribution(latencies(70 + i, 900, 4.0 * (i + 1))),
+            response=distribution(latencies(70 + i, 900, 4.0 * (i + 1))),
+        )
+        for i, name in enumerate(names)
+    ]
 
 
 def open_series(points: int, rate: int, median_ms: float) -> list[Point]:
@@ -175,12 +238,51 @@ def _checkout() -> WorkflowResult:
             "POST /checkout answered 503 Service Unavailable: no healthy upstream",
             'POST /checkout answered 503 Service Unavailable: {"error": "stock service timed out"}',
         ],
+        first=FirstFailure(
+            at_s=3.21,
+            user=17,
+            worker="w1",
+            exchange=Exchange(
+                method="POST",
+                url="https://shop.example.test/checkout?currency=EUR&express=true",
+                status=503,
+                reason="Service Unavailable",
+                request_headers={"authorization": "***", "content-type": "application/json"},
+                request_body='{"cart": 4711, "pay": "card"}',
+                headers={"retry-after": "1", "content-type": "text/plain"},
+                body="upstream connect error or disconnect/reset before headers",
+                size=57,
+                duration_ms=31.4,
+            ),
+        ),
     )
     slow = ErrorCount(
         outcome="timeout", detail="read", count=9, samples=["No answer to GET /cart within 30 s."]
     )
+    no_price = ErrorCount(
+        outcome="exception",
+        detail="KeyError",
+        count=32,
+        samples=["KeyError: 'price'"],
+        first=FirstFailure(
+            at_s=12.4,
+            user=3,
+            where="shop.py:31 in cart",
+            traceback='  File "shop.py", line 31, in cart\n    return item["price"]\n',
+            exchange=Exchange(
+                method="GET",
+                url="https://shop.example.test/items/77",
+                status=200,
+                reason="OK",
+                headers={"content-type": "application/json"},
+                body='{"id": 77, "name": "Lamp", "cost": 1200}',
+                size=312,
+                duration_ms=4.2,
+            ),
+        ),
+    )
     base = "https://shop.example.test"
-    return WorkflowResult(
+    workflow = WorkflowResult(
         name="Checkout",
         load="500/s for 1m, up to 200 VUs",
         open_model=True,
@@ -214,7 +316,7 @@ def _checkout() -> WorkflowResult:
                 12.1,
                 seconds=60,
                 stalled=True,
-                errors=[slow],
+                errors=[slow, no_price],
                 target=f"{base}/cart",
             ),
             step(
@@ -237,6 +339,7 @@ def _checkout() -> WorkflowResult:
                 passed=9_871,
                 failed=32,
                 samples=["AssertionError: cart is empty", "KeyError: 'items'"],
+                first=FirstFailure(at_s=4.4, user=9, where="shop.py:44 in cart_has_items"),
             ),
             CheckResult(name="token_is_fresh", workflow="Checkout", passed=9_912),
         ],
@@ -259,6 +362,14 @@ def _checkout() -> WorkflowResult:
                 ),
             ),
             MetricResult(
+                name="basket_value",
+                workflow="Checkout",
+                kind="distribution",
+                tags={"kind": "gift"},
+                count=27,
+                distribution=Distribution(count=27, mean_ms=31.0, p50_ms=30.0, max_ms=90.0),
+            ),
+            MetricResult(
                 name="cache_hits", workflow="Checkout", kind="rate", count=9_903, value=0.934
             ),
         ],
@@ -267,7 +378,21 @@ def _checkout() -> WorkflowResult:
             Mark(at_s=12.0, text="paused for 0.4 s"),
             Mark(at_s=34.0, text="checkout p(99)<800ms crossed"),
         ],
+        groups=[
+            GroupResult(
+                name="buying", workflow="Checkout", duration=distribution(latencies(8, 9_880, 45.0))
+            )
+        ],
+        unmeasured={"warmup": 500, "setup": 2},
+        stopped_iterations=7,
     )
+    login, cart, checkout = workflow.steps
+    cart.group = checkout.group = "buying"
+    cart.tags = {"kind": "api"}
+    split_by_name(cart, ["/cart", "GET /items/{id}", "/static/app.js"])
+    checkout.skipped, checkout.skips = 12, {"login got no answer": 12}
+    login.unsent, login.failed = 5, 5
+    return workflow
 
 
 def _browse() -> WorkflowResult:

@@ -23,7 +23,7 @@ from hyperscale.metrics.results import (
 )
 from hyperscale.ui.html import extract, render
 from tests.unit.ui_html.page import Page
-from tests.unit.ui_html.sample import checkout, closed_series, sample
+from tests.unit.ui_html.sample import checkout, closed_series, sample, step_series
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -42,7 +42,7 @@ SCHEMA = Results().schema
 def poisoned(value: Any, poison: str) -> Any:
     """Every text replaced, and the keys that authors and servers choose."""
     if isinstance(value, dict):
-        for key in ("tags", "statuses"):
+        for key in ("tags", "statuses", "headers", "request_headers", "skips", "unmeasured"):
             if value.get(key):
                 value[key] = dict.fromkeys([poison], next(iter(value[key].values())))
         return {key: poisoned(item, poison) for key, item in value.items()}
@@ -102,7 +102,7 @@ def test_the_policy_allows_exactly_the_script_of_the_page() -> None:
 def test_charts_and_tables_can_be_read_without_seeing_them() -> None:
     page = Page(render(sample()))
     drawings = [e for e in page.all("svg") if e.attributes.get("role") == "img"]
-    assert len(drawings) == 10
+    assert len(drawings) == 20
     ids = {e.attributes.get("id") for e in page.elements}
     for drawing in drawings:
         assert set(drawing.attributes["aria-labelledby"].split()) <= ids
@@ -133,6 +133,51 @@ def test_the_run_is_told_from_the_verdict_to_the_command() -> None:
     assert page.all("title")[0].text == "Failed: checkout.py"
 
 
+def test_a_step_has_its_course_its_time_and_its_requests_by_name() -> None:
+    results = sample()
+    page = Page(render(results))
+    cart = next(e for e in page.all("details") if e.attributes.get("id") == "w0-s1")
+    for words in ("GET /items/{id}", "kind=asset", "41 of 9,903 runs failed", "inside the step"):
+        assert words in cart.text, words
+    assert "skipped 12: login got no answer" in page.text
+    assert "buying" in next(e.text for e in page.all("table") if "Groups" in e.text)
+    links = {e.attributes["href"] for e in page.all("a")}
+    ids = {f"#{e.attributes['id']}" for e in page.elements if "id" in e.attributes}
+    assert links <= ids
+    charts = [e for e in page.all("figure") if "data-step" in e.attributes]
+    assert len(charts) == 2 * sum(len(workflow.steps) for workflow in results.workflows)
+
+
+def test_a_long_course_of_a_step_is_drawn_in_as_many_intervals_as_there_is_room() -> None:
+    workflow = checkout()
+    workflow.steps[0].series = step_series(1, 1200, 100.0, 9.0, 0.0)
+    html = render(Results(workflows=[workflow]))
+    drawing = html[html.index('id="w0-s0-throughput-title"') :]
+    path = re.search(r'<path d="([^"]+)" class="line requests"', drawing)
+    assert path is not None
+    assert path[1].count(" ") < 620
+
+
+def test_a_failure_shows_its_place_its_exchange_and_its_frames() -> None:
+    page = Page(render(sample()))
+    failures = page.all("ol", "failures")[0].text
+    for words in (
+        "shop.py:31 in cart",
+        "first at 12.4 s, user 3: GET https://shop.example.test/items/77 → 200, 312 bytes",
+        'return item["price"]',
+        "retry-after: 1",
+        '{"cart": 4711, "pay": "card"}',
+        "authorization: ***",
+    ):
+        assert words in failures, words
+
+
+def test_calls_never_sent_and_requests_not_measured_are_told_apart() -> None:
+    text = Page(render(sample())).text
+    assert "5 never sent" in text
+    assert "besides 500 in the warm-up, 2 in setup" in text
+
+
 def test_a_generator_that_was_the_bottleneck_is_said_first() -> None:
     results = sample()
     results.saturation = "Core 2 was busy 98 % of the time; the target may be faster than this."
@@ -154,6 +199,11 @@ def test_a_generator_that_was_the_bottleneck_is_said_first() -> None:
         ),
         ({"exit_code": 105, "cut": "signal", "cut_reason": "Ctrl-C"}, "Stopped", "Ctrl-C."),
         ({"exit_code": 77}, "Failed", "No request was made."),
+        (
+            {"exit_code": 0, "passed": True, "cut": "test", "cut_reason": "stock is empty"},
+            "Passed",
+            "Stock is empty.",
+        ),
         ({"state": "running"}, "Not finished", "The run was running at this moment."),
     ],
 )
@@ -233,10 +283,10 @@ def test_no_workflow_at_all() -> None:
 
 
 def test_the_sizes_of_reports() -> None:
-    assert len(render(sample()).encode()) < 250_000
+    assert len(render(sample()).encode()) < 350_000
     results = sample()
     results.workflows[0].series = closed_series(600, 0.5)
-    assert len(render(results).encode()) < 420_000
+    assert len(render(results).encode()) < 520_000
 
 
 def test_silence_leaves_a_gap_in_the_latency() -> None:

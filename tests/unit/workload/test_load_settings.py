@@ -12,10 +12,13 @@ from hyperscale.workload.load import (
     PerVUIterations,
     RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
     Stage,
 )
 from hyperscale.workload.load_settings import load_of, override, parse_rate
+
+SHAPE = object()  # that there is one is all that counts here
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,15 @@ from hyperscale.workload.load_settings import load_of, override, parse_rate
             {"stages": [("10s", "600/m")], "rate": 5},
             RampingRate((Stage(10, 10),), 100, start=5),
         ),
+        (
+            {"stages": [("2s", 120), ("1s", "3/s")], "rate": "60/m"},
+            RampingRate((Stage(2, 2), Stage(1, 3)), 100, start=1),
+        ),
+        ({"fixed_vus": 3}, ClosedVUs(3, 30)),
+        ({"fixed_vus": 3, "iterations": 9}, SharedIterations(3, 9)),
+        ({"rps": "600/m"}, ClosedVUs(10, 30, rps=10)),
+        ({"shape": SHAPE}, ShapedVUs()),
+        ({"shape": SHAPE, "max_vus": 7, "duration": "9s"}, ShapedVUs(7, 9)),
         ({"iterations": 100}, SharedIterations(10, 100)),
         ({"iterations": 3}, SharedIterations(3, 3)),
         ({"iterations": 9, "duration": "5s"}, SharedIterations(9, 9, max_duration_s=5)),
@@ -61,7 +73,14 @@ def test_what_the_author_set_chooses_the_model(settings: dict[str, Any], load: L
         ({"stages": [(1, 1)], "duration": 5}, "stages and duration are both set"),
         ({"iterations": 1, "iterations_per_vu": 5}, "iterations and iterations_per_vu"),
         ({"rate": 5, "think_time": 1}, "rate and think_time are both set"),
-        ({"max_vus": 5}, "max_vus is set without rate"),
+        ({"max_vus": 5}, "max_vus is set without rate or shape"),
+        ({"shape": SHAPE, "vus": 5}, "shape and vus are both set"),
+        ({"shape": SHAPE, "iterations": 5}, "shape and iterations are both set"),
+        ({"shape": SHAPE, "warmup": 5}, "which only shape.. knows"),
+        ({"fixed_vus": 5, "vus": 5}, "fixed_vus and vus are both set"),
+        ({"fixed_vus": 0}, "fixed_vus is 0 but must be at least 1"),
+        ({"rps": 0}, "rps is 0 but must be above 0"),
+        ({"rps": "many"}, "rps 'many' is not a rate"),
         ({"max_duration": 5}, "max_duration is set without iterations or iterations_per_vu"),
         ({"vus": "10"}, "vus is '10' but must be a whole number"),
         ({"vus": 1.5}, r"vus is 1\.5 but must be a whole number"),
@@ -115,6 +134,14 @@ RAMP = {"stages": [("10s", 100), ("30s", 0)]}
     [
         ({"vus": 9}, {}, ClosedVUs(9, 30)),
         ({"vus": 9, "duration": 5}, {"vus": 2}, ClosedVUs(2, 5)),
+        ({"shape": SHAPE, "max_vus": 9, "duration": 5}, {"vus": 2}, ClosedVUs(2, 5)),
+        ({"shape": SHAPE, "max_vus": 9}, {"duration": 5}, ShapedVUs(9, 5)),
+        ({"shape": SHAPE, "max_vus": 9}, {"rate": 2}, ArrivalRate(2, 30, 100)),
+        (
+            {"rate": "60/m", "stages": [("1s", 120)]},
+            {"duration": 5},
+            RampingRate((Stage(5, 2),), 100, start=1),
+        ),
         ({"vus": 9, "duration": 5}, {"duration": "1s"}, ClosedVUs(9, 1)),
         ({"duration": 5}, {"iterations": 4}, SharedIterations(4, 4)),
         ({"duration": 5}, {"iterations": 4, "duration": 7}, SharedIterations(4, 4, 7)),

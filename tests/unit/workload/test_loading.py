@@ -167,3 +167,59 @@ def test_the_starter_is_a_test_file_without_warnings(write: Write, url: str) -> 
         ["search"],
         ["search_answers"],
     ]
+
+
+def test_several_files_are_one_test(write: Write) -> None:
+    shop = write(SHOP)
+    other = write(
+        HEAD
+        + "\nclass Pay(Workflow):\n    @step()\n    async def pay(self) -> HTTPResponse: ...\n",
+        "pay_under_test.py",
+    )
+
+    def found(*chosen: str) -> list[str]:
+        return [one.__name__ for one in load_workflows(shop, list(chosen), [other, shop])]
+
+    assert found() == ["Setup", "Buy", "Look", "Pay"]
+    assert found("Pay", "Buy") == ["Setup", "Buy", "Pay"]
+    with pytest.raises(BadInput, match=r"shop_under_test.py and pay_under_test.py have no"):
+        found("Payy")
+
+
+def test_a_name_in_two_files_is_refused(write: Write) -> None:
+    shop, other = write(SHOP), write(SHOP, "copy_under_test.py")
+    with pytest.raises(BadInput, match=r"shop_under_test.py and .*copy_under_test.py both define"):
+        load_workflows(shop, [], [other])
+
+
+def test_files_of_one_name_are_told_apart(write: Write, tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        text = SHOP.replace("Look", f"Look{number}")
+        paths.append(write(text, f"{number}/same_under_test.py"))
+    names = [f"Look{number}" for number in range(3)]
+    found = [load_workflows(path, [name])[0] for path, name in zip(paths, names, strict=True)]
+    assert [one.__name__ for one in found] == names
+    assert len({one.__module__ for one in found}) == 3
+
+
+def test_an_empty_file_among_several_is_named(write: Write) -> None:
+    with pytest.raises(BadInput, match=r"bare_under_test.py defines no workflow"):
+        load_workflows(write(SHOP), [], [write("", "bare_under_test.py")])
+
+
+def test_a_step_at_fault_is_named_by_its_own_line(write: Write) -> None:
+    text = (
+        HEAD
+        + """
+class Shop(Workflow):
+    @step()
+    async def login(self) -> HTTPResponse: ...
+
+    @step("logn")
+    async def buy(self) -> HTTPResponse: ...
+"""
+    )
+    with pytest.raises(BadInput, match=r"shop_under_test.py line 9: Shop.buy waits for 'logn'"):
+        load_workflows(write(text))

@@ -20,6 +20,7 @@ from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.redirects import next_call
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.verbs import Expect, Verbs
+from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
@@ -195,6 +196,36 @@ class HTTPClient(Verbs):
         if not self._pool.shares:
             for connection in list(self._idle):
                 connection.close()
+
+
+class LimitedHTTPClient(HTTPClient):
+    """Of a workflow with a limit of requests per second: each exchange waits for its turn, in no
+    latency and in no timeout of the call."""
+
+    __slots__ = ("_limit",)
+
+    def __init__(self, pool: HTTPPool, limit: RequestLimit) -> None:
+        super().__init__(pool)
+        self._limit = limit
+
+    async def _send(
+        self,
+        request: Request,
+        timeout: float | None,
+        redirects: int | None,
+        expect: Expect | None,
+    ) -> HTTPResponse:
+        pool = self._pool
+        await self._limit.wait()
+        deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
+        response = await super()._exchange(request, deadline)
+        hops = pool.options.redirects if redirects is None else redirects
+        return await self._settle(response, deadline, hops, expect)
+
+    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
+        """One that follows another: after a redirect, or again."""
+        await self._limit.wait()
+        return await super()._exchange(request, deadline, new)
 
 
 def _note(response: HTTPResponse) -> None:

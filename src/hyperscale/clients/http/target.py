@@ -29,10 +29,13 @@ class Target:
         except ValueError as error:
             raise BadInput(f"{text!r} is not a URL: {error}") from None
         if parts.scheme not in DEFAULT_PORTS:
-            raise BadInput(
-                f"{text!r} is not a URL that HTTP can call",
-                "write http://host/path or https://host/path, or set http.base_url",
-            )
+            hint = "write http://host/path or https://host/path"
+            if text.startswith("/"):
+                hint = (
+                    "name its host: --host https://shop.example, or host = 'https://shop.example' "
+                    "in the workflow"
+                )
+            raise BadInput(f"{text!r} is not a URL that HTTP can call", hint)
         if not parts.hostname:
             raise BadInput(f"{text!r} names no host")
         self.scheme = parts.scheme

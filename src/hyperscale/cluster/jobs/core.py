@@ -108,11 +108,12 @@ class Jobs:
         amount: int = 0,
         by: str = "",
         reason: str = "",
+        workflow: str = "",
     ) -> tuple[Steering, Effects]:
         """To be told to the client when its record, if there is one, is applied."""
         if not self._desk.leading:
             return Steering(False, error="this manager does not lead"), []
-        answer = steering.steer(self._desk, now, job_id, action, amount, by, reason)
+        answer = steering.steer(self._desk, now, job_id, action, amount, by, reason, workflow)
         return answer, self._settle(now)
 
     def concluded(

@@ -55,7 +55,7 @@ def matter(record: JobRecord) -> Matter:
         case Submitted():
             return "submit", record.job_id
         case Steered():
-            return "steer", record.job_id, record.action, str(record.amount)
+            return "steer", record.job_id, record.action, str(record.amount), record.workflow
         case Extended():
             return "extend", record.job_id, record.worker
         case Judged():

@@ -105,8 +105,8 @@ def _start(
         return
     watch.started.add(token(placement))
     desk.emit(Start(placement, workflow.context))
-    if job.scale and workflow.needs.is_test:
-        desk.emit(Command(placement, "scale", job.scale))
+    for action, amount in workflow.steered.items():
+        desk.emit(Command(placement, action, amount))
 
 
 # -- ends ----------------------------------------------------------------------------------------

@@ -8,7 +8,14 @@ from hyperscale.cluster.jobs.records import Extended, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import MARKS_MAX, Book, Ending, JobState, Mark
 
 # In the words of a run on one machine.
-_MARKS = {"pause": "paused", "resume": "resumed", "cancel": "cancelled", "stop": "stopped"}
+_MARKS = {
+    "pause": "paused",
+    "resume": "resumed",
+    "cancel": "cancelled",
+    "stop": "stopped",
+    "scale": "scaled to {} VUs",
+    "rate": "rate changed to {} % of the plan",
+}
 
 
 def steered(book: Book, job: JobState, record: Steered) -> bool:
@@ -25,7 +32,9 @@ def steered(book: Book, job: JobState, record: Steered) -> bool:
             return False
         _unpause(job, record.age_s)
     else:
-        job.scale = record.amount
+        for name, workflow in job.workflows.items():
+            if record.workflow in ("", name) and workflow.needs.is_test:
+                workflow.steered[record.action] = record.amount
     _mark(job, record)
     return True
 
@@ -79,7 +88,7 @@ def _unpause(job: JobState, age_s: float) -> None:
 
 
 def _mark(job: JobState, record: Steered) -> None:
-    text = _MARKS.get(record.action) or f"scaled to {record.amount} VUs"
+    text = _MARKS[record.action].format(record.amount)
     for workflow in sorted(record.at_s):
         if len(job.marks) < MARKS_MAX:
             job.marks.append(Mark(workflow, record.at_s[workflow], text))

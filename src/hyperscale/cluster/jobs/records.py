@@ -18,7 +18,7 @@ from hyperscale.cluster.fencing import Fence
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
 """How a part ended: `cut off` is a worker that stopped its load because it lost its managers."""
 
-Action = Literal["cancel", "stop", "pause", "resume", "scale"]
+Action = Literal["cancel", "stop", "pause", "resume", "scale", "rate"]
 
 JobStatus = Literal[
     "submitted", "queued", "dispatching", "running", "completing", "cancelling",
@@ -149,11 +149,15 @@ class TornDown(Record, frozen=True, array_like=True, tag="torn down"):
 
 
 class Steered(Record, frozen=True, array_like=True, tag="steered"):
+    """`amount` is what shall be, not a change: the VUs of a workflow ("scale"), or the percentage
+    of its planned rate ("rate")."""
+
     action: Action
     amount: int = 0
     by: str = ""
     reason: str = ""
     at_s: dict[str, float] = {}  # workflow -> its load time, for the timeline
+    workflow: str = ""  # the only one concerned, if so
 
 
 class Extended(Record, frozen=True, array_like=True, tag="extended"):

@@ -12,6 +12,7 @@ from typing import Literal
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.lifecycle import Lifecycle, State
 from hyperscale.cluster.jobs.records import (
+    Action,
     Finished,
     JobStatus,
     Needs,
@@ -78,6 +79,8 @@ class WorkflowState:
     started: bool = False
     started_age_s: float = 0.0
     started_paused_s: float = 0.0  # how long the job had been paused by then
+    steered: dict[Action, int] = field(default_factory=dict)
+    """Its VUs ("scale") and the percentage of its planned rate ("rate"), where not as planned."""
     returned: str = ""  # why parts went without a worker, when nobody was lost
     error: str = ""
     torn_down: bool = False
@@ -143,7 +146,6 @@ class JobState:
     paused: bool = False
     paused_age_s: float = 0.0  # since when, if paused
     paused_s: float = 0.0  # in total, without the present pause
-    scale: int = 0  # VUs of each running test; 0: as planned
     extended: dict[str, float] = field(default_factory=dict)  # by worker
     judged: dict[tuple[str, int], tuple[float | None, float | None]] = field(default_factory=dict)
     """How thresholds stand, by workflow and number: bad since when, crossed with what."""

@@ -1,5 +1,5 @@
-"""Cancel, stop, pause, resume, scale; and time running out, which is a cancellation nobody asked
-for.
+"""Cancel, stop, pause, resume, scale, change the rate; and time running out, which is a
+cancellation nobody asked for.
 
 A cancellation is recorded first: from then on nothing is placed, started or retried. Then every
 part is told. A worker that does not confirm in time is reported by its name.
@@ -18,11 +18,21 @@ from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
 def steer(
-    desk: Desk, now: float, job_id: str, action: Action, amount: int, by: str, reason: str
+    desk: Desk,
+    now: float,
+    job_id: str,
+    action: Action,
+    amount: int,
+    by: str,
+    reason: str,
+    workflow: str = "",
 ) -> Steering:
     job = desk.book.jobs.get(job_id)
     if job is None:
         return Steering(False, error=f"there is no job {job_id}")
+    if workflow and workflow not in job.workflows:
+        names = ", ".join(job.workflows)
+        return Steering(False, error=f"it has no workflow {workflow}; it has {names}")
     concerned = [w for w in job.workflows.values() if not w.is_winding_down]
     if action in ("cancel", "stop"):
         return _end(desk, now, job, action, by, reason, len(concerned))
@@ -30,13 +40,16 @@ def steer(
         return Steering(False, error=f"the job is over ({job.status})")
     if job.ending:
         return Steering(False, error="the job is being brought to its end")
-    if action == "scale":
+    if action in ("scale", "rate"):
         if amount < 1:
-            return Steering(False, error="a job is scaled to at least one virtual user")
-        concerned = [w for w in concerned if w.needs.is_test]
+            least = "one virtual user" if action == "scale" else "1 % of the planned rate"
+            return Steering(False, error=f"a job is scaled to at least {least}")
+        concerned = [
+            one for one in concerned if one.needs.is_test and workflow in ("", one.needs.name)
+        ]
     if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
         return Steering(True, len(concerned))
-    if not desk.append(now, _record(desk, now, job, action, amount, by, reason)):
+    if not desk.append(now, _record(desk, now, job, action, amount, by, reason, workflow)):
         return Steering(False, error="the same command is being written", again=True)
     return Steering(True, len(concerned))
 
@@ -59,15 +72,22 @@ def _end(
 
 
 def _record(
-    desk: Desk, now: float, job: JobState, action: Action, amount: int, by: str, reason: str
+    desk: Desk,
+    now: float,
+    job: JobState,
+    action: Action,
+    amount: int,
+    by: str,
+    reason: str,
+    only: str = "",
 ) -> Steered:
     at_s = {
         name: desk.load_s(now, job, workflow)
         for name, workflow in job.workflows.items()
-        if workflow.started and not workflow.is_over
+        if workflow.started and not workflow.is_over and only in ("", name)
     }
     age = desk.age_s(now, job.job_id)
-    return Steered(job.job_id, age, action, amount, by, reason, at_s)
+    return Steered(job.job_id, age, action, amount, by, reason, at_s, only)
 
 
 def insist(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
@@ -86,8 +106,10 @@ def steered(desk: Desk, job: JobState, record: Steered) -> None:
     watch = desk.watches[job.job_id]
     if record.action == "resume":
         watch.homeless.clear()  # nobody looked for a worker meanwhile
-    for workflow in job.workflows.values():
-        if record.action == "scale" and not workflow.needs.is_test:
+    for name, workflow in job.workflows.items():
+        if record.workflow not in ("", name):
+            continue
+        if record.action in ("scale", "rate") and not workflow.needs.is_test:
             continue
         for placement in workflow.live():
             if token(placement) in watch.started:
@@ -101,8 +123,8 @@ def remind(desk: Desk, report: PartReport) -> None:
     workflow = job.workflows[report.part.workflow]
     if placement is None or workflow.is_winding_down:
         return
-    if job.scale and workflow.needs.is_test:
-        desk.emit(Command(placement, "scale", job.scale))
+    for action, amount in workflow.steered.items():
+        desk.emit(Command(placement, action, amount))
     if job.paused and report.state == "running":
         desk.emit(Command(placement, "pause"))
     elif not job.paused and report.state == "paused":

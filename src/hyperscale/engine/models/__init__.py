@@ -10,6 +10,7 @@ from hyperscale.engine.models.arrivals import ArrivalPace
 from hyperscale.engine.models.closed import ClosedPace
 from hyperscale.engine.models.iterations import PerVUIterationsPace, SharedIterationsPace
 from hyperscale.engine.models.ramping import RampingPace
+from hyperscale.engine.models.shape import Shape, ShapedPace
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
 from hyperscale.metrics.recorder import WorkflowRecorder
@@ -20,12 +21,14 @@ from hyperscale.workload.load import (
     PerVUIterations,
     RampingRate,
     RampingVUs,
+    ShapedVUs,
     SharedIterations,
 )
 
 _PACES: dict[type, type[Pace[Any]]] = {
     ClosedVUs: ClosedPace,
     RampingVUs: RampingPace,
+    ShapedVUs: ShapedPace,
     ArrivalRate: ArrivalPace,
     RampingRate: ArrivalPace,
     SharedIterations: SharedIterationsPace,
@@ -39,5 +42,11 @@ def make_pace(
     population: Population,
     recorder: WorkflowRecorder,
     rng: random.Random,
+    shape: Shape | None = None,
 ) -> Pace[Any]:
-    return _PACES[type(load)](load, clock, population, recorder, rng)
+    """`shape` is the workflow's own, for the load that follows it."""
+    pace = _PACES[type(load)](load, clock, population, recorder, rng)
+    if isinstance(pace, ShapedPace):
+        assert shape is not None, "a load by shape() comes from a workflow that has one"
+        pace.shape = shape
+    return pace

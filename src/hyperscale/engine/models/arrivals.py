@@ -8,8 +8,10 @@ time an arrival had to wait is part of its response time.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from time import perf_counter
 
 from hyperscale.engine.alarm import Alarm
@@ -19,6 +21,29 @@ from hyperscale.engine.vu import VirtualUser
 from hyperscale.workload.load import ArrivalRate, RampingRate
 
 
+class Schedule:
+    """When arrivals are due, at a rate that may be changed on the way."""
+
+    def __init__(self, load: ArrivalRate | RampingRate, from_s: float = 0.0) -> None:
+        self._load = load
+        self._arrivals: Iterator[float] = load.arrivals(from_s)
+        self.advance()
+
+    def advance(self) -> None:
+        """To the next one; after the last one none is ever due."""
+        self.due = next(self._arrivals, math.inf)
+
+    def change_rate(self, factor: float, at_s: float) -> None:
+        """From `at_s` on; what was due before and has not begun is still due when it was."""
+        late = []
+        while self.due < at_s:
+            late.append(self.due)
+            self.advance()
+        self._load = self._load.at_rate(factor, at_s)
+        self._arrivals = chain(late, self._load.arrivals(at_s))
+        self.advance()
+
+
 class ArrivalPace(Pace[ArrivalRate | RampingRate]):
     always_asks = True
 
@@ -26,6 +51,8 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         self._max_vus = self.load.max_vus
         self._idle: list[asyncio.Future[float | None]] = []
         self._unborn: deque[float] = deque()  # arrivals whose VU has not asked for its turn yet
+        self._factor = 1.0  # of the planned rate, as it was changed last
+        self._schedule: Schedule | None = None
 
     async def turn(self, user: VirtualUser) -> float | None:
         if await super().turn(user) is None:
@@ -41,6 +68,11 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
     def scale(self, delta: int) -> None:
         self._max_vus = max(1, self._max_vus + delta)
 
+    def change_rate(self, factor: float) -> None:
+        self._factor *= factor
+        if self._schedule is not None:
+            self._schedule.change_rate(factor, self.clock.elapsed())
+
     def stop(self) -> None:
         super().stop()
         while self._idle:
@@ -53,12 +85,12 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         rate = load.rate if isinstance(load, ArrivalRate) else load.start
         await self._make_ready()
         level = ArrivalRate(rate=rate, duration_s=seconds, max_vus=load.max_vus, phase=load.phase)
-        await self._follow(level.arrivals(), seconds)
+        await self._follow(level, 0.0, seconds)
 
     async def drive(self) -> None:
         if not self.population.size:
             await self._make_ready()
-        await self._follow(self.load.arrivals(self.clock.began_s), self.load.planned_seconds)
+        await self._follow(self.load, self.clock.began_s, self.load.planned_seconds)
 
     async def _make_ready(self) -> None:
         """The first arrival is due at once: it must meet users that wait, not ones on their way.
@@ -70,18 +102,21 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
             await asyncio.sleep(GLANCE_S / 10)
         self.clock.restart(self.clock.began_s)
 
-    async def _follow(self, arrivals: Iterator[float], seconds: float) -> None:
+    async def _follow(self, load: ArrivalRate | RampingRate, from_s: float, seconds: float) -> None:
+        schedule = self._schedule = Schedule(load.at_rate(self._factor, 0.0), from_s)
         alarm = Alarm()
         try:
-            for due in arrivals:
-                if due > self.clock.elapsed() and not await self.clock.reach(due, alarm.sleep):
+            while not self.clock.stopped:
+                due, now = min(schedule.due, seconds), self.clock.elapsed()
+                if due > now:  # not for longer than a glance: the rate may change meanwhile
+                    await self.clock.reach(min(due, now + GLANCE_S), alarm.sleep)
+                elif due < seconds:
+                    schedule.advance()
+                    self._start(self.clock.instant(due))
+                else:
                     return
-                if self.clock.stopped:
-                    return
-                self._start(self.clock.instant(due))
         finally:
             alarm.close()
-        await self.clock.reach(seconds)
 
     def _start(self, intended: float) -> None:
         while self._idle:

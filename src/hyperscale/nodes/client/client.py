@@ -36,8 +36,8 @@ from hyperscale.nodes.protocol.jobs import JobView, WorkerView
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
 from hyperscale.workload.durations import parse_duration
+from hyperscale.workload.given import AnyWorkflow
 from hyperscale.workload.plan import Overrides
-from hyperscale.workload.workflow import Workflow
 
 Addresses = Sequence[str | tuple[str, int]]
 
@@ -48,9 +48,10 @@ WATCHES_KEPT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmission:
-    """A job in one piece, for programs that pass it around. `workflows` are classes."""
+    """A job in one piece, for programs that pass it around. `workflows` are classes, instances, or
+    either with dependencies."""
 
-    workflows: Sequence[type[Workflow]]
+    workflows: Sequence[AnyWorkflow]
     target_datacenters: Sequence[str] = ()
     vus: int | None = None
     timeout_seconds: float | None = None
@@ -117,7 +118,7 @@ class HyperscaleClient:
 
     async def submit_job(
         self,
-        workflows: Sequence[type[Workflow]] | JobSubmission,
+        workflows: Sequence[AnyWorkflow] | JobSubmission,
         *,
         name: str = "",
         timeout: str | float | None = None,
@@ -235,14 +236,21 @@ class HyperscaleClient:
     async def resume_job(self, job_id: str) -> int:
         return await self._steer(job_id, "resume")
 
-    async def scale_job(self, job_id: str, vus: int) -> int:
-        """Give every workflow under way this many virtual users."""
-        return await self._steer(job_id, "scale", vus)
+    async def scale_job(self, job_id: str, vus: int, workflow: str = "") -> int:
+        """Give the workflow, or every one under way, this many virtual users."""
+        return await self._steer(job_id, "scale", vus, workflow=workflow)
+
+    async def change_rate(self, job_id: str, percent: int, workflow: str = "") -> int:
+        """Give the workflow, or every one under way, this share of its planned rate."""
+        return await self._steer(job_id, "rate", percent, workflow=workflow)
 
     # -- parts -------------------------------------------------------------------------------
 
-    async def _steer(self, job_id: str, action: Action, amount: int = 0, reason: str = "") -> int:
-        ack = await self._open().cluster.steer(job_id, action, amount, requester(), reason)
+    async def _steer(
+        self, job_id: str, action: Action, amount: int = 0, reason: str = "", workflow: str = ""
+    ) -> int:
+        cluster = self._open().cluster
+        ack = await cluster.steer(job_id, action, amount, requester(), reason, workflow)
         if not ack.accepted:
             raise RunFailed(f"job {job_id} cannot be {_PAST[action]}: {ack.error}")
         return ack.workflows
@@ -298,6 +306,7 @@ _PAST: dict[Action, str] = {
     "pause": "paused",
     "resume": "resumed",
     "scale": "scaled",
+    "rate": "given another rate",
 }
 
 
@@ -317,7 +326,7 @@ def requester() -> str:
 
 
 def _as_submission(
-    given: Sequence[type[Workflow]] | JobSubmission,
+    given: Sequence[AnyWorkflow] | JobSubmission,
     timeout: str | float | None,
     idempotency_key: str | None,
 ) -> JobSubmission:

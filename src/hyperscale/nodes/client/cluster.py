@@ -75,10 +75,18 @@ class Cluster:
         return await self.managers.ask(AskResults(job_id=job_id), JobResults)
 
     async def steer(
-        self, job_id: str, action: Action, amount: int = 0, by: str = "", reason: str = ""
+        self,
+        job_id: str,
+        action: Action,
+        amount: int = 0,
+        by: str = "",
+        reason: str = "",
+        workflow: str = "",
     ) -> SteerAck:
         """Accepted at once; that it happened is seen by following the job."""
-        message = SteerJob(job_id=job_id, action=action, amount=amount, by=by, reason=reason)
+        message = SteerJob(
+            job_id=job_id, action=action, amount=amount, by=by, reason=reason, workflow=workflow
+        )
         return await self.managers.ask(message, SteerAck)
 
     async def follow(self, job_id: str, *, live: bool = True) -> AsyncGenerator[JobUpdate, None]:

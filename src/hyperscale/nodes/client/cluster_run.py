@@ -19,7 +19,7 @@ from hyperscale.metrics.results import Results
 from hyperscale.nodes.client.client import connect, requester
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import Picture
-from hyperscale.nodes.client.scaling import new_total
+from hyperscale.nodes.client.scaling import new_rates, new_totals
 from hyperscale.nodes.client.settings import ClusterSettings
 from hyperscale.nodes.client.submission import Submission, new_job_id, prepare
 from hyperscale.nodes.protocol.jobs import JobAck
@@ -47,7 +47,7 @@ class ClusterRun:
         """The key was used before: this is the job of then."""
         self.accepted = asyncio.Event()
         """Set when the job has a name, and at the end in any case."""
-        self._wanted: list[tuple[Action, int]] = []
+        self._wanted: list[tuple[Action, int, str]] = []
         self._course: Task | None = None
         self.left = False
         self._stopping = 0
@@ -150,8 +150,8 @@ class ClusterRun:
         self.ack = ack
         self.accepted.set()
         wanted, self._wanted = self._wanted, []
-        for action, amount in wanted:
-            self._steer(action, amount)
+        for action, amount, workflow in wanted:
+            self._steer(action, amount, workflow)
         return ack
 
     def _end(self) -> Results:
@@ -209,21 +209,34 @@ class ClusterRun:
     def resume(self) -> None:
         self._steer("resume")
 
-    def scale(self, delta: int) -> None:
+    def scale(self, delta: int, workflow: str | None = None) -> None:
         try:
-            self._steer("scale", new_total(self.results(), delta))
+            totals = new_totals(self.results(), delta, workflow or "")
         except RunFailed as error:
             self._say(f"scale: {error.message}")
+            return
+        for name, vus in totals.items():
+            self._steer("scale", vus, name)
 
-    def _steer(self, action: Action, amount: int = 0) -> None:
-        if self._submission is not None and self.ack is None:
-            self._wanted.append((action, amount))  # the job has no name yet
-        elif self._host is not None and self._cluster is not None:
-            self._host.tasks.spawn(f"{action} the job", self._ask(self._cluster, action, amount))
-
-    async def _ask(self, cluster: Cluster, action: Action, amount: int) -> None:
+    def change_rate(self, factor: float, workflow: str | None = None) -> None:
         try:
-            ack = await cluster.steer(self.job_id, action, amount, requester(), "by hand")
+            rates = new_rates(self._picture, factor, workflow or "")
+        except RunFailed as error:
+            self._say(f"rate: {error.message}")
+            return
+        for name, percent in rates.items():
+            self._steer("rate", percent, name)
+
+    def _steer(self, action: Action, amount: int = 0, workflow: str = "") -> None:
+        if self._submission is not None and self.ack is None:
+            self._wanted.append((action, amount, workflow))  # the job has no name yet
+        elif self._host is not None and self._cluster is not None:
+            asking = self._ask(self._cluster, action, amount, workflow)
+            self._host.tasks.spawn(f"{action} the job", asking)
+
+    async def _ask(self, cluster: Cluster, action: Action, amount: int, workflow: str) -> None:
+        try:
+            ack = await cluster.steer(self.job_id, action, amount, requester(), "by hand", workflow)
             trouble = "" if ack.accepted else ack.error
         except HyperscaleError as error:
             trouble = error.message

@@ -1,7 +1,7 @@
-"""How many virtual users a running job has: what "ten more" is added to.
+"""What a running job has, to which "ten more" is added: virtual users, and shares of its rate.
 
 A cluster is told the new number, not the difference, so that a command that arrives twice does
-what it says once. The number is that of every workflow under way.
+what it says once. Each workflow under way has its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from contextlib import aclosing, suppress
 
 from hyperscale.errors import RunFailed
-from hyperscale.metrics.results import Results
+from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import Picture
 
@@ -18,26 +18,56 @@ from hyperscale.nodes.client.picture import Picture
 NUMBERS_WITHIN_S = 8.0
 
 
-def new_total(results: Results, delta: int) -> int:
-    """The users of every workflow under way, `delta` more. Raises RunFailed."""
-    vus = {
-        workflow.vus
-        for workflow in results.workflows
-        if workflow.state in ("running", "paused") and workflow.vus
-    }
-    if not vus:
-        raise RunFailed("no workflow of the job has virtual users now")
-    if len(vus) > 1:
-        numbers = ", ".join(map(str, sorted(vus)))
+def new_totals(results: Results, delta: int, workflow: str = "") -> dict[str, int]:
+    """By closed workflow under way, or of this one: its users, `delta` more. Raises RunFailed.
+
+    How many users an open one has now says nothing about how many it may have."""
+    found = _under_way(results, workflow)
+    totals = {one.name: max(1, one.vus + delta) for one in found if one.vus and not one.open_model}
+    if not totals and any(one.open_model for one in found):
         raise RunFailed(
-            f"its workflows have different numbers of virtual users ({numbers})",
-            "give the number that all of them shall have: --vus N",
+            f"{found[0].name} makes its load by arrivals",
+            "--rate changes them; --vus N is how many users it may have at most",
         )
-    return max(1, vus.pop() + delta)
+    if not totals:
+        raise RunFailed(_none_has("virtual users", workflow))
+    return totals
 
 
-async def ask_new_total(cluster: Cluster, job_id: str, delta: int) -> int:
-    """As `new_total`, of a job that is not being watched."""
+def new_rates(picture: Picture, factor: float, workflow: str = "") -> dict[str, int]:
+    """By open workflow under way, or of this one: the percentage of its planned rate, so many
+    times what it is. Raises RunFailed."""
+    view = picture.view
+    now = {one.name: one.rate_percent for one in view.workflows} if view is not None else {}
+    under_way = _under_way(picture.results(0.0), workflow)
+    rates = {
+        one.name: max(1, round(now.get(one.name, 100) * factor))
+        for one in under_way
+        if one.open_model
+    }
+    if not rates:
+        raise RunFailed(
+            _none_has("arrivals", workflow),
+            "a rate can be changed where arrivals make the load; --vus changes users",
+        )
+    return rates
+
+
+def _under_way(results: Results, workflow: str) -> list[WorkflowResult]:
+    return [
+        one
+        for one in results.workflows
+        if one.state in ("running", "paused") and workflow in ("", one.name)
+    ]
+
+
+def _none_has(what: str, workflow: str) -> str:
+    who = f"{workflow} has no" if workflow else "no workflow of the job has"
+    return f"{who} {what} now"
+
+
+async def look_at(cluster: Cluster, job_id: str) -> Picture:
+    """A job that is not being watched, with its numbers. Raises RunFailed when it has ended."""
     picture = Picture()
     with suppress(TimeoutError):  # what has been seen by then is judged
         async with asyncio.timeout(NUMBERS_WITHIN_S), aclosing(cluster.follow(job_id)) as updates:
@@ -47,4 +77,4 @@ async def ask_new_total(cluster: Cluster, job_id: str, delta: int) -> int:
                     break
     if picture.over:
         raise RunFailed(f"job {job_id} has ended")
-    return new_total(picture.results(0.0), delta)
+    return picture

@@ -19,6 +19,7 @@ from hyperscale.engine.source import encode_overrides, encode_source
 from hyperscale.errors import BadInput
 from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
 from hyperscale.workload.facts import test_facts
+from hyperscale.workload.load import ShapedVUs
 from hyperscale.workload.plan import Overrides, TestPlan, plan_test
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -64,6 +65,13 @@ def prepare(
     overrides, options = overrides or Overrides(), options or RunOptions()
     plan = plan_test(source.load(), overrides)
     facts = tuple(test_facts(plan))
+    for workflow in facts:
+        if isinstance(workflow.load, ShapedVUs) and not workflow.load.duration_s:
+            raise BadInput(
+                f"{workflow.name} has a shape but no duration, so a part of it that has to move "
+                "to another worker could not tell how far it was",
+                "set duration, or use -d; the shape may end before",
+            )
     body = Body(
         workflows=facts,
         source=encode_source(bundle(source)),

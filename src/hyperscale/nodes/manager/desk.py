@@ -119,7 +119,7 @@ class Desk:
         job = self._known(call, ask.job_id)
         by = ask.by or call.peer.node_id
         steering, effects = manager.jobs.steer(
-            manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason
+            manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
         if steering.again:
             raise Refused(call.kind.name, steering.error, ASK_AGAIN_S, Reason.OVERLOADED)

@@ -61,5 +61,6 @@ def _workflow_view(
         requests=requests,
         failed=failed,
         error=workflow.error,
+        rate_percent=workflow.steered.get("rate", 100),
         history=tuple(workflow.lifecycle.lines()),
     )

@@ -70,6 +70,7 @@ class SteerJob(Fields, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     passed_on: bool = False
+    workflow: str = ""  # the only one concerned, if so
 
 
 class SteerAck(Fields, frozen=True, kw_only=True):
@@ -98,6 +99,7 @@ class WorkflowView(Fields, frozen=True, kw_only=True):
     requests: int = 0
     failed: int = 0
     error: str = ""
+    rate_percent: int = 100  # of the planned rate, as it was changed last
     history: tuple[str, ...] = ()  # "5.0 RUNNING → FAILED (worker w2 died)"
 
 

@@ -221,6 +221,8 @@ class EnginePerformer:
             performance.resume()
         elif action == "scale":
             performance.scale(amount)
+        elif action == "rate":
+            performance.change_rate(amount / 100 / performance.rate_factor)
         else:
             performance.stop(now=action == "cancel")
 

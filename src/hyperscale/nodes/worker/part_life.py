@@ -218,6 +218,8 @@ class PartLife:
         if action == "scale" and self.state in (State.RUNNING, State.PAUSED):
             change, self._vus = amount - self._vus, amount
             return [Steer("scale", change)] if change else []
+        if action == "rate" and self.state in (State.RUNNING, State.PAUSED):
+            return [Steer("rate", amount)]
         return []
 
     def tear_down(self, now: float) -> list[Effect]:

@@ -81,7 +81,8 @@ class Performer(Protocol):
 
     def steer(self, action: Action, amount: int = 0) -> None:
         """Take note and return. `cancel` ends at once, `stop` lets iterations finish; `amount` of
-        a scaling is by how many VUs the whole workflow changes."""
+        a scaling is by how many VUs the whole workflow changes, of a rate the percentage of the
+        planned one."""
         ...
 
     def leash(self, seconds: float) -> None:

@@ -7,8 +7,9 @@ from hyperscale.metrics.results import Results, ThresholdResult, WorkflowResult
 from hyperscale.ui.html import numbers
 from hyperscale.ui.html.markup import Child, Html, join, tag
 from hyperscale.ui.html.spread import merged
+from hyperscale.ui.html.steps import failures
 from hyperscale.ui.html.table import Cell, Column, number, table, words
-from hyperscale.ui.html.tables import failures
+from hyperscale.ui.totals import unmeasured
 
 _PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 _FIRST_PERCENTILES = (50.0, 95.0, 99.0)  # where there is little room
@@ -21,17 +22,19 @@ def key_numbers(results: Results) -> Html:
     sent = sum(step.bytes_out for step in steps)
     span = _span(results)
     rate = results.requests / span if span else 0.0
-    failed = results.failed
+    failed, unsent = results.failed, numbers.count(results.unsent) if results.unsent else ""
     return tag(
         "dl",
         _tile(
-            "Requests", numbers.count(results.requests), f"{numbers.count(iterations)} iterations"
+            "Requests",
+            numbers.count(results.requests),
+            [f"{numbers.count(iterations)} iterations", _besides(results)],
         ),
         _tile("Throughput", numbers.rate(rate), f"over {numbers.duration(round(span, 1))}"),
         _tile(
             "Failed",
-            numbers.share(failed, results.requests),
-            f"{numbers.count(failed)} requests",
+            numbers.share(failed, results.requests + results.unsent),
+            f"{numbers.count(failed)} calls" + (f", {unsent} never sent" if unsent else ""),
             "alarm" if failed else "",
         ),
         _tile("Virtual users", numbers.count(_most_users(results)), _arrivals(results)),
@@ -123,7 +126,7 @@ def _workflow(workflow: WorkflowResult, index: int) -> list[Cell]:
         number(numbers.duration(round(workflow.elapsed_s, 1)), workflow.elapsed_s),
         number(numbers.count(workflow.requests), workflow.requests),
         number(numbers.rate(rate), rate),
-        failures(workflow.failed, workflow.requests),
+        failures(workflow),
         *(
             number(numbers.milliseconds(value) if service.count else numbers.NONE, value)
             for value in (p50, p95, p99)
@@ -147,6 +150,12 @@ def _span(results: Results) -> float:
         return 0.0
     begin = min(workflow.started_s for workflow in loaded)
     return max(workflow.started_s + workflow.elapsed_s for workflow in loaded) - begin
+
+
+def _besides(results: Results) -> Html | None:
+    """Requests that are in none of the numbers."""
+    parts = [f"{numbers.count(n)} in {part}" for part, n in unmeasured(results).items()]
+    return tag("span", f"; besides {', '.join(parts)}") if parts else None
 
 
 def _most_users(results: Results) -> int:

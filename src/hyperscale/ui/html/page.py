@@ -11,7 +11,7 @@ import hashlib
 from importlib.resources import files
 
 from hyperscale.metrics.results import Results, WorkflowResult
-from hyperscale.ui.html import machine, numbers, overview, tables, verdict
+from hyperscale.ui.html import failures, machine, numbers, overview, steps, tables, verdict
 from hyperscale.ui.html.embed import embed
 from hyperscale.ui.html.markup import Html, join, tag
 from hyperscale.ui.html.spread import spread
@@ -91,9 +91,11 @@ def _workflow(workflow: WorkflowResult, index: int, *, named: bool) -> Html:
         _marks(workflow),
         spread(workflow, index),
         tag("h3", "Steps"),
-        tables.steps(workflow),
+        steps.steps(workflow, index),
+        steps.groups(workflow),
         tables.phases(workflow),
-        tables.errors(workflow),
+        failures.errors(workflow),
+        tables.statuses(workflow),
         tables.checks(workflow.checks, f"Checks of {workflow.name}"),
         tables.metrics(workflow.metrics, f"Custom metrics of {workflow.name}"),
         id=f"w{index}",
@@ -116,6 +118,10 @@ def _summary(workflow: WorkflowResult) -> list[str]:
         facts.append(f"{numbers.count(workflow.dropped_iterations)} arrivals not started")
     if workflow.interrupted_iterations:
         facts.append(f"{numbers.count(workflow.interrupted_iterations)} interrupted at the end")
+    if workflow.stopped_iterations:
+        facts.append(f"{numbers.count(workflow.stopped_iterations)} iterations stopped by the test")
+    if workflow.stopped_users:
+        facts.append(f"{numbers.count(workflow.stopped_users)} users stopped by the test")
     if workflow.prepare_s:
         facts.append(f"prepared in {numbers.seconds(workflow.prepare_s)}")
     return [fact for fact in facts if fact]

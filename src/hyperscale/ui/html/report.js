@@ -30,7 +30,7 @@
       `p50  ${latency(p.p50_ms)}`,
       `p95  ${latency(p.p95_ms)}`,
       `p99  ${latency(p.p99_ms)}`,
-      `max  ${latency(p.max_ms)}`,
+      p.max_ms && `max  ${latency(p.max_ms)}`,
       p.response_p99_ms > p.p99_ms && `p99 response  ${latency(p.response_p99_ms)}`,
     ],
     users: (p) => [`${p.vus.toLocaleString("en")} virtual users`],
@@ -70,7 +70,8 @@
 
     const words = describe[chart.dataset.kind];
     if (!words) continue;
-    const series = results.workflows[chart.dataset.workflow].series;
+    const workflow = results.workflows[chart.dataset.workflow];
+    const series = (workflow.steps[chart.dataset.step] ?? workflow).series;
     const end = Number(chart.dataset.end);
     const canvas = chart.querySelector(".canvas");
     const cursor = document.createElement("div");

@@ -1,4 +1,4 @@
-"""The tables of one workflow: steps, phases of a request, errors, checks, custom metrics."""
+"""Further tables of one workflow: phases of a request, status codes, checks, custom metrics."""
 
 from __future__ import annotations
 
@@ -8,79 +8,17 @@ from collections.abc import Sequence
 from hyperscale.metrics.results import (
     CheckResult,
     Distribution,
-    ErrorCount,
     MetricResult,
     StepResult,
     WorkflowResult,
 )
 from hyperscale.ui.html import numbers
-from hyperscale.ui.html.markup import Child, Html, join, tag
+from hyperscale.ui.html.failures import first_failure, samples
+from hyperscale.ui.html.markup import Html, join, tag
 from hyperscale.ui.html.table import Cell, Column, number, table, words
+from hyperscale.ui.totals import tag_words
 
-_SAMPLE_CHARACTERS = 400
 _PHASES = ("dns", "connect", "tls", "write", "wait", "read")
-_STEP_COLUMNS = (
-    Column("Step", number=False),
-    Column("Requests"),
-    Column("Rate"),
-    Column("Failed"),
-    Column("Mean", hint="Service time", wide=True),
-    Column("p50", hint="Service time"),
-    Column("p95", hint="Service time"),
-    Column("p99", hint="Service time"),
-    Column("Max", hint="Service time"),
-    Column("Response p99", hint="From the moment the request was due"),
-    Column("Received", wide=True),
-)
-
-
-def latency(value: float, of: Distribution) -> Cell:
-    return number(numbers.milliseconds(value) if of.count else numbers.NONE, value)
-
-
-def failures(failed: int, total: int) -> Cell:
-    return number(numbers.share(failed, total), failed / total if total else 0, _alarm(failed))
-
-
-def steps(workflow: WorkflowResult) -> Html:
-    if not workflow.steps:
-        return tag("p", "No step of this workflow is a measured request.", class_="empty")
-    return table(
-        f"Steps of {workflow.name}",
-        _STEP_COLUMNS,
-        [_step(step) for step in workflow.steps],
-        sortable=True,
-        kind="steps",
-    )
-
-
-def _step(step: StepResult) -> list[Cell]:
-    service, response = step.service, step.response
-    return [
-        words(_step_name(step), step.name),
-        number(numbers.count(step.count), step.count),
-        number(numbers.rate(step.rate), step.rate),
-        failures(step.failed, step.count),
-        latency(service.mean_ms, service),
-        latency(service.p50_ms, service),
-        latency(service.p95_ms, service),
-        latency(service.p99_ms, service),
-        latency(service.max_ms, service),
-        latency(response.p99_ms, response),
-        number(numbers.size(step.bytes_in), step.bytes_in),
-    ]
-
-
-def _step_name(step: StepResult) -> Html:
-    target = f"{step.method} {step.target}".strip()
-    tags = [f"{key}={value}" for key, value in step.tags.items()]
-    return join(
-        [
-            f"{step.group} / {step.name}" if step.group else step.name,
-            tag("small", clip(target, 80), title=target) if target else None,
-            tag("small", ", ".join(tags)) if tags else None,
-        ]
-    )
 
 
 def phases(workflow: WorkflowResult) -> Html | None:
@@ -149,62 +87,7 @@ def _phase_bar(step: StepResult, names: Sequence[str]) -> Html:
     )
 
 
-def errors(workflow: WorkflowResult) -> Html | None:
-    found = sorted(
-        ((step, error) for step in workflow.steps for error in step.errors),
-        key=lambda pair: -pair[1].count,
-    )
-    statuses = _statuses(workflow)
-    if not found:
-        return statuses
-    columns = [
-        Column("Error", number=False),
-        Column("Step", number=False),
-        Column("Count"),
-        Column("Of step"),
-        Column("First messages", number=False),
-    ]
-    return join(
-        [
-            tag("h3", "Errors"),
-            table(
-                f"Errors of {workflow.name}",
-                columns,
-                [_error(step, error) for step, error in found],
-                sortable=True,
-                kind="errors",
-            ),
-            statuses,
-        ]
-    )
-
-
-def _error(step: StepResult, error: ErrorCount) -> list[Cell]:
-    outcome = "HTTP" if error.outcome == "status" and step.kind == "http" else error.outcome
-    return [
-        words(
-            join([tag("b", outcome), " ", clip(error.detail, 80)]),
-            f"{outcome} {error.detail}",
-        ),
-        words(step.name),
-        number(numbers.count(error.count), error.count),
-        number(numbers.share(error.count, step.count), error.count / max(1, step.count)),
-        words(samples(error.samples), " ", "samples"),
-    ]
-
-
-def samples(messages: Sequence[str]) -> Child:
-    """The first message in sight, the others one click away."""
-    if not messages:
-        return numbers.NONE
-    first, *rest = (tag("code", clip(message, _SAMPLE_CHARACTERS)) for message in messages)
-    if not rest:
-        return first
-    more = tag("summary", f"{len(rest)} more")
-    return join([first, tag("details", more, (tag("div", one) for one in rest))])
-
-
-def _statuses(workflow: WorkflowResult) -> Html | None:
+def statuses(workflow: WorkflowResult) -> Html | None:
     totals: dict[str, int] = {}
     for step in workflow.steps:
         for status, seen in step.statuses.items():
@@ -242,11 +125,22 @@ def checks(found: Sequence[CheckResult], caption: str) -> Html | None:
             number(numbers.count(check.passed), check.passed),
             number(numbers.count(check.failed), check.failed, _alarm(check.failed)),
             number(numbers.share(check.passed, check.passed + check.failed), check.passed),
-            words(samples(check.samples), " ", "samples"),
+            words(_evidence(check), " ", "samples"),
         ]
         for check in found
     ]
     return join([tag("h3", "Checks"), table(caption, columns, rows, kind="checks")])
+
+
+def _evidence(check: CheckResult) -> Html:
+    where = check.first.where if check.first else ""
+    return join(
+        [
+            samples(check.samples),
+            tag("p", tag("code", where), class_="first") if where else None,
+            first_failure(check.first),
+        ]
+    )
 
 
 def metrics(found: Sequence[MetricResult], caption: str) -> Html | None:
@@ -277,8 +171,9 @@ def _metric(metric: MetricResult) -> list[Cell]:
         else [number(numbers.short(value), value) for value in values]
     )
     value = metric.count if metric.kind == "distribution" else metric.value
+    tags = tag_words(metric.tags)
     return [
-        words(metric.name),
+        words(join([metric.name, tag("small", tags) if tags else None]), metric.name),
         words(metric.kind),
         number(
             f"{numbers.count(metric.count)} values"
@@ -294,10 +189,6 @@ def _metric(metric: MetricResult) -> list[Cell]:
 def _value(value: float) -> str:
     whole = math.isfinite(value) and value == int(value)
     return numbers.count(int(value)) if whole else numbers.short(value)
-
-
-def clip(words_: str, most: int) -> str:
-    return words_ if len(words_) <= most else words_[: most - 1] + "…"
 
 
 def _alarm(failed: int) -> str:

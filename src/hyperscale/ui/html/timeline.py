@@ -1,4 +1,4 @@
-"""A workflow over time: throughput with failures, latency percentiles, virtual users.
+"""A workflow over time: throughput with failures, latency percentiles, virtual users; and a step.
 
 The three charts share one time axis and the same marks, so that a change in one can be read in
 the others. Intervals in which nothing was answered leave a gap in the latency, not a zero.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hyperscale.metrics.points import evened
-from hyperscale.metrics.results import Mark, Point, WorkflowResult
+import msgspec
+
+from hyperscale.metrics.points import evened, widened
+from hyperscale.metrics.results import Mark, Point, StepPoint, StepResult, WorkflowResult
 from hyperscale.ui.html import numbers, scale
 from hyperscale.ui.html.chart import Chart, Position, area, line
-from hyperscale.ui.html.markup import Html, join, tag
+from hyperscale.ui.html.markup import Attribute, Html, join, tag
 from hyperscale.ui.html.scale import Scale
 
 Value = Callable[[Point], float]
 
 _INTERVALS = 1000  # as many as a wide page has room for
+_STEP_INTERVALS = 300  # in a chart of half the width
 
 _PERCENTILES: tuple[tuple[str, str, Value], ...] = (
     ("p50", "p50", lambda point: point.p50_ms),
@@ -36,7 +39,9 @@ def timeline(workflow: WorkflowResult, index: int) -> Html:
         (mark for mark in workflow.marks if 0 <= mark.at_s <= end), key=lambda mark: mark.at_s
     )
     axis, step = scale.time(end)
-    frame = _Frame(index, axis, lambda at: numbers.clock(at, step), marks)
+    frame = _Frame(
+        f"w{index}", axis, lambda at: numbers.clock(at, step), marks, {"data_workflow": index}
+    )
     return join(
         [
             _throughput(series, frame).render(),
@@ -46,16 +51,46 @@ def timeline(workflow: WorkflowResult, index: int) -> Html:
     )
 
 
+def step_charts(workflow: WorkflowResult, step: StepResult, index: int, place: int) -> Html | None:
+    """Throughput and latency of a step, on the time axis of its workflow."""
+    series = [_point(point) for point in step.series]
+    if not series:
+        return None
+    end = max(point.at_s + point.width_s for point in [*workflow.series[-1:], series[-1]])
+    if len(series) > _STEP_INTERVALS:
+        series = widened(series, end / _STEP_INTERVALS)
+    axis, width = scale.time(end, 4)
+    frame = _Frame(
+        f"w{index}-s{place}",
+        axis,
+        lambda at: numbers.clock(at, width),
+        sorted((m for m in workflow.marks if 0 <= m.at_s <= end), key=lambda mark: mark.at_s),
+        {"data_workflow": index, "data_step": place},
+    )
+    charts = [_throughput(series, frame).render(), _latency(series, frame)]
+    return tag("div", charts, class_="pair")
+
+
+def _point(point: StepPoint) -> Point:
+    return Point(**msgspec.structs.asdict(point))
+
+
 class _Frame:
-    """What the charts of one workflow have in common."""
+    """What the charts of one workflow or step have in common."""
 
     def __init__(
-        self, index: int, x: Scale, x_label: Callable[[float], str], marks: Sequence[Mark]
+        self,
+        key: str,
+        x: Scale,
+        x_label: Callable[[float], str],
+        marks: Sequence[Mark],
+        data: dict[str, Attribute],
     ) -> None:
-        self.index = index
+        self.key = key
         self.x = x
         self.x_label = x_label
         self.marks = marks
+        self.data = data
 
     def chart(
         self,
@@ -69,7 +104,7 @@ class _Frame:
         legend: Sequence[tuple[str, str]] = (),
     ) -> Chart:
         return Chart(
-            key=f"w{self.index}-{kind}",
+            key=f"{self.key}-{kind}",
             title=title,
             unit=unit,
             description=description,
@@ -80,8 +115,8 @@ class _Frame:
             curves=curves,
             legend=legend,
             marks=self.marks,
-            mark_texts=kind == "throughput",
-            data={"data_kind": kind, "data_workflow": self.index, "data_end": f"{self.x.high:g}"},
+            mark_texts=kind == "throughput" and "data_step" not in self.data,
+            data={"data_kind": kind, "data_end": f"{self.x.high:g}", **self.data},
         )
 
     def run(self, points: Sequence[Point], value: Value, y: Scale) -> list[Position]:

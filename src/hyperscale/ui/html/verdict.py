@@ -13,6 +13,7 @@ from hyperscale.metrics.results import Results
 from hyperscale.ui.html import numbers
 from hyperscale.ui.html.markup import Html, tag
 from hyperscale.ui.totals import coverage, explains_cut
+from hyperscale.ui.verdict import nothing_succeeded
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -45,7 +46,10 @@ def judge(results: Results) -> Verdict:
     if results.state != "finished":
         return Verdict("warn", "Not finished", f"The run was {results.state} at this moment.")
     if results.passed and results.exit_code == ExitCode.PASSED:
-        return Verdict("good", "Passed", _met(results))
+        early = f"{_sentence(results.cut_reason)} " if results.cut == "test" else ""
+        return Verdict("good", "Passed", f"{early}{_met(results)}")
+    if results.failure:
+        return Verdict("bad", "Failed", _sentence(results.failure))
     title = _TITLES.get(results.exit_code, "Failed")
     stopped = results.exit_code in (ExitCode.STOPPED, ExitCode.LOAD_LOST)
     return Verdict("warn" if stopped else "bad", title, _why(results))
@@ -70,7 +74,7 @@ def banner(results: Results) -> Html:
             "p",
             "exit code ",
             tag("b", str(results.exit_code)),
-            tag("span", meaning(results.exit_code)),
+            tag("span", results.failure or meaning(results.exit_code)),
             class_="exit",
         )
         if results.state == "finished"
@@ -98,7 +102,7 @@ def notices(results: Results) -> Html | None:
 
 
 def _met(results: Results) -> str:
-    failed = f"{numbers.share(results.failed, results.requests)} of requests failed."
+    failed = f"{numbers.share(results.failed, results.requests + results.unsent)} of calls failed."
     total = len(results.thresholds)
     if not total:
         return f"{failed} No thresholds were set, so nothing judged the other numbers."
@@ -123,7 +127,7 @@ def _why(results: Results) -> str:
         more = f", and {len(crossed) - 1} more" if len(crossed) > 1 else ""
         total = len(results.thresholds)
         reasons.append(f"{len(crossed)} of {total} thresholds crossed: {named}{got}{more}.")
-    if not reasons and results.requests and results.failed == results.requests:
+    if not reasons and nothing_succeeded(results):
         reasons.append("Not one request succeeded.")
     if not reasons and not results.requests:
         reasons.append("No request was made.")

@@ -44,12 +44,38 @@ class Charts:
         points = whole_points(workflow)
         if rows < MIN_ROWS or len(points) < 2:
             return []
+        until = points[-1].at_s + points[-1].width_s
+        key = (workflow.name, len(points), until, len(workflow.marks))
+        return self._drawn(
+            key, lambda: _panels(workflow, points), until, workflow.marks, width, rows, pen
+        )
+
+    def draw_all(
+        self, workflows: Sequence[WorkflowResult], width: int, rows: int, pen: plot.Pen
+    ) -> list[Line]:
+        """A curve for each workflow, on the time of the run."""
+        shown = [(w, points) for w in workflows if len(points := whole_points(w)) > 1]
+        if rows < MIN_ROWS or not shown:
+            return []
+        until = max(w.started_s + points[-1].at_s + points[-1].width_s for w, points in shown)
+        key = ("", until, *(len(points) for _, points in shown))
+        return self._drawn(key, lambda: _panels_of_all(shown), until, (), width, rows, pen)
+
+    def _drawn(
+        self,
+        key: tuple[object, ...],
+        panels: Callable[[], list[Panel]],
+        until: float,
+        marks: Sequence[Mark],
+        width: int,
+        rows: int,
+        pen: plot.Pen,
+    ) -> list[Line]:
         if rows > MIN_ROWS and rows % 2 == 0:
             rows -= 1  # an odd number of lines has a middle one to label
-        last = points[-1]
-        key = (workflow.name, len(points), last.at_s, len(workflow.marks), width, rows, id(pen))
+        key = (*key, width, rows, id(pen))
         if key != self._key:
-            self._key, self._lines = key, _draw(workflow, points, width, rows, pen)
+            self._key, self._lines = key, _side_by_side(panels(), until, marks, width, rows, pen)
         return self._lines
 
 
@@ -63,15 +89,37 @@ def whole_points(workflow: WorkflowResult) -> list[Point]:
     return points
 
 
-def _draw(
-    workflow: WorkflowResult, points: list[Point], width: int, rows: int, pen: plot.Pen
-) -> list[Line]:
-    until = points[-1].at_s + points[-1].width_s
+def _panels(workflow: WorkflowResult, points: Sequence[Point]) -> list[Panel]:
     even = evened(points, _DOTS)
-    panels = [_rate_panel(even), _latency_panel(workflow, even)]
+    return [_rate_panel(even), _latency_panel(workflow, even)]
+
+
+def _panels_of_all(shown: Sequence[tuple[WorkflowResult, Sequence[Point]]]) -> list[Panel]:
+    rates, latencies = [], []
+    for place, (workflow, points) in enumerate(shown):
+        style = palette.WORKFLOWS[place % len(palette.WORKFLOWS)]
+        even = [(workflow.started_s + _middle(p), p) for p in evened(points, _DOTS)]
+        rate = [(at, p.requests / p.width_s) for at, p in even if p.width_s > 0]
+        latency = [(at, p.p95_ms if p.requests else math.nan) for at, p in even]
+        rates.append((workflow.name, style, rate))
+        latencies.append((workflow.name, style, latency))
+    return [
+        Panel("requests/s", rates, text.short_count),
+        Panel("p95", latencies, text.duration),
+    ]
+
+
+def _side_by_side(
+    panels: Sequence[Panel],
+    until: float,
+    marks: Sequence[Mark],
+    width: int,
+    rows: int,
+    pen: plot.Pen,
+) -> list[Line]:
     if width >= _SIDE_BY_SIDE:
         half = (width - _BETWEEN) // 2
-        left, right = (_panel(p, half, rows, until, workflow.marks, pen) for p in panels)
+        left, right = (_panel(p, half, rows, until, marks, pen) for p in panels)
         return [
             [*a, Segment(" " * (half + _BETWEEN - palette.text_width(a))), *b]
             for a, b in zip(left, right, strict=True)
@@ -81,9 +129,9 @@ def _draw(
         return [
             line
             for panel, height in zip(panels, (upper, rows - upper), strict=True)
-            for line in _panel(panel, width, height, until, workflow.marks, pen)
+            for line in _panel(panel, width, height, until, marks, pen)
         ]
-    return _panel(panels[0], width, rows, until, workflow.marks, pen)
+    return _panel(panels[0], width, rows, until, marks, pen)
 
 
 def _rate_panel(points: Sequence[Point]) -> Panel:

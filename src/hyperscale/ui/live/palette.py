@@ -25,6 +25,9 @@ KEY = Style.parse("bold cyan")
 RATE = Style.parse("cyan")
 CURVES = (Style.parse("green"), Style.parse("yellow"), Style.parse("magenta"))
 
+# Curves of several workflows, in their order.
+WORKFLOWS = tuple(map(Style.parse, ("cyan", "green", "yellow", "magenta", "blue", "bright_red")))
+
 _FROM, _TO = (0, 200, 255), (190, 90, 255)
 
 

@@ -1,20 +1,20 @@
-"""The small parts of a frame: title, progress bar, figures, notices, errors, footer."""
+"""The small parts of a frame: title, progress bar, figures, footer."""
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Sequence
+from statistics import fmean
 
 from rich.segment import Segment
 from rich.style import Style
 
-from hyperscale.metrics.results import Results, WorkflowResult
+from hyperscale.metrics.results import Results, WorkflowResult, failed_share
 from hyperscale.ui import text
 from hyperscale.ui.live import palette
 from hyperscale.ui.live.palette import Line
 from hyperscale.ui.live.scene import Scene, share_done
-from hyperscale.ui.totals import top_errors
 
-_STATES: dict[str, tuple[str, Style]] = {
+STATES: dict[str, tuple[str, Style]] = {
     "preparing": ("·", palette.WARN),
     "running": ("●", palette.GOOD),
     "paused": ("‖", palette.WARN),
@@ -32,13 +32,15 @@ def title(scene: Scene, width: int) -> Line:
     left = [*palette.gradient("hyperscale"), Segment("  ")] if roomy else []
     if workflow is None:
         left.append(Segment(results.name, palette.STRONG))
+        if results.workflows:
+            left.append(Segment(f"  {len(results.workflows)} workflows", palette.FAINT))
     else:
         left.append(Segment(workflow.name, palette.STRONG))
-        if len(results.workflows) > 1:
+        if scene.index is not None and len(results.workflows) > 1:
             left.append(Segment(f" {scene.index + 1}/{len(results.workflows)}", palette.FAINT))
         left.append(Segment(f"  {workflow.load}", palette.FAINT))
     state = results.state if workflow is None else workflow.state
-    sign, style = _STATES[state]
+    sign, style = STATES[state]
     right = [
         Segment(f"{sign} {state}  " if roomy else f"{sign} ", style),
         Segment(_times(results, workflow), palette.STRONG),
@@ -55,7 +57,7 @@ def _times(results: Results, workflow: WorkflowResult | None) -> str:
 
 def progress(scene: Scene, width: int) -> Line:
     workflow = scene.workflow
-    done = share_done(workflow) if workflow else None
+    done = _share_done(scene.workflows)
     if done is None:
         spinner = _SPINNER[scene.spin % len(_SPINNER)]
         return [Segment(f"{spinner} ", palette.BAR), Segment("─" * (width - 2), palette.FAINT)]
@@ -74,15 +76,19 @@ def progress(scene: Scene, width: int) -> Line:
     ]
 
 
+def _share_done(workflows: Sequence[WorkflowResult]) -> float | None:
+    shares = [share for workflow in workflows if (share := share_done(workflow)) is not None]
+    return fmean(shares) if shares and len(shares) == len(workflows) else None
+
+
 def figures(scene: Scene, width: int, rows: int) -> list[Line]:
     """Label and value pairs on a grid, so that nothing jumps while numbers grow."""
-    workflow = scene.workflow
-    if workflow is None:
+    if not scene.workflows:
         return [[Segment("waiting for the first numbers", palette.FAINT)]]
     per_row = max(1, width // _CELL)
     cell = width // per_row
     lines: list[Line] = []
-    fields = _figures(workflow, scene)[: per_row * rows]
+    fields = _figures(scene)[: per_row * rows]
     for start in range(0, len(fields), per_row):
         line: Line = []
         for label, value, style in fields[start : start + per_row]:
@@ -93,105 +99,47 @@ def figures(scene: Scene, width: int, rows: int) -> list[Line]:
     return lines
 
 
-def _figures(workflow: WorkflowResult, scene: Scene) -> list[tuple[str, str, Style]]:
-    requests, failed = workflow.requests, workflow.failed
-    overall = requests / workflow.elapsed_s if workflow.elapsed_s > 0 else 0.0
-    vus = text.count(workflow.vus)
-    if workflow.vus_max > workflow.vus:
-        vus = f"{vus} of {text.count(workflow.vus_max)}"
+def _figures(scene: Scene) -> list[tuple[str, str, Style]]:
+    workflows = scene.workflows
+    requests, failed = sum(w.requests for w in workflows), sum(w.failed for w in workflows)
+    share = failed_share(failed, requests, sum(w.unsent for w in workflows))
+    users, most = sum(w.vus for w in workflows), sum(w.vus_max for w in workflows)
+    vus = text.count(users)
+    if scene.workflow and most > users:
+        vus = f"{vus} of {text.count(most)}"
     figures = [
-        ("rate", text.rate(overall), palette.STRONG),
+        ("rate", text.rate(_overall_rate(workflows)), palette.STRONG),
         (f"last {scene.recent_s:.0f}s", text.rate(scene.recent_rate), palette.STRONG),
-        ("failed", text.percent(failed, requests), palette.BAD if failed else palette.GOOD),
+        ("failed", text.percent(share, 1), palette.BAD if failed else palette.GOOD),
         ("VUs", vus, palette.STRONG),
         ("requests", text.count(requests), palette.PLAIN),
-        ("iterations", text.short_count(workflow.iterations), palette.PLAIN),
+        ("iterations", text.short_count(sum(w.iterations for w in workflows)), palette.PLAIN),
     ]
-    if workflow.open_model or workflow.dropped_iterations:
-        dropped = workflow.dropped_iterations
+    if unsent := sum(w.unsent for w in workflows):
+        figures.append(("never sent", text.short_count(unsent), palette.BAD))
+    dropped = sum(w.dropped_iterations for w in workflows)
+    if dropped or any(w.open_model for w in workflows):
         style = palette.BAD if dropped else palette.PLAIN
         figures.append(("dropped", text.short_count(dropped), style))
-    if workflow.checks:
-        passed = sum(check.passed for check in workflow.checks)
-        total = passed + sum(check.failed for check in workflow.checks)
+    if checks := [check for workflow in workflows for check in workflow.checks]:
+        passed = sum(check.passed for check in checks)
+        total = passed + sum(check.failed for check in checks)
         style = palette.GOOD if passed == total else palette.BAD
         figures.append(("checks", text.percent(passed, total) if total else text.NOTHING, style))
-    received = sum(step.bytes_in for step in workflow.steps)
-    sent = sum(step.bytes_out for step in workflow.steps)
-    figures.append(("received", text.size(received), palette.PLAIN))
-    figures.append(("sent", text.size(sent), palette.PLAIN))
+    steps = [step for workflow in workflows for step in workflow.steps]
+    figures.append(("received", text.size(sum(step.bytes_in for step in steps)), palette.PLAIN))
+    figures.append(("sent", text.size(sum(step.bytes_out for step in steps)), palette.PLAIN))
     return figures
 
 
-def notices(scene: Scene, width: int, rows: int) -> list[Line]:
-    """Sentences that change how the numbers are read, the gravest first, in at most `rows`."""
-    found = _notices(scene)
-    lines: list[Line] = []
-    if rows < 1:
-        return lines
-    for lines_each in (2, 1):
-        lines = [line for notice in found for line in _sentence(*notice, width, lines_each)]
-        if len(lines) <= rows:
-            break
-    return lines[:rows]
-
-
-def _notices(scene: Scene) -> list[tuple[str, str, Style]]:
-    results, workflow = scene.results, scene.workflow
-    found: list[tuple[str, str, Style]] = []
-    if workflow and workflow.error:
-        found.append(("✗", workflow.error, palette.BAD))
-    if results.saturation:
-        found.append(("⚠", results.saturation, palette.WARN))
-    for threshold in results.thresholds:
-        if not threshold.passed and threshold.actual is not None:
-            sentence = f"{threshold.scope} {threshold.expression}  now {threshold.actual_text}"
-            found.append(("✗", sentence, palette.BAD))
-    if results.warnings:
-        found.append(("⚠", results.warnings[-1], palette.WARN))
-    if workflow and workflow.marks:
-        mark = workflow.marks[-1]
-        found.append(("▲", f"at {text.seconds(mark.at_s)}: {mark.text}", palette.FAINT))
-    return found
-
-
-def _sentence(sign: str, sentence: str, style: Style, width: int, lines: int) -> list[Line]:
-    wrapped = textwrap.wrap(
-        text.one_line(sentence), max(10, width - 2), max_lines=lines, placeholder=" …"
-    )
-    return [
-        palette.clip([Segment(f"{' ' if i else sign} {part}", style)], width)
-        for i, part in enumerate(wrapped)
-    ]
-
-
-def errors(workflow: WorkflowResult, width: int, rows: int) -> list[Line]:
-    """A heading and the most frequent failures, or nothing when there are none or no room."""
-    if rows < 2:
-        return []
-    found = top_errors(workflow.steps)
-    if not found:
-        return []
-    lines: list[Line] = [[Segment("errors", palette.HEADING)]]
-    found = found[: rows - 1]
-    columns = [max(len(error.what) for error in found), max(len(error.step) for error in found)]
-    for error in found:
-        left = f"{text.short_count(error.count):>7}  "
-        what = f"{error.what:<{columns[0]}}  {error.step:<{columns[1]}}  "
-        lines.append(
-            palette.clip(
-                [
-                    Segment(left, palette.BAD),
-                    Segment(what),
-                    Segment(
-                        text.fit(text.one_line(error.sample), width - len(left) - len(what)),
-                        palette.FAINT,
-                    ),
-                ],
-                width,
-            )
-        )
-    return lines
+def _overall_rate(workflows: Sequence[WorkflowResult]) -> float:
+    """Over the time something ran."""
+    loaded = [workflow for workflow in workflows if workflow.elapsed_s > 0]
+    if not loaded:
+        return 0.0
+    until = max(workflow.started_s + workflow.elapsed_s for workflow in loaded)
+    span_s = until - min(workflow.started_s for workflow in loaded)
+    return sum(workflow.requests for workflow in loaded) / span_s
 
 
 def footer(scene: Scene, width: int) -> Line:
@@ -200,10 +148,17 @@ def footer(scene: Scene, width: int) -> Line:
     state = scene.results.state
     keys = [("q", "stop now" if state == "stopping" else "stop")]
     if state != "stopping":
-        keys[:0] = [("p", "resume" if state == "paused" else "pause"), ("+/-", "VUs")]
+        keys[:0] = [("p", "resume" if state == "paused" else "pause"), ("+/-", _lever(scene))]
         if len(scene.results.workflows) > 1:
-            keys.insert(2, ("tab", "next"))
+            turn = [("tab", "next")] if scene.workflow is None else [("tab", "next"), ("0", "all")]
+            keys[2:2] = turn
     line: Line = []
     for key, meaning in keys:
         line += [Segment(key, palette.KEY), Segment(f" {meaning}   ", palette.FAINT)]
     return palette.spread(line, [Segment(scene.message, palette.WARN)], width)
+
+
+def _lever(scene: Scene) -> str:
+    """What + and - change."""
+    models = {workflow.open_model for workflow in scene.workflows}
+    return "load" if len(models) > 1 else "rate" if True in models else "VUs"

@@ -1,8 +1,9 @@
-"""What one frame shows: a snapshot, the workflow in turn, and what the view itself knows."""
+"""What one frame shows: a snapshot, the page that was chosen, and what the view itself knows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.ui.plot import BRAILLE, Pen
@@ -11,18 +12,30 @@ from hyperscale.ui.plot import BRAILLE, Pen
 @dataclass(frozen=True, slots=True)
 class Scene:
     results: Results
-    index: int = 0  # of the workflow in turn
-    recent_rate: float = 0.0  # requests a second over the last `recent_s`
-    recent_s: float = 3.0
+    index: int | None = None  # of the workflow shown; None: all of them
+    recent_rates: Mapping[str, float] = field(default_factory=dict)  # by workflow, requests/s
+    recent_s: float = 3.0  # what "recent" means
     keyboard: bool = True
     message: str = ""  # the answer to the last key press
     spin: int = 0  # counts frames
     pen: Pen = BRAILLE
 
     @property
+    def workflows(self) -> list[WorkflowResult]:
+        """Those this frame is about."""
+        return self.results.workflows if self.workflow is None else [self.workflow]
+
+    @property
     def workflow(self) -> WorkflowResult | None:
+        """The only one this frame is about, if so."""
         workflows = self.results.workflows
-        return workflows[self.index % len(workflows)] if workflows else None
+        if len(workflows) == 1:
+            return workflows[0]
+        return None if self.index is None or not workflows else workflows[self.index]
+
+    @property
+    def recent_rate(self) -> float:
+        return sum(self.recent_rates.get(workflow.name, 0.0) for workflow in self.workflows)
 
 
 def share_done(workflow: WorkflowResult) -> float | None:

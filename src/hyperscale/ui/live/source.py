@@ -21,8 +21,12 @@ class Source(Watched, Protocol):
 
     def resume(self) -> None: ...
 
-    def scale(self, delta_vus: int, /) -> None:
-        """Give every workflow under way this many VUs more, or fewer."""
+    def scale(self, delta_vus: int, workflow: str | None = None, /) -> None:
+        """Give the workflow, or each one under way, this many VUs more, or fewer."""
+        ...
+
+    def change_rate(self, factor: float, workflow: str | None = None, /) -> None:
+        """From now on so many times the arrivals, of the workflow or of each open one."""
         ...
 
     def stop(self) -> None:

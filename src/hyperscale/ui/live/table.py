@@ -1,4 +1,5 @@
-"""The table of steps: service time in the first row of a step, response time in the second.
+"""The table of steps: service time in the first row of a step, response time in the second, its
+requests by name below where there is room.
 
 Columns give way by importance as the screen narrows; the name takes what is left. Both latency
 views are shown where they differ; where there is no room for both, the heading says by how much.
@@ -6,21 +7,21 @@ views are shown where they differ; where there is no room for both, the heading 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.segment import Segment
 from rich.style import Style
 
-from hyperscale.metrics.results import Distribution, StepResult, WorkflowResult
+from hyperscale.metrics.results import Distribution, RequestResult, StepResult, WorkflowResult
 from hyperscale.ui import text
 from hyperscale.ui.live import palette
+from hyperscale.ui.live.columns import GAP, fitting
 from hyperscale.ui.live.palette import Line
-from hyperscale.ui.totals import views_differ
+from hyperscale.ui.totals import request_label, told_requests, views_differ
 
 _NAME_MIN, _NAME_MAX = 12, 40
 _NAME_ROOMY = 19  # room for a remark beside the word "step"
-_GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Column:
     heading: str
     width: int
     rank: int  # 1 stays longest
-    of_step: Callable[[StepResult], str] | None = None
+    of_step: Callable[[StepResult | RequestResult], str] | None = None
     of_latency: Callable[[Distribution], float] | None = None
 
 
@@ -42,31 +43,39 @@ _COLUMNS = (
     Column("max", 6, 7, of_latency=lambda latency: latency.max_ms),
     Column("errors", 7, 3, of_step=lambda step: text.short_count(step.failed)),
 )
+_STEP_P95 = Column("step p95", 8, 9, of_step=lambda step: _spent(step))
 
 
-def choose_columns(width: int) -> list[Column]:
-    chosen: list[Column] = []
-    room = width - _NAME_MIN
-    for column in sorted(_COLUMNS, key=lambda column: column.rank):
-        room -= column.width + _GAP
-        if room < 0:
-            break
-        chosen.append(column)
-    return [column for column in _COLUMNS if column in chosen]
+def _spent(of: StepResult | RequestResult) -> str:
+    """The time inside a step, its own code and waits included; a request has none of its own."""
+    if isinstance(of, RequestResult):
+        return ""
+    return text.short_duration(of.duration.p95_ms) if of.duration.count else text.NOTHING
 
 
-def step_table(workflow: WorkflowResult, width: int, rows: int, *, both: bool) -> list[Line]:
-    """At most `rows` lines, heading included; `both` adds a row of response time to each step."""
+def rows_of(steps: Sequence[StepResult], *, both: bool, names: bool) -> int:
+    """Without the heading."""
+    named = sum(len(told_requests(step)) for step in steps) if names else 0
+    return len(steps) * (2 if both else 1) + named
+
+
+def step_table(
+    workflow: WorkflowResult, width: int, rows: int, *, both: bool, names: bool
+) -> list[Line]:
+    """At most `rows` lines, heading included; `both` adds a row of response time to each step,
+    `names` one for each name of its requests."""
     if rows < 1:
         return []
-    columns = choose_columns(width)
-    taken = sum(column.width + _GAP for column in columns)
+    timed = any(step.duration.count for step in workflow.steps)
+    columns = fitting([*_COLUMNS, *[_STEP_P95] * timed], width - _NAME_MIN)
+    taken = sum(column.width + GAP for column in columns)
     name_width = max(1, min(_NAME_MAX, width - taken))
     lines = [_heading(workflow, columns, name_width, both)]
-    steps, per_step = workflow.steps, 2 if both else 1
+    steps = workflow.steps
     shown = len(steps)
-    if shown * per_step > rows - 1:
-        shown = max(0, (rows - 2) // per_step)
+    if rows_of(steps, both=both, names=names) > rows - 1:
+        shown = max(0, (rows - 2) // (2 if both else 1))
+        names = False
     for step in steps[:shown]:
         style = palette.BAD if step.failed else palette.PLAIN
         lines.append(_row(step.name, step, step.service, columns, name_width, style))
@@ -74,6 +83,9 @@ def step_table(workflow: WorkflowResult, width: int, rows: int, *, both: bool) -
             lines.append(
                 _row("↳ response", None, step.response, columns, name_width, palette.FAINT)
             )
+        for request in told_requests(step) if names else ():
+            label = f"  {request_label(request)}"
+            lines.append(_row(label, request, request.service, columns, name_width, palette.FAINT))
     if shown < len(steps) and len(lines) < rows:
         rest = f"… {len(steps) - shown} more steps"
         lines.append([Segment(text.fit(rest, width), palette.FAINT)])
@@ -90,13 +102,13 @@ def _heading(workflow: WorkflowResult, columns: list[Column], name_width: int, b
         worst = max(step.response.p99_ms for step in differing)
         name = f"step (response p99 {text.short_duration(worst)})"
     heading = palette.cell(name, name_width)
-    heading += "".join(" " * _GAP + column.heading.rjust(column.width) for column in columns)
+    heading += "".join(" " * GAP + column.heading.rjust(column.width) for column in columns)
     return [Segment(heading, palette.HEADING)]
 
 
 def _row(
     name: str,
-    step: StepResult | None,
+    step: StepResult | RequestResult | None,
     latency: Distribution,
     columns: list[Column],
     name_width: int,
@@ -115,6 +127,6 @@ def _row(
             if column.heading == "errors" and step.failed:
                 cell_style = palette.BAD
         line.append(
-            Segment(" " * _GAP + text.fit(value, column.width).rjust(column.width), cell_style)
+            Segment(" " * GAP + text.fit(value, column.width).rjust(column.width), cell_style)
         )
     return line

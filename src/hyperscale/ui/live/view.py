@@ -21,6 +21,7 @@ from hyperscale.ui.live.charts import Charts
 from hyperscale.ui.live.controls import Controls
 from hyperscale.ui.live.guard import restored_at_exit
 from hyperscale.ui.live.layout import compose
+from hyperscale.ui.live.pages import Pages
 from hyperscale.ui.live.scene import Scene
 from hyperscale.ui.live.screen import Screen
 from hyperscale.ui.live.source import Source
@@ -28,8 +29,6 @@ from hyperscale.ui.output import Output
 from hyperscale.ui.window import RateWindow
 
 FRAMES_PER_S = 4.0
-UPDATE_INTERVAL_S = 3.0  # how long each of several workflows is shown
-_HOLD_S = 15.0  # how long a workflow chosen with tab stays
 _REPAINT_S = 2.0  # heals what other processes wrote onto the screen
 _MESSAGE_S = 3.0
 # A terminal takes some kilobytes at a time; the rest follows after this, then twice as long, ...
@@ -42,14 +41,13 @@ class LiveView:
         stream: TextIO,
         *,
         frames_per_s: float = FRAMES_PER_S,
-        update_interval_s: float = UPDATE_INTERVAL_S,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = os.environ if environ is None else environ
         self._screen = Screen(stream, environ)
         self._pen = choose_pen(stream, environ)
         self._period_s = 1.0 / frames_per_s
-        self._turn = Turn(update_interval_s)
+        self._pages = Pages()
         self._charts = Charts()
         self._windows: dict[str, RateWindow] = {}
         self._frames = 0
@@ -58,7 +56,7 @@ class LiveView:
 
     async def run(self, source: Source) -> None:
         wake = asyncio.Event()
-        controls = Controls(source, self._turn.skip)
+        controls = Controls(source, self._pages)
 
         def on_key(key: str) -> None:
             if answer := controls.press(key):
@@ -103,16 +101,11 @@ class LiveView:
         now = time.monotonic()
         for workflow in results.workflows:
             self._windows.setdefault(workflow.name, RateWindow()).add(now, workflow.requests)
-        index = self._turn.index(results, now)
-        window = RateWindow()
-        if results.workflows:
-            window = self._windows[results.workflows[index].name]
         message, until = self._message
         scene = Scene(
             results=results,
-            index=index,
-            recent_rate=window.per_second,
-            recent_s=window.span_s,
+            index=self._pages.index(results),
+            recent_rates={name: window.per_second for name, window in self._windows.items()},
             keyboard=keyboard,
             message=message if now < until else "",
             spin=self._frames,
@@ -124,37 +117,6 @@ class LiveView:
         size = self._screen.size()
         self._screen.paint(compose(scene, self._charts, *size), size)
         self._frames += 1
-
-
-class Turn:
-    """Whose turn it is to be shown: those under way one after another, or the one asked for."""
-
-    def __init__(self, interval_s: float) -> None:
-        self._interval_s = interval_s
-        self._index = 0
-        self._until = 0.0
-        self._skip = False
-
-    def skip(self) -> None:
-        self._skip = True
-
-    def index(self, results: Results, now: float) -> int:
-        total = len(results.workflows)
-        if total < 2:
-            return 0
-        active = [
-            i for i in range(total) if results.workflows[i].state not in ("finished", "preparing")
-        ]
-        if self._skip:
-            self._skip = False
-            self._index, self._until = (self._index + 1) % total, now + _HOLD_S
-        elif now >= self._until:
-            if self._until and active:
-                self._index = next((i for i in active if i > self._index), active[0])
-            elif active:
-                self._index = active[0]
-            self._until = now + self._interval_s
-        return self._index % total
 
 
 def choose_pen(stream: TextIO, environ: Mapping[str, str]) -> plot.Pen:

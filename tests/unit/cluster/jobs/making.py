@@ -147,8 +147,8 @@ class Shell:
         self.carry(effects)
         return settled
 
-    def steer(self, action: Any, amount: int = 0, job_id: str = "j1") -> Any:
-        answer, effects = self.jobs.steer(self.now, job_id, action, amount, "ada", "")
+    def steer(self, action: Any, amount: int = 0, job_id: str = "j1", workflow: str = "") -> Any:
+        answer, effects = self.jobs.steer(self.now, job_id, action, amount, "ada", "", workflow)
         self.carry(effects)
         return answer
 

@@ -237,6 +237,36 @@ class TestScale:
     def test_nobody_is_scaled_to_nothing(self) -> None:
         shell = running()
         assert not shell.steer("scale", 0).accepted
+        assert not shell.steer("rate", 0).accepted
+
+    def test_one_workflow_is_scaled_and_the_other_is_not(self) -> None:
+        shell = running(needs("load", peak_vus=2), needs("other", peak_vus=2))
+        shell.prepare_all()
+        assert shell.steer("scale", 50, workflow="load") == Steering(True, 1)
+        assert shell.steer("rate", 120, workflow="other") == Steering(True, 1)
+        told = {(c.placement.part.workflow, c.action, c.amount) for c in shell.take(Command)}
+        assert told == {("load", "scale", 50), ("other", "rate", 120)}
+        marks = {(mark.workflow, mark.text) for mark in shell.job().marks}
+        assert marks == {
+            ("load", "scaled to 50 VUs"), ("other", "rate changed to 120 % of the plan"),
+        }  # fmt: skip
+
+    def test_a_workflow_that_is_not_there_is_named(self) -> None:
+        shell = running(needs("load"), needs("other"))
+        answer = shell.steer("scale", 5, workflow="lod")
+        assert answer == Steering(False, error="it has no workflow lod; it has load, other")
+
+    def test_a_part_that_comes_later_is_told_the_rate_too(self) -> None:
+        shell = running(needs(peak_vus=2))
+        [place] = shell.prepare_all()
+        shell.steer("rate", 150)
+        shell.register("w2", 4)
+        shell.die(place.worker)
+        shell.wait(9.0)
+        shell.take(Command)
+        [again] = shell.prepare_all()
+        [command] = shell.take(Command)
+        assert (command.placement, command.action, command.amount) == (again, "rate", 150)
 
 
 class TestTime:

@@ -142,6 +142,12 @@ def test_scaling_is_told_as_a_change_and_once() -> None:
     assert one.steer(3.2, "scale", 2, "") == [Steer("scale", -10)]
 
 
+def test_a_rate_is_told_as_it_shall_be() -> None:
+    one = running()
+
+    assert one.steer(3.0, "rate", 120, "") == [Steer("rate", 120)]
+
+
 def test_stop_lets_iterations_finish_within_the_limit() -> None:
     one = running()
 
