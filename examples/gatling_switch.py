@@ -9,7 +9,7 @@ hyperscale run examples/gatling_switch.py
 import asyncio
 import os
 
-from hyperscale import HTTPOptions, Workflow, step
+from hyperscale import Workflow, step
 from hyperscale.testing import HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
@@ -18,7 +18,7 @@ TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
 class Visitor(Workflow):
     rate = "10/s"  # rampUsersPerSec(10).to(40).during(5)
     stages = [("5s", 40), ("5s", 40)]
-    http = HTTPOptions(base_url=TARGET)
+    host = TARGET
     data = [
         {"user": "ada", "password": "lovelace"},
         {"user": "grace", "password": "hopper"},

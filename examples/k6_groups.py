@@ -7,7 +7,7 @@ hyperscale run examples/k6_groups.py --threshold "http_req_duration{kind:static}
 import asyncio
 import os
 
-from hyperscale import HTTPOptions, Workflow, check, step
+from hyperscale import Workflow, check, step
 from hyperscale.testing import HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
@@ -16,7 +16,7 @@ TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
 class Visit(Workflow):
     stages = [("2s", 10), ("6s", 10), ("2s", 0)]
     think_time = "100ms"  # sleep() at the end of the function
-    http = HTTPOptions(base_url=TARGET)
+    host = TARGET
     thresholds = {
         "http_req_duration{kind:api}": "p(95)<300",
         "http_req_failed{kind:static}": "rate<1%",

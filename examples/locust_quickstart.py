@@ -10,7 +10,7 @@ hyperscale run examples/locust_quickstart.py -u 50 -d 1m --host http://127.0.0.1
 import asyncio
 import os
 
-from hyperscale import HTTPOptions, Workflow, step
+from hyperscale import Workflow, step
 from hyperscale.testing import HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
@@ -20,7 +20,7 @@ class QuickstartUser(Workflow):
     vus = 10
     duration = "10s"
     think_time = ("100ms", "500ms")
-    http = HTTPOptions(base_url=TARGET)
+    host = TARGET
 
     async def on_start(self) -> None:
         await self.client.http.post("/login", json={"user": "foo", "password": "bar"})

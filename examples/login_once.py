@@ -9,7 +9,7 @@ hyperscale run examples/login_once.py --once      # one iteration, every exchang
 
 import os
 
-from hyperscale import HTTPOptions, Workflow, check, feed, step
+from hyperscale import Workflow, check, feed, step
 from hyperscale.testing import HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
@@ -20,7 +20,7 @@ class Shop(Workflow):
     duration = "10s"
     think_time = "50ms"
     data = feed("users.csv", per="vu")
-    http = HTTPOptions(base_url=TARGET)
+    host = TARGET
     thresholds = {
         "login": "p(95)<500",  # the requests of a step
         "step_duration{step:order}": "p(95)<1s",  # the step, with all that is in it

@@ -9,7 +9,7 @@ hyperscale run examples/mix.py -u 50      # 40 browse, 10 buy
 
 import os
 
-from hyperscale import HTTPOptions, Workflow, step
+from hyperscale import Workflow, step
 from hyperscale.testing import HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
@@ -18,7 +18,7 @@ TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")
 class _Visitor(Workflow):  # a base for both; the underscore keeps it from running by itself
     duration = "10s"
     think_time = ("50ms", "150ms")
-    http = HTTPOptions(base_url=TARGET)
+    host = TARGET
 
     @step()
     async def front_page(self) -> HTTPResponse:
