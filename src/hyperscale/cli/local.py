@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -153,12 +153,23 @@ def explain(test: TestPlan, files: list[outputs.File]) -> None:
     for plan in test.workflows:
         after = f", after {', '.join(plan.depends)}" if plan.depends else ""
         streams.note(f"{plan.name}: {plan.load.describe() if plan.is_test else 'once'}{after}")
+        if plan.flow is not None:
+            streams.note(
+                f"  flow, with {', '.join(step.name for step in plan.steps) or 'no steps'}"
+            )
         for stage in plan.stages:
-            streams.note(f"  {' and, at the same time, '.join(map(_described, stage))}")
+            streams.note(f"  {_order(stage)}")
         for threshold in plan.thresholds:
             streams.note(f"  threshold {threshold.scope}: {threshold.expression}")
     for file in files:
         streams.note(f"will write {file.path} ({file.format})")
+
+
+def _order(stage: Sequence[StepPlan]) -> str:
+    if stage[0].choice.weight is None:
+        return " and, at the same time, ".join(map(_described, stage))
+    weighted = (f"{_described(step)} (weight {step.choice.weight:g})" for step in stage)
+    return f"one of {', '.join(weighted)}"
 
 
 def _described(step: StepPlan) -> str:

@@ -197,11 +197,13 @@ def _is_idle(workflow: WorkflowResult) -> bool:
 
 
 def _all_failed(workflows: Sequence[WorkflowResult]) -> bool:
-    """Not one call succeeded, or not one run of a step."""
+    """Not one call succeeded, or not one run of a step: one that an exception of a step inside it
+    interrupted did not."""
     steps = [step for workflow in workflows for step in workflow.steps]
     calls = sum(step.count + step.unsent for step in steps)
-    runs = sum(step.runs for step in steps)
+    failed = sum(step.runs_failed for step in steps)
+    not_interrupted = sum(step.runs - step.runs_interrupted for step in steps)
     return bool(
         (calls and sum(step.failed for step in steps) >= calls)
-        or (runs and sum(step.runs_failed for step in steps) >= runs)
+        or (failed and failed >= not_interrupted)
     )

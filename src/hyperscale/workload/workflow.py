@@ -280,7 +280,13 @@ def _check_steps(workflow: type[Workflow]) -> None:
     graph = graph_of(workflow)
     methods = methods_of(workflow)
     for name, method in methods.items():
-        if name in vars(Workflow) or name in Workflow.__annotations__ or name in METHODS:
+        if name in METHODS:
+            raise BadStep(
+                f"{owner}.{name} cannot be a step: it has a meaning of its own",
+                "leave the decorator off; it is called when it is time",
+                method,
+            )
+        if name in vars(Workflow) or name in Workflow.__annotations__:
             raise BadStep(
                 f"{owner}.{name} cannot be a step: every workflow has an attribute {name!r}",
                 "give the method another name",

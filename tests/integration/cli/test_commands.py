@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import urllib.request
 import xml.etree.ElementTree as ElementTree
@@ -19,6 +20,8 @@ from tests.integration.cli.program import (
     hyperscale,
     write_workflow,
 )
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture
@@ -208,6 +211,14 @@ class TestRun:
         write_workflow(folder, target)
         ended = hyperscale("run", "try.py", "-i", 5, "-w", 1, "-v", cwd=folder)
         assert "Try: 5 iterations by 2 VUs" in ended.err
+        for name, order in (
+            ("weighted_tasks", r"one of product: test GET \(weight 10\), search: "),
+            ("login_once", "flow, with login, profile, view, order"),
+            ("login_flow", "profile: .* and, at the same time, catalogue: "),
+        ):
+            file = EXAMPLES / f"{name}.py"
+            ended = hyperscale("run", file, "-i", 1, "-w", 1, "-v", cwd=folder, TARGET=target)
+            assert re.search(f"^  {order}", ended.err, re.MULTILINE), ended.err
 
     def test_stages_and_rate(self, folder: Path, target: str) -> None:
         write_workflow(folder, f"{target}/")

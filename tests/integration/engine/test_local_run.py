@@ -361,6 +361,29 @@ def test_each_row_goes_to_one_virtual_user(stats: Callable[[], dict[str, Any]]) 
     }
 
 
+class Credentials(Workflow):
+    vus = 4
+    iterations_per_vu = 2
+    data = feed([{"n": n} for n in range(4)], per="vu")
+
+    async def on_start(self) -> None:
+        await self.client.http.get(f"/bytes/{self.row['n']}")
+
+    async def flow(self) -> None:
+        await self.client.http.get(f"/delay/{self.row['n']}")
+
+
+def test_a_user_has_its_row_from_the_start(stats: Callable[[], dict[str, Any]]) -> None:
+    results = go(Credentials, workers=2)
+    assert [(step.name, step.count) for step in results.workflows[0].steps] == [
+        ("on_start", 4),
+        ("flow", 8),
+    ]
+    paths = stats()["paths"]
+    assert [paths[f"/bytes/{n}"] for n in range(4)] == [1] * 4
+    assert [paths[f"/delay/{n}"] for n in range(4)] == [2] * 4
+
+
 class Answer(CustomResult):
     pass
 

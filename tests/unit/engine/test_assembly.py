@@ -190,6 +190,8 @@ def verdict_on(*workflows: WorkflowResult, **course: Any) -> Results:
         ({"count": 1, "failed": 8, "unsent": 8}, ExitCode.PASSED),
         ({"runs": 3, "runs_failed": 2}, ExitCode.PASSED),
         ({"runs": 3, "runs_failed": 3}, ExitCode.FAILED),
+        ({"runs": 6, "runs_failed": 3, "runs_interrupted": 3}, ExitCode.FAILED),
+        ({"runs": 3, "runs_interrupted": 3}, ExitCode.PASSED),
         ({"count": 5, "runs": 5, "runs_failed": 5}, ExitCode.FAILED),
     ],
 )

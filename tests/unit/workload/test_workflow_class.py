@@ -99,6 +99,15 @@ def test_names_in_use_are_refused(name: str) -> None:
         make(**{name: step()(method)})
 
 
+@pytest.mark.parametrize("name", ["on_start", "flow", "setup"])
+def test_methods_with_a_meaning_take_no_decorator(name: str) -> None:
+    async def method(self: Any) -> HTTPResponse: ...
+
+    with pytest.raises(BadInput, match=rf"^Shop\.{name} cannot be a step") as refused:
+        make(**{name: step()(method)})
+    assert "leave the decorator off" in refused.value.hint
+
+
 def test_decorators_refuse_what_is_no_name() -> None:
     with pytest.raises(BadInput, match="@step takes names of steps as strings, not 5"):
         step(5)  # type: ignore[call-overload]
