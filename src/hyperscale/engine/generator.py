@@ -37,9 +37,9 @@ from hyperscale.engine.messages import (
     Scale,
     Stop,
     Teardown,
-    TornDown,
 )
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
@@ -52,6 +52,7 @@ class Generator:
         self._line = line
         self._assignment: Assignment | None = None
         self._work: asyncio.Task[None] | None = None
+        self._here = ""  # where it is, for a sentence
         self._leash: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
@@ -64,6 +65,7 @@ class Generator:
                 await self._assignment.close()
             for name in command.secrets:
                 register(name, command.env[name])
+            self._here = f"on {command.worker}: " if command.worker else ""
             self._assignment = Assignment(command, self._send)
             self._start(self._prepare(self._assignment))
             return
@@ -108,10 +110,13 @@ class Generator:
             memory.make_room()
             self._send(Failed("the test needs more memory than a generator process may take"))
         except HyperscaleError as error:
-            self._send(Failed(error.message, error.hint, isinstance(error, BadInput)))
+            detail = frames.author_traceback(error.__cause__ or error)
+            bad_input = isinstance(error, BadInput)
+            self._send(Failed(self._here + error.message, error.hint, bad_input, detail))
         except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
             detail = "".join(traceback.format_exception(error))
-            self._send(Failed(f"{type(error).__name__}: {error}", detail=detail))
+            hint = frames.variable_hint(error)
+            self._send(Failed(self._here + frames.told(error), hint, detail=detail))
 
     async def _prepare(self, assignment: Assignment) -> None:
         began = asyncio.get_running_loop().time()
@@ -122,12 +127,7 @@ class Generator:
         self._send(await assignment.run(go.context))
 
     async def _teardown(self, assignment: Assignment, command: Teardown) -> None:
-        try:
-            await assignment.teardown(command.context)
-        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            self._send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
-        else:
-            self._send(TornDown())
+        self._send(await assignment.teardown(command.context))
 
 
 async def _main(descriptor: int) -> None:
