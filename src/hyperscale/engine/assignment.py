@@ -28,6 +28,7 @@ from hyperscale.engine.messages import (
     Report,
     Stamped,
     StopTest,
+    TornDown,
     Trace,
     Values,
 )
@@ -35,16 +36,19 @@ from hyperscale.engine.models import make_pace
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
 from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.scope import OffstageScope
 from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
 from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
+from hyperscale.workload import frames
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
@@ -62,6 +66,7 @@ class Assignment:
         self._process = process
         self._plan: WorkflowPlan
         self._pool: ClientPool
+        self._offstage_pool: ClientPool
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
@@ -73,6 +78,7 @@ class Assignment:
         self._rng = random.Random()
         self._ordered_at = perf_counter()
         self._measuring = False
+        self._measured_s: float | None = None  # the load is over
         self._stop_early = False
         self._cut_off = False
         self._fatal = ""
@@ -89,10 +95,7 @@ class Assignment:
         classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
-        self._pool = ClientPool(_with_brought_files(plan.http), order.load.rps)
-        if order.http_debug:
-            full = order.http_debug == "full"
-            self._pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+        self._pool, self._offstage_pool = self._make_pool(order.load.rps), self._make_pool()
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
@@ -100,10 +103,16 @@ class Assignment:
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         self._base = _unpickled(order.context)
-        await self._run_uses()
-        wrote = await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
         self._program = self._compiled(plan)
-        return wrote
+        await self._run_uses()
+        return await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
+
+    def _make_pool(self, rps: float = 0.0) -> ClientPool:
+        pool = ClientPool(_with_brought_files(self._plan.http), rps)
+        if self._order.http_debug:
+            full = self._order.http_debug == "full"
+            pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+        return pool
 
     def _compiled(self, plan: WorkflowPlan) -> Program:
         hooks = {name: hook_plan(name, getattr(plan, name)) for name in USER_HOOKS}
@@ -170,11 +179,13 @@ class Assignment:
         self._measuring = True
         await self._pace.drive()
         self._pace.stop()
+        ended_at = perf_counter()
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
-        measured_s = clock.elapsed()
+        await self._pool.finish(load.graceful_stop_s - (perf_counter() - ended_at))
+        self._measured_s = clock.elapsed()
         self._process.leave(self)
         self._report_progress()
-        return await self._done(measured_s)
+        return await self._done(self._measured_s)
 
     def _resume(self, clock: LoadClock) -> None:
         """Go on where the load is by now: getting ready took time, which has passed too."""
@@ -193,9 +204,11 @@ class Assignment:
         elif not self._plan.is_test and self._errors:
             name, message = next(iter(self._errors.items()))
             error = f"{name} raised {message}"
+        provided = {} if error or self._order.idle else await self._run_provides()
+        self._report_progress()
         return Done(
             context={} if self._soloist is None else self._written(self._soloist.context),
-            provided={} if error or self._order.idle else await self._run_provides(),
+            provided=provided,
             measured_s=measured_s,
             peak_vus=self._population.peak,
             error=error,
@@ -207,16 +220,22 @@ class Assignment:
         limit = f"more than {self._order.memory_mb:,} MB of" if self._order.memory_mb else "all"
         return f"a generator process took {limit} memory and was stopped"
 
-    async def teardown(self, setup_wrote: Values) -> None:
+    async def teardown(self, setup_wrote: Values) -> TornDown:
         if not self.started:
             self._base.update(_unpickled(setup_wrote))
+        error, scope = "", OffstageScope()
         if self._plan.teardown:
-            await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
+            try:
+                await self._offstage(scope, self._plan.teardown, dict(self._base))
+            except Exception as raised:  # noqa: BLE001 - the author's code may raise anything
+                error = f"teardown() raised {frames.told(raised)}"
+        return TornDown(error, scope.requests)
 
     async def close(self) -> None:
         self._process.leave(self)
-        if hasattr(self, "_pool"):
+        if hasattr(self, "_offstage_pool"):
             await self._pool.close()
+            await self._offstage_pool.close()
 
     def pause(self) -> None:
         if self.started:
@@ -264,7 +283,8 @@ class Assignment:
             self._recorder.discard("warmup")
         delta = self._recorder.fold()
         if delta is not None:
-            self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
+            at_s = self._pace.clock.elapsed() if self._measured_s is None else self._measured_s
+            self._send(Progress(at_s if self._measuring else 0.0, delta))
 
     def _make_user(self, number: int) -> VirtualUser:
         workflow = self._plan.make()
@@ -291,12 +311,36 @@ class Assignment:
         workflow.row = row
         return itertools.repeat(row)
 
-    def _offstage(self, context: dict[str, Any]) -> Any:
-        """An instance for hooks that no virtual user runs."""
+    async def _offstage(
+        self,
+        scope: OffstageScope,
+        hook: Callable[..., Any],
+        context: dict[str, Any],
+        **values: Any,
+    ) -> Any:
+        """Run a hook that belongs to no virtual user, on an instance and connections of its own."""
         workflow = self._plan.make()
-        workflow.client = self._pool.client()
+        workflow.client = self._offstage_pool.client()
         workflow.context = context
-        return workflow
+        before = CURRENT.set(scope)
+        try:
+            return await _maybe_await(hook(workflow, **values))
+        finally:
+            CURRENT.reset(before)
+
+    async def _before_load(
+        self, what: str, hook: Callable[..., Any], context: dict[str, Any], **values: Any
+    ) -> Any:
+        scope = OffstageScope()
+        try:
+            return await self._offstage(scope, hook, context, **values)
+        except Exception as error:
+            raise RunFailed(
+                f"{what} of {self._plan.name} raised {frames.told(error)}",
+                frames.variable_hint(error) or "no load was started; --debug shows the traceback",
+            ) from error
+        finally:
+            self._recorder.unmeasured("setup", scope.requests)
 
     async def _run_uses(self) -> None:
         values: dict[str, Any] = {}
@@ -305,7 +349,7 @@ class Assignment:
             for provider in use.workflows:
                 used.update(_unpickled(self._order.used.get(provider, {})))
             wanted = {name: used[name] for name in use.arguments if name in used}
-            result = await _maybe_await(use.function(self._offstage(self._base), **wanted))
+            result = await self._before_load(f"{use.name}()", use.function, self._base, **wanted)
             values[use.name] = result
             self._base.update(wanted)
             self._base[use.name] = result
@@ -313,24 +357,20 @@ class Assignment:
 
     async def _run_setup(self, setup: Callable[..., Any]) -> Values:
         context = dict(self._base)
-        try:
-            await _maybe_await(setup(self._offstage(context)))
-        except Exception as error:
-            raise RunFailed(
-                f"setup() of {self._plan.name} raised {type(error).__name__}: {error}",
-                "no load was started; run with --debug to see where",
-            ) from error
+        await self._before_load("setup()", setup, context)
         return self._written(context)
 
     async def _run_provides(self) -> Values:
         provided: Values = {}
+        scope = OffstageScope()
         for provide in self._plan.provides:
             try:
-                value = await _maybe_await(provide.function(self._offstage(dict(self._base))))
+                value = await self._offstage(scope, provide.function, dict(self._base))
             except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-                self._errors[provide.name] = f"{type(error).__name__}: {error}"
+                self._errors[provide.name] = frames.told(error)
                 continue
             provided[provide.name] = self._stamped(provide.name, value)
+        self._recorder.unmeasured("setup", scope.requests)
         return provided
 
     def _written(self, context: dict[str, Any]) -> Values:

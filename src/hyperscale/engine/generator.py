@@ -40,10 +40,10 @@ from hyperscale.engine.messages import (
     Scale,
     Stop,
     Teardown,
-    TornDown,
 )
 from hyperscale.engine.process import GeneratorProcess
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
@@ -58,6 +58,7 @@ class Generator:
         self._assignments: dict[int, Assignment] = {}
         self._work: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._here = ""  # where it is, for a sentence
         self._leash: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
@@ -68,6 +69,7 @@ class Generator:
         if isinstance(command, Prepare):
             for name in command.secrets:
                 register(name, command.env[name])
+            self._here = f"on {command.worker}: " if command.worker else ""
             assignment = Assignment(command, partial(self._send, number), self._process)
             self._assignments[number] = assignment
             self._start(number, self._prepare(number, assignment))
@@ -127,10 +129,13 @@ class Generator:
                 number, Failed("the test needs more memory than a generator process may take")
             )
         except HyperscaleError as error:
-            self._send(number, Failed(error.message, error.hint, isinstance(error, BadInput)))
+            detail = frames.author_traceback(error.__cause__ or error)
+            bad_input = isinstance(error, BadInput)
+            self._send(number, Failed(self._here + error.message, error.hint, bad_input, detail))
         except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
             detail = "".join(traceback.format_exception(error))
-            self._send(number, Failed(f"{type(error).__name__}: {error}", detail=detail))
+            hint = frames.variable_hint(error)
+            self._send(number, Failed(self._here + frames.told(error), hint, detail=detail))
 
     async def _prepare(self, number: int, assignment: Assignment) -> None:
         began = asyncio.get_running_loop().time()
@@ -141,12 +146,7 @@ class Generator:
         self._send(number, await assignment.run(go.context, go.run_age_s))
 
     async def _teardown(self, number: int, assignment: Assignment, command: Teardown) -> None:
-        try:
-            await assignment.teardown(command.context)
-        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            self._send(number, TornDown(f"teardown() raised {type(error).__name__}: {error}"))
-        else:
-            self._send(number, TornDown())
+        self._send(number, await assignment.teardown(command.context))
 
 
 async def _main(descriptor: int) -> None:

@@ -158,6 +158,7 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
 
 class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
     error: str = ""
+    requests: int = 0  # that teardown() made
 
 
 Report = Prepared | Progress | Trace | StopTest | Done | Failed | TornDown

@@ -153,6 +153,7 @@ class Performance:
         command = Teardown(self._wrote)
         (answer,) = await self._ask([command], TEARDOWN_LIMIT_S, alive[:1])
         if isinstance(answer, TornDown):
+            self.aggregate.unmeasured_requests("teardown", answer.requests)
             return f"{self.facts.name}: {answer.error}" if answer.error else ""
         return f"{self.facts.name}: teardown() did not end within {TEARDOWN_LIMIT_S:g}s"
 

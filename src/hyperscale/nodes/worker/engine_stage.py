@@ -31,12 +31,15 @@ class EngineStage:
         env: Mapping[str, str],
         memory_mb: int = 0,
         sealing: Sealing = UNSEALED,
+        worker: str = "",
     ) -> None:
-        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit."""
+        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit. `worker` is
+        the name that failures are told with."""
         self._cores = cores
         self._env = env
         self._memory_mb = memory_mb
         self.sealing = sealing
+        self.worker = worker
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
@@ -163,6 +166,7 @@ class EnginePerformer:
             resume_at_s=order.resume_at_s,
             iterations_done=order.iterations_done,
             secrets=list(order.secrets),
+            worker=stage.worker,
         )
         self._performance = Performance(
             order.facts,
