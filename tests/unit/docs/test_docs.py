@@ -46,6 +46,7 @@ OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_INSTALLED = re.compile(r"pip install\s+(?:-\S+\s+)*['\"]?hyperscale(?![-_]loadtest)")
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -204,6 +205,22 @@ def test_config_files_can_be_read(page: Path, tmp_path: Path) -> None:
         file = tmp_path / config.CONFIG_FILE
         file.write_text(block)
         config.from_file(file)
+
+
+def test_no_page_installs_the_distribution_of_somebody_else() -> None:
+    for page in (*PAGES, *ROOT.glob("deploy/**/*.md")):
+        assert not _INSTALLED.search(page.read_text()), name_of(page)
+
+
+def test_extras_are_named_after_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = {f"{project['name']}[{extra}]" for extra in project["optional-dependencies"]}
+    named = {
+        name
+        for file in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"\bhyperscale[\w-]*\[\w+\]", file.read_text())
+    }
+    assert named <= known
 
 
 def test_every_page_is_on_the_map() -> None:
