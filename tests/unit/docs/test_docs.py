@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from hyperscale import config
 from hyperscale.cli.app import app
@@ -73,7 +74,8 @@ def code_of(page: Path) -> Iterator[str]:
     for info, block in _BLOCK.findall(text):
         if info.strip() in ("", "sh", "yaml"):
             for line in block.splitlines():
-                yield line.removeprefix("- run:").partition("  #")[0].strip()
+                typed = line.strip().removeprefix("- ").removeprefix("run:")
+                yield typed.partition("  #")[0].strip()
     yield from (span.strip() for span in _SPAN.findall(_BLOCK.sub("", text)))
 
 
@@ -196,6 +198,12 @@ def test_settings_of_the_environment_exist(page: Path) -> None:
     known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
     named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
     assert named <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_yaml_blocks_are_yaml(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        assert yaml.safe_load(block)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
