@@ -112,6 +112,18 @@ def test_python_blocks_are_python(page: Path) -> None:
         compile(block, name_of(page), "exec")
 
 
+def test_quoted_examples_are_the_files() -> None:
+    quoted = [
+        (page, info.rpartition("title=")[2], text)
+        for page in PAGES
+        for info, text in _BLOCK.findall(page.read_text())
+        if "title=examples/" in info
+    ]
+    for page, file, text in quoted:
+        assert text == (ROOT / file).read_text(), (name_of(page), file)
+    assert {page for page, _, _ in quoted} >= set(DOCS.glob("migrating-*.md"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_imported_names_exist(page: Path) -> None:
     for statement in ast.parse(python_of(page)).body:
