@@ -97,11 +97,16 @@ class Checks:
 
     def _check_cores(self) -> None:
         for worker, held in self.book.by_worker.items():
-            used: Counter[int] = Counter()
-            for placement in held.values():
-                used[placement.incarnation] += placement.cores
-            for cores in used.values():
-                require(cores <= self._totals[worker], "no worker is over-booked", worker, held)
+            for incarnation in {placement.incarnation for placement in held.values()}:
+                cores = {
+                    (placement.part.job_id, slot)
+                    for placement in held.values()
+                    if placement.incarnation == incarnation
+                    for slot in placement.slots
+                }
+                require(
+                    len(cores) <= self._totals[worker], "no worker is over-booked", worker, held
+                )
 
     # -- effects ---------------------------------------------------------------------------------
 

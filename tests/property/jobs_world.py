@@ -76,7 +76,16 @@ class Box:
 
     @property
     def free(self) -> int:
-        return self.total - sum(p.cores for p in self.parts.values())
+        return self.total - len(
+            self._cores(*(running.placement for running in self.parts.values()))
+        )
+
+    def has_room(self, more: Placement) -> bool:
+        placed = [running.placement for running in self.parts.values()]
+        return len(self._cores(more, *placed)) <= self.total
+
+    def _cores(self, *placed: Placement) -> set[tuple[str, int]]:
+        return {(one.part.job_id, slot) for one in placed for slot in one.slots}
 
 
 class World:
@@ -374,7 +383,7 @@ class World:
             del box.parts[part]
         if self._lost(0.05):
             return False, False, "does not like it"
-        if part in box.parts or box.free < placement.cores:
+        if part in box.parts or not box.has_room(placement):
             return False, True, "no room"
         box.seen[part] = placement.fence
         job = self.checks.book.jobs[part.job_id]

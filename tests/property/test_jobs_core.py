@@ -101,7 +101,7 @@ class TestPlantedBugs:
 
     def test_no_grace_for_silent_workers(self) -> None:
         settings = JobSettings(reschedule_s=0.001, evict_population_min=99)
-        must_break("no load runs twice", settings, first=130)
+        must_break("no load runs twice", settings, first=400)
 
     def test_one_retry_too_many(self) -> None:
         must_break("three retries at most", JobSettings(retries_max=9))

@@ -72,5 +72,9 @@ class ClientPool:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""
         self._http.cancel_all()
 
+    async def finish(self, seconds: float) -> None:
+        """No more calls: those in flight may end within that time, then they are cut off."""
+        await self._http.finish(seconds)
+
     async def close(self) -> None:
         await self._http.close()

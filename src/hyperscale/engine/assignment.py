@@ -7,11 +7,8 @@ Nothing before the load is part of any latency.
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
 import itertools
-import os
 import pickle
 import random
 import time
@@ -23,9 +20,7 @@ import cloudpickle
 import msgspec
 
 from hyperscale.clients import ClientPool
-from hyperscale.engine import memory
 from hyperscale.engine.clock import LoadClock
-from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.messages import (
     Done,
     Prepare,
@@ -33,39 +28,45 @@ from hyperscale.engine.messages import (
     Report,
     Stamped,
     StopTest,
+    TornDown,
     Trace,
     Values,
 )
 from hyperscale.engine.models import make_pace
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.population import Population
-from hyperscale.engine.source import decode_overrides, decode_source
+from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
 from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
+from hyperscale.workload import frames
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
 
-BEAT_S = 0.05  # time-outs are noticed this late at most; also the probe of event-loop lag
-FOLD_BEATS = 2  # a delta every 100 ms
-SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the collector's sight
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 _NO_ROW = object()
 
 
 class Assignment:
-    def __init__(self, order: Prepare, send: Callable[[Report], None]) -> None:
+    def __init__(
+        self, order: Prepare, send: Callable[[Report], None], process: GeneratorProcess
+    ) -> None:
         self._order = order
         self._send = send
+        self._process = process
         self._plan: WorkflowPlan
         self._pool: ClientPool
+        self._offstage_pool: ClientPool
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
@@ -77,6 +78,7 @@ class Assignment:
         self._rng = random.Random()
         self._ordered_at = perf_counter()
         self._measuring = False
+        self._measured_s: float | None = None  # the load is over
         self._stop_early = False
         self._cut_off = False
         self._fatal = ""
@@ -88,19 +90,12 @@ class Assignment:
     async def prepare(self) -> Values:
         """Everything that must not be measured; returns what setup() wrote."""
         order = self._order
-        os.environ.update(order.env)
-        if order.memory_mb:
-            memory.limit(order.memory_mb)
         if order.seed is not None:
-            random.seed(order.seed + order.core)
             self._rng.seed(order.seed + order.core)
-        classes = decode_source(order.source).load()
+        classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
-        self._pool = ClientPool(_with_brought_files(plan.http), order.load.rps)
-        if order.http_debug:
-            full = order.http_debug == "full"
-            self._pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+        self._pool, self._offstage_pool = self._make_pool(order.load.rps), self._make_pool()
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
@@ -108,10 +103,16 @@ class Assignment:
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         self._base = _unpickled(order.context)
-        await self._run_uses()
-        wrote = await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
         self._program = self._compiled(plan)
-        return wrote
+        await self._run_uses()
+        return await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
+
+    def _make_pool(self, rps: float = 0.0) -> ClientPool:
+        pool = ClientPool(_with_brought_files(self._plan.http), rps)
+        if self._order.http_debug:
+            full = self._order.http_debug == "full"
+            pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+        return pool
 
     def _compiled(self, plan: WorkflowPlan) -> Program:
         hooks = {name: hook_plan(name, getattr(plan, name)) for name in USER_HOOKS}
@@ -154,7 +155,7 @@ class Assignment:
         if not self._plan.is_test:
             self._errors.setdefault(step, message)
 
-    async def run(self, setup_wrote: Values) -> Done:
+    async def run(self, setup_wrote: Values, run_age_s: float = 0.0) -> Done:
         load = self._order.load
         self._base.update(_unpickled(setup_wrote))
         clock = LoadClock()
@@ -165,11 +166,11 @@ class Assignment:
         self._population.pace = self._pace
         if self._stop_early or self._order.idle:
             self._pace.stop()
-        heart = asyncio.create_task(self._beat())
+        self._process.join(self)
         if self._order.resume_at_s:
             self._resume(clock)
         else:
-            await clock.reach(load.start_time_s)
+            await clock.reach(load.start_time_s - run_age_s)
             clock.restart()
             if load.warmup_s:
                 await self._pace.warm_up(load.warmup_s)
@@ -178,11 +179,13 @@ class Assignment:
         self._measuring = True
         await self._pace.drive()
         self._pace.stop()
+        ended_at = perf_counter()
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
-        measured_s = clock.elapsed()
-        heart.cancel()
+        await self._pool.finish(load.graceful_stop_s - (perf_counter() - ended_at))
+        self._measured_s = clock.elapsed()
+        self._process.leave(self)
         self._report_progress()
-        return await self._done(measured_s)
+        return await self._done(self._measured_s)
 
     def _resume(self, clock: LoadClock) -> None:
         """Go on where the load is by now: getting ready took time, which has passed too."""
@@ -201,9 +204,11 @@ class Assignment:
         elif not self._plan.is_test and self._errors:
             name, message = next(iter(self._errors.items()))
             error = f"{name} raised {message}"
+        provided = {} if error or self._order.idle else await self._run_provides()
+        self._report_progress()
         return Done(
             context={} if self._soloist is None else self._written(self._soloist.context),
-            provided={} if error or self._order.idle else await self._run_provides(),
+            provided=provided,
             measured_s=measured_s,
             peak_vus=self._population.peak,
             error=error,
@@ -215,15 +220,22 @@ class Assignment:
         limit = f"more than {self._order.memory_mb:,} MB of" if self._order.memory_mb else "all"
         return f"a generator process took {limit} memory and was stopped"
 
-    async def teardown(self, setup_wrote: Values) -> None:
+    async def teardown(self, setup_wrote: Values) -> TornDown:
         if not self.started:
             self._base.update(_unpickled(setup_wrote))
+        error, scope = "", OffstageScope()
         if self._plan.teardown:
-            await _maybe_await(self._plan.teardown(self._offstage(dict(self._base))))
+            try:
+                await self._offstage(scope, self._plan.teardown, dict(self._base))
+            except Exception as raised:  # noqa: BLE001 - the author's code may raise anything
+                error = f"teardown() raised {frames.told(raised)}"
+        return TornDown(error, scope.requests)
 
     async def close(self) -> None:
-        if hasattr(self, "_pool"):
+        self._process.leave(self)
+        if hasattr(self, "_offstage_pool"):
             await self._pool.close()
+            await self._offstage_pool.close()
 
     def pause(self) -> None:
         if self.started:
@@ -254,36 +266,25 @@ class Assignment:
         self._cut_off = True
         self.stop(now=True)
 
-    async def _beat(self) -> None:
-        """Time-outs, event-loop lag, CPU share, and a delta to the parent, on one heartbeat."""
-        recorder = self._recorder
-        cpu_used, cpu_at = time.process_time(), perf_counter()
-        beats, expected = 0, perf_counter()
-        while True:
-            expected = max(expected + BEAT_S, perf_counter())
-            await asyncio.sleep(expected - perf_counter())
-            now = perf_counter()
-            beats += 1
-            self._pool.sweep(now)
-            recorder.lag(max(0.0, now - expected))
-            if beats == SETTLE_BEATS:
-                gc.freeze()
-            if beats % FOLD_BEATS == 0:
-                used = time.process_time()
-                recorder.cpu = (used - cpu_used) / (now - cpu_at)
-                recorder.rss_mb = peak_memory_mb()
-                cpu_used, cpu_at = used, now
-                self._report_progress()
-                if self._order.memory_mb and memory.resident_mb() > self._order.memory_mb:
-                    self._fatal = self._out_of_memory()
-                    self.stop(now=True)
+    def beat(self, now: float, lag_s: float) -> None:
+        self._pool.sweep(now)
+        self._recorder.lag(lag_s)
+
+    def fold(self, cpu: float, rss_mb: float) -> None:
+        self._recorder.cpu, self._recorder.rss_mb = cpu, rss_mb
+        self._report_progress()
+
+    def out_of_memory(self) -> None:
+        self._fatal = self._out_of_memory()
+        self.stop(now=True)
 
     def _report_progress(self) -> None:
         if not self._measuring:
             self._recorder.discard("warmup")
         delta = self._recorder.fold()
         if delta is not None:
-            self._send(Progress(self._pace.clock.elapsed() if self._measuring else 0.0, delta))
+            at_s = self._pace.clock.elapsed() if self._measured_s is None else self._measured_s
+            self._send(Progress(at_s if self._measuring else 0.0, delta))
 
     def _make_user(self, number: int) -> VirtualUser:
         workflow = self._plan.make()
@@ -310,12 +311,36 @@ class Assignment:
         workflow.row = row
         return itertools.repeat(row)
 
-    def _offstage(self, context: dict[str, Any]) -> Any:
-        """An instance for hooks that no virtual user runs."""
+    async def _offstage(
+        self,
+        scope: OffstageScope,
+        hook: Callable[..., Any],
+        context: dict[str, Any],
+        **values: Any,
+    ) -> Any:
+        """Run a hook that belongs to no virtual user, on an instance and connections of its own."""
         workflow = self._plan.make()
-        workflow.client = self._pool.client()
+        workflow.client = self._offstage_pool.client()
         workflow.context = context
-        return workflow
+        before = CURRENT.set(scope)
+        try:
+            return await _maybe_await(hook(workflow, **values))
+        finally:
+            CURRENT.reset(before)
+
+    async def _before_load(
+        self, what: str, hook: Callable[..., Any], context: dict[str, Any], **values: Any
+    ) -> Any:
+        scope = OffstageScope()
+        try:
+            return await self._offstage(scope, hook, context, **values)
+        except Exception as error:
+            raise RunFailed(
+                f"{what} of {self._plan.name} raised {frames.told(error)}",
+                frames.variable_hint(error) or "no load was started; --debug shows the traceback",
+            ) from error
+        finally:
+            self._recorder.unmeasured("setup", scope.requests)
 
     async def _run_uses(self) -> None:
         values: dict[str, Any] = {}
@@ -324,7 +349,7 @@ class Assignment:
             for provider in use.workflows:
                 used.update(_unpickled(self._order.used.get(provider, {})))
             wanted = {name: used[name] for name in use.arguments if name in used}
-            result = await _maybe_await(use.function(self._offstage(self._base), **wanted))
+            result = await self._before_load(f"{use.name}()", use.function, self._base, **wanted)
             values[use.name] = result
             self._base.update(wanted)
             self._base[use.name] = result
@@ -332,24 +357,20 @@ class Assignment:
 
     async def _run_setup(self, setup: Callable[..., Any]) -> Values:
         context = dict(self._base)
-        try:
-            await _maybe_await(setup(self._offstage(context)))
-        except Exception as error:
-            raise RunFailed(
-                f"setup() of {self._plan.name} raised {type(error).__name__}: {error}",
-                "no load was started; run with --debug to see where",
-            ) from error
+        await self._before_load("setup()", setup, context)
         return self._written(context)
 
     async def _run_provides(self) -> Values:
         provided: Values = {}
+        scope = OffstageScope()
         for provide in self._plan.provides:
             try:
-                value = await _maybe_await(provide.function(self._offstage(dict(self._base))))
+                value = await self._offstage(scope, provide.function, dict(self._base))
             except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-                self._errors[provide.name] = f"{type(error).__name__}: {error}"
+                self._errors[provide.name] = frames.told(error)
                 continue
             provided[provide.name] = self._stamped(provide.name, value)
+        self._recorder.unmeasured("setup", scope.requests)
         return provided
 
     def _written(self, context: dict[str, Any]) -> Values:

@@ -41,6 +41,7 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
     resume_at_s: float = 0.0
     iterations_done: int = 0
     secrets: list[str] = []  # names in `env` whose values nobody may read
+    worker: str = ""  # the machine's name in a cluster
 
 
 def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
@@ -75,6 +76,7 @@ def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
             rows_used=rows_used,
             memory_mb=casting.memory_mb,
             idle=idle,
+            worker=casting.worker,
             secrets=casting.secrets,
         )
         for number, (core, load) in enumerate(mine.items())

@@ -1,4 +1,4 @@
-"""A generator process: takes one workflow's share at a time from its parent and runs it.
+"""A generator process: takes workflows' shares from its parent and runs them, several at once.
 
 Started with its end of a socket pair and the parent's process number. It ends when the parent
 closes the other end, for whatever reason, so no generator outlives its run. On Linux the kernel
@@ -17,6 +17,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from hyperscale.engine import memory, unpacking
@@ -25,6 +26,7 @@ from hyperscale.engine.cores import raise_open_files
 from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import (
     ChangeRate,
+    Close,
     Command,
     Failed,
     Go,
@@ -38,9 +40,10 @@ from hyperscale.engine.messages import (
     Scale,
     Stop,
     Teardown,
-    TornDown,
 )
+from hyperscale.engine.process import GeneratorProcess
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
@@ -51,30 +54,32 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 class Generator:
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._assignment: Assignment | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._process = GeneratorProcess()
+        self._assignments: dict[int, Assignment] = {}
+        self._work: dict[int, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._here = ""  # where it is, for a sentence
         self._leash: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
-        while (command := await self._line.command()) is not None:
-            await self._obey(command)
+        while (told := await self._line.command()) is not None:
+            await self._obey(*told)
 
-    async def _obey(self, command: Command) -> None:
+    async def _obey(self, number: int, command: Command) -> None:
         if isinstance(command, Prepare):
-            if self._assignment is not None:
-                await self._assignment.close()
             for name in command.secrets:
                 register(name, command.env[name])
-            self._assignment = Assignment(command, self._send)
-            self._start(self._prepare(self._assignment))
+            self._here = f"on {command.worker}: " if command.worker else ""
+            assignment = Assignment(command, partial(self._send, number), self._process)
+            self._assignments[number] = assignment
+            self._start(number, self._prepare(number, assignment))
             return
         if isinstance(command, Leash):
             self._hold(command.for_s)
             return
-        assignment = self._assignment
-        assert assignment is not None, "the parent prepares before it commands"
+        assignment = self._assignments[number]
         if isinstance(command, Go):
-            self._start(self._run(assignment, command))
+            self._start(number, self._run(number, assignment, command))
             await asyncio.sleep(0)  # it begins before the next command, which may steer it
         elif isinstance(command, Pause):
             assignment.pause()
@@ -87,10 +92,12 @@ class Generator:
         elif isinstance(command, Stop):
             assignment.stop(command.now)
         elif isinstance(command, Teardown):
-            self._start(self._teardown(assignment, command))
+            self._start(number, self._teardown(number, assignment, command))
+        elif isinstance(command, Close):
+            self._close(number)
 
-    def _send(self, report: Report) -> None:
-        self._line.send(masked(report))
+    def _send(self, number: int, report: Report) -> None:
+        self._line.send(number, masked(report))
 
     def _hold(self, for_s: float) -> None:
         if self._leash is not None:
@@ -98,39 +105,48 @@ class Generator:
         self._leash = asyncio.get_running_loop().call_later(for_s, self._let_go)
 
     def _let_go(self) -> None:
-        if self._assignment is not None:
-            self._assignment.cut_off()
+        for assignment in self._assignments.values():
+            assignment.cut_off()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = asyncio.create_task(self._guarded(work))
+    def _start(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        self._work[number] = asyncio.create_task(self._guarded(number, work))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    def _close(self, number: int) -> None:
+        """Whatever it still does, it is over for the others in this process."""
+        assignment, work = self._assignments.pop(number), self._work.pop(number)
+        assignment.stop(now=True)
+        work.cancel()
+        closing = asyncio.create_task(assignment.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _guarded(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except MemoryError:
             memory.make_room()
-            self._send(Failed("the test needs more memory than a generator process may take"))
+            self._send(
+                number, Failed("the test needs more memory than a generator process may take")
+            )
         except HyperscaleError as error:
-            self._send(Failed(error.message, error.hint, isinstance(error, BadInput)))
+            detail = frames.author_traceback(error.__cause__ or error)
+            bad_input = isinstance(error, BadInput)
+            self._send(number, Failed(self._here + error.message, error.hint, bad_input, detail))
         except Exception as error:  # noqa: BLE001 - whatever broke, the parent must learn of it
             detail = "".join(traceback.format_exception(error))
-            self._send(Failed(f"{type(error).__name__}: {error}", detail=detail))
+            hint = frames.variable_hint(error)
+            self._send(number, Failed(self._here + frames.told(error), hint, detail=detail))
 
-    async def _prepare(self, assignment: Assignment) -> None:
+    async def _prepare(self, number: int, assignment: Assignment) -> None:
         began = asyncio.get_running_loop().time()
         wrote = await assignment.prepare()
-        self._send(Prepared(asyncio.get_running_loop().time() - began, wrote))
+        self._send(number, Prepared(asyncio.get_running_loop().time() - began, wrote))
 
-    async def _run(self, assignment: Assignment, go: Go) -> None:
-        self._send(await assignment.run(go.context))
+    async def _run(self, number: int, assignment: Assignment, go: Go) -> None:
+        self._send(number, await assignment.run(go.context, go.run_age_s))
 
-    async def _teardown(self, assignment: Assignment, command: Teardown) -> None:
-        try:
-            await assignment.teardown(command.context)
-        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            self._send(TornDown(f"teardown() raised {type(error).__name__}: {error}"))
-        else:
-            self._send(TornDown())
+    async def _teardown(self, number: int, assignment: Assignment, command: Teardown) -> None:
+        self._send(number, await assignment.teardown(command.context))
 
 
 async def _main(descriptor: int) -> None:

@@ -1,7 +1,8 @@
 """What the parent and its generator processes say to each other.
 
-Length-prefixed msgpack frames over a socket pair that only the two of them hold. User values
-(context) are opaque bytes to the parent: only a generator unpickles them.
+Msgpack frames over a socket pair that only the two of them hold, each with its length and the
+number of the assignment it concerns: a generator may have several at once. User values (context)
+are opaque bytes to the parent: only a generator unpickles them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hyperscale.metrics.delta import Delta
 from hyperscale.workload.load import Load
 
 FRAME_BYTES_MAX = 256 << 20  # context values of a dependent workflow may be large
-_LENGTH = struct.Struct("<I")
+_HEAD = struct.Struct("<II")  # bytes of the message, number of the assignment
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +67,7 @@ class Go(msgspec.Struct, tag="go", frozen=True):
     """Everyone is prepared: start the load. Carries what setup() wrote on the first core."""
 
     context: Values
+    run_age_s: float = 0.0  # how long ago the load of the run began, for `start_time`
 
 
 class Pause(msgspec.Struct, tag="pause", frozen=True):
@@ -91,7 +93,7 @@ class Stop(msgspec.Struct, tag="stop", frozen=True):
 
 
 class Leash(msgspec.Struct, tag="leash", frozen=True):
-    """Unless another one comes within that time, end the load at once.
+    """Unless another one comes within that time, end the load of the process at once.
 
     A generator that was never given one runs to its plan's end. Nothing else ends the load when
     the process that should end it has been suspended."""
@@ -105,7 +107,11 @@ class Teardown(msgspec.Struct, tag="teardown", frozen=True):
     context: Values
 
 
-Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Leash | Teardown
+class Close(msgspec.Struct, tag="close", frozen=True):
+    """The assignment is over: drop whatever is left of it. Nothing more comes for it."""
+
+
+Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Leash | Teardown | Close
 
 
 class Prepared(msgspec.Struct, tag="prepared", frozen=True):
@@ -152,6 +158,7 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
 
 class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
     error: str = ""
+    requests: int = 0  # that teardown() made
 
 
 Report = Prepared | Progress | Trace | StopTest | Done | Failed | TornDown
@@ -173,28 +180,28 @@ class Line:
         sock.setblocking(False)
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
-    def send(self, message: Command | Report) -> None:
+    def send(self, number: int, message: Command | Report) -> None:
         body = _encoder.encode(message)
-        self._writer.write(_LENGTH.pack(len(body)) + body)
+        self._writer.write(_HEAD.pack(len(body), number) + body)
 
     async def drain(self) -> None:
         await self._writer.drain()
 
-    async def command(self) -> Command | None:
-        body = await self._frame()
-        return None if body is None else _commands.decode(body)
+    async def command(self) -> tuple[int, Command] | None:
+        frame = await self._frame()
+        return None if frame is None else (frame[0], _commands.decode(frame[1]))
 
-    async def report(self) -> Report | None:
-        body = await self._frame()
-        return None if body is None else _reports.decode(body)
+    async def report(self) -> tuple[int, Report] | None:
+        frame = await self._frame()
+        return None if frame is None else (frame[0], _reports.decode(frame[1]))
 
-    async def _frame(self) -> bytes | None:
+    async def _frame(self) -> tuple[int, bytes] | None:
         """The next frame, or None when the other side is gone."""
         try:
-            (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            length, number = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
             if length > FRAME_BYTES_MAX:
                 raise ValueError(f"a frame of {length} bytes")
-            return await self._reader.readexactly(length)
+            return number, await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 

@@ -52,8 +52,11 @@ _Answer = asyncio.Future[Report | None]
 
 
 class Performance:
-    """What it measured is in `aggregate`, under core numbers from `numbered_from` on. `on_done` is
-    called when the load of a core is over, before that of the others may be."""
+    """What it measured is in `aggregate`, by `numbers` of the cores; by default those within the
+    workflow. `on_done` is called when the load of a core is over, before that of the others may be.
+
+    Other workflows may have users on the same processes: it speaks and listens only as its own
+    assignment there."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Performance:
         cores: Sequence[Core],
         casting: Casting,
         *,
-        numbered_from: int | None = None,
+        numbers: Sequence[int] | None = None,
         on_progress: Callable[[float, int, Delta], None] | None = None,
         on_trace: Callable[[str], None] | None = None,
         on_done: Callable[[], None] | None = None,
@@ -88,8 +91,9 @@ class Performance:
         self._on_trace = on_trace
         self._on_done = on_done
         self._on_stop_test = on_stop_test
-        first = casting.first_core if numbered_from is None else numbered_from
-        self._numbers = {core: first + index for index, core in enumerate(self.cores)}
+        own = range(casting.first_core, casting.first_core + len(cores))
+        self._numbers = dict(zip(self.cores, numbers or own, strict=False))
+        self._assignments: dict[Core, int] = {}
         self._answers: dict[Core, _Answer] = {}
         self._loads: list[_Answer] = []
         self._unused = len(cores) - len(self.cores)
@@ -99,13 +103,14 @@ class Performance:
         self._stopping = False
         self._killed = False
         self._cut_off = False
+        self._test_stopped = False
         self._obituaries: list[asyncio.Task[None]] = []
         aggregate.facts.cores = len(self.cores)
 
     async def prepare(self) -> Values:
         """Load the code on all cores and get everything ready; returns what setup() wrote."""
         for core in self.cores:
-            core.on_report, core.on_lost = self._hear, self._lose
+            self._assignments[core] = core.join(self._hear, self._lose)
         answers = await self._ask(self._orders, PREPARE_LIMIT_S)
         self._note_failure(answers)
         if self.failure is not None:
@@ -120,13 +125,14 @@ class Performance:
         self._wrote = ready[0].context if ready else {}
         return self._wrote
 
-    def begin(self, context: Values) -> None:
-        """The load, unless it has been stopped; from now on it can be paused and scaled."""
+    def begin(self, context: Values, run_age_s: float = 0.0) -> None:
+        """The load, unless it has been stopped; from now on it can be paused and scaled. The load
+        of the run began `run_age_s` ago."""
         if self._stopping:
             return
         self._wrote = context
         self.aggregate.facts.state = "running"
-        self._loads = self._send([Go(context)] * len(self.cores), self.cores)
+        self._loads = self._send([Go(context, run_age_s)] * len(self.cores), self.cores)
 
     async def over(self) -> None:
         """The load's end, whatever that is: nothing that happens to it raises."""
@@ -140,13 +146,14 @@ class Performance:
 
     async def teardown(self) -> str:
         """Run teardown() on one core that is left; returns a warning, or nothing."""
-        alive = [core for core in self.cores if not core.lost]
+        alive = [core for core in self._assignments if not core.lost]
         if not self.facts.tears_down or not self._prepared or not alive:
             return ""
         self.aggregate.facts.state = "stopping"
         command = Teardown(self._wrote)
         (answer,) = await self._ask([command], TEARDOWN_LIMIT_S, alive[:1])
         if isinstance(answer, TornDown):
+            self.aggregate.unmeasured_requests("teardown", answer.requests)
             return f"{self.facts.name}: {answer.error}" if answer.error else ""
         return f"{self.facts.name}: teardown() did not end within {TEARDOWN_LIMIT_S:g}s"
 
@@ -154,15 +161,21 @@ class Performance:
         """Let go of the processes. The last word."""
         if self._obituaries:
             await asyncio.wait(self._obituaries)
-        for core in self.cores:
-            core.on_report = core.on_lost = None
+        for core in list(self._assignments):
+            self._leave(core)
         self.aggregate.facts.state = "finished"
 
-    async def run(self) -> None:
-        """From beginning to end, when there is nobody to agree with."""
+    async def get_ready(self) -> None:
+        """Prepare, when there is nobody to agree with: what went wrong is noted."""
+        with suppress(HyperscaleError):
+            await self.prepare()
+
+    async def run(self, run_age_s: float = 0.0) -> None:
+        """From there to the end."""
         try:
-            with suppress(HyperscaleError):  # what prepare raises, it has noted
-                await self.perform(await self.prepare())
+            if self._prepared:
+                self.begin(self._wrote, run_age_s)
+                await self.over()
                 warning = await self.teardown()
                 self.warnings += [warning] if warning else []
         finally:
@@ -172,6 +185,11 @@ class Performance:
     def cores_done(self) -> int:
         """How many of the given cores have no more load to make, or never had any."""
         return self._unused + len(self._done)
+
+    @property
+    def busy(self) -> list[Core]:
+        """The cores that have load to make."""
+        return [core for core in self.cores if core not in self._done]
 
     @property
     def outcome(self) -> Outcome:
@@ -208,7 +226,7 @@ class Performance:
         for core, order in zip(self.cores, self._orders, strict=True):
             change = wanted[order.core] - before[order.core]
             if change and core not in self._done:
-                core.send(Scale(change))
+                self._tell(core, Scale(change))
         return True
 
     def change_rate(self, factor: float) -> bool:
@@ -221,23 +239,36 @@ class Performance:
         self.rate_factor *= factor
         for core in self.cores:
             if core not in self._done:
-                core.send(ChangeRate(factor))
+                self._tell(core, ChangeRate(factor))
         return True
 
     def leash(self, seconds: float) -> None:
         """The load ends by itself ("cut off") unless this is called again in time."""
-        for core in self.cores:
-            core.send(Leash(seconds))
+        for core in self._assignments:
+            self._tell(core, Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
         self._killed = self._killed or now
         self._stop(now=now)
 
     def kill(self) -> None:
-        """End the processes at once, whatever they do. What they told is kept."""
+        """End it at once, whatever its processes do. What they told is kept."""
         self._stopping = self._killed = True
         for core in self.cores:
+            self._kill(core)
+
+    def _kill(self, core: Core) -> None:
+        """A process that others have users on is theirs: it is left to them."""
+        if not core.serves_others(self._assignments.get(core)):
             core.kill()
+        elif core in self._assignments:
+            self._leave(core)
+            self._lose(core)
+        else:
+            self._without_answer(core)
+
+    def _leave(self, core: Core) -> None:
+        core.leave(self._assignments.pop(core))
 
     def _stop(self, *, now: bool) -> None:
         self._stopping = True
@@ -251,11 +282,15 @@ class Performance:
         for core in self.cores:
             waiting = self._answers.get(core)
             if waiting is not None and not waiting.done():
-                core.kill()
+                self._kill(core)
 
     def _tell_all(self, command: Pause | Resume | Stop) -> None:
         for core in self._answers:  # those that have been given an order
-            core.send(command)
+            self._tell(core, command)
+
+    def _tell(self, core: Core, command: Command) -> None:
+        if core in self._assignments:
+            core.send(self._assignments[core], command)
 
     async def _ask(
         self, commands: Sequence[Command], limit_s: float, cores: Sequence[Core] | None = None
@@ -268,11 +303,11 @@ class Performance:
     def _send(self, commands: Sequence[Command], cores: Sequence[Core]) -> list[_Answer]:
         loop = asyncio.get_running_loop()
         for core, command in zip(cores, commands, strict=True):
-            answer = self._answers[core] = loop.create_future()
+            self._answers[core] = loop.create_future()
             if core.lost:
                 self._lose(core)
-                answer.set_result(None)
-            core.send(command)
+                self._without_answer(core)
+            self._tell(core, command)
         return [self._answers[core] for core in cores]
 
     async def _wait(self, pending: Sequence[_Answer], limit_s: float) -> list[Report | None]:
@@ -302,11 +337,16 @@ class Performance:
             self._answers[core].set_result(report)
 
     def _stop_test(self, report: StopTest) -> None:
-        self.aggregate.mark(f"the test stopped itself: {report.reason}")
+        if not self._test_stopped:
+            self._test_stopped = True
+            self.aggregate.mark(f"the test stopped itself: {report.reason}")
         if self._on_stop_test is not None:
             self._on_stop_test(report.reason, report.failed)
 
     def _lose(self, core: Core) -> None:
+        if core in self._done:  # nothing of the load is lost
+            self._without_answer(core)
+            return
         self.aggregate.gone(self._numbers[core])
         self._obituaries.append(asyncio.create_task(self._mourn(core, self.aggregate.elapsed_s)))
 
@@ -319,12 +359,15 @@ class Performance:
             f"{vus} of {total} VUs lost"
         )
         self.aggregate.mark(f"generator process {core.pid} {ending}")
-        answer = self._answers.get(core)
-        if answer is not None and not answer.done():
-            answer.set_result(None)
+        self._without_answer(core)
         # Half a load is not the test that was asked for: end it with what there is.
         if not self._stopping:
             self._stop(now=False)
+
+    def _without_answer(self, core: Core) -> None:
+        answer = self._answers.get(core)
+        if answer is not None and not answer.done():
+            answer.set_result(None)
 
     def _note_failure(self, answers: Sequence[Report | None]) -> None:
         failed = next((answer for answer in answers if isinstance(answer, Failed)), None)

@@ -1,8 +1,9 @@
 """The generator processes of one machine: started together or singly, never left behind.
 
-Each is a fresh interpreter (not a fork) holding one end of a socket pair. Its reports go to
-whoever runs a workflow on it; its death is a report too. One that waits for its first order has
-loaded everything but the test, so that a worker can keep some in reserve.
+Each is a fresh interpreter (not a fork) holding one end of a socket pair. Its reports go to those
+who run workflows on it, each to the one it concerns; its death is a report to all of them. One
+that waits for its first order has loaded everything but the test, so that a worker can keep some
+in reserve.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from hyperscale.engine.messages import Command, Line, Report
+from hyperscale.engine.messages import Close, Command, Line, Report
 
 # Ctrl-C reaches the whole process group; the parent alone decides what it means. It is held back
 # from before the process exists until it is ignored.
@@ -36,6 +37,10 @@ def _sigint_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+OnReport = Callable[["Core", Report], None]
+OnLost = Callable[["Core"], None]
 
 
 class Core:
@@ -61,8 +66,9 @@ class Core:
         self._socket = ours
         self._line: Line | None = None
         self._reading: asyncio.Task[None] | None = None
-        self.on_report: Callable[[Core, Report], None] | None = None
-        self.on_lost: Callable[[Core], None] | None = None
+        self._opening = asyncio.Lock()
+        self._listeners: dict[int, tuple[OnReport, OnLost]] = {}  # by assignment
+        self._assignments = 0
         self.lost = False
 
     @property
@@ -70,20 +76,39 @@ class Core:
         return self._process.pid
 
     async def open(self) -> None:
-        self._line = await Line.open(self._socket)
-        self._reading = asyncio.create_task(self._read(self._line))
+        """May be called by each who has an assignment for it."""
+        async with self._opening:
+            if self._line is None:
+                self._line = await Line.open(self._socket)
+                self._reading = asyncio.create_task(self._read(self._line))
 
-    def send(self, command: Command) -> None:
+    def join(self, on_report: OnReport, on_lost: OnLost) -> int:
+        """The number of a new assignment on this process."""
+        self._assignments += 1
+        self._listeners[self._assignments] = (on_report, on_lost)
+        return self._assignments
+
+    def leave(self, number: int) -> None:
+        """The assignment is over; the process goes on."""
+        if self._listeners.pop(number, None) is not None:
+            self.send(number, Close())
+
+    def serves_others(self, number: int | None) -> bool:
+        """Besides that assignment it has another one."""
+        return bool(self._listeners.keys() - {number})
+
+    def send(self, number: int, command: Command) -> None:
         if self._line is not None and not self.lost:
-            self._line.send(command)
+            self._line.send(number, command)
 
     async def _read(self, line: Line) -> None:
-        while (report := await line.report()) is not None:
-            if self.on_report is not None:
-                self.on_report(self, report)
+        while (told := await line.report()) is not None:
+            number, report = told
+            if number in self._listeners:
+                self._listeners[number][0](self, report)
         self.lost = True
-        if self.on_lost is not None:
-            self.on_lost(self)
+        for _, on_lost in list(self._listeners.values()):
+            on_lost(self)
 
     async def obituary(self) -> str:
         """How it ended, in words."""
@@ -103,7 +128,7 @@ class Core:
 
     def hang_up(self) -> None:
         """Close our end: the process ends by itself."""
-        self.on_report = self.on_lost = None
+        self._listeners.clear()
         if self._line is not None:
             self._line.close()
         else:

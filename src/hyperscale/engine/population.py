@@ -73,7 +73,7 @@ class Population:
 
     def cut(self) -> None:
         for task, user in list(self._users.items()):
-            user.cut = True
-            if user.working:
+            if user.working and not user.cut:
                 self._recorder.interrupted += 1
+            user.cut = True
             task.cancel()

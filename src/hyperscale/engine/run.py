@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 
 import msgspec
 
-from hyperscale.cluster.placement.provision import Share, Wanted, partition
+from hyperscale.cluster.placement.provision import Share, Wanted, batches
 from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out, judges_of, watch
 from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
@@ -24,10 +26,11 @@ from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
 from hyperscale.errors import BadInput, HyperscaleError
-from hyperscale.metrics.results import Cut, Results
+from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.results import Cut, Results, WorkflowResult
 from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
-from hyperscale.workload.plan import Overrides, WorkflowPlan, plan_test
+from hyperscale.workload.plan import Overrides, plan_test
 
 WATCH_S = 1.0  # how often thresholds that may abort, or hold "for 10s", are looked at
 
@@ -72,18 +75,18 @@ class LocalRun:
                 source.pickled() if isinstance(source, ClassSource) else source
             )
             self._warnings = list(self.plan.warnings)
-            for plan in self.plan.workflows:
-                self._check_limits(plan)
+            self._facts = {facts.name: facts for facts in test_facts(self.plan)}
+            self._check_limits()
         except BaseException:
             self._pool.abandon()
             raise
         self.on_trace: Callable[[str], None] | None = None
-        self._facts = {facts.name: facts for facts in test_facts(self.plan)}
         self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
         self._judges = judges_of(self._facts.values())
         self._ended: dict[str, Performance] = {}
         self._playing: list[Performance] = []
         self._began = perf_counter()
+        self._load_began = 0.0  # perf_counter at the begin of the first load
         self._elapsed_s: float | None = None
         self._course = Course(
             name=self._options.name,
@@ -96,13 +99,25 @@ class LocalRun:
         """Give up a run that was never executed."""
         self._pool.abandon()
 
-    def _check_limits(self, plan: WorkflowPlan) -> None:
-        if plan.is_test and plan.http.connections == "per_vu":
-            shares = split(plan.load, len(self._pool.cores))
-            require_open_files(plan.name, max(share.peak_vus for share in shares))
-            warning = port_warning(plan.name, plan.load.peak_vus)
-            if warning and not plan.load.open_model:
-                self._warnings.append(warning)
+    def _check_limits(self) -> None:
+        """A VU with a connection of its own needs an open file in its process, and a port."""
+        for layer in self.plan.layers:
+            for batch in self._batches(self._facts[name] for name in layer):
+                self._check_open_files(batch)
+        for facts in self._facts.values():
+            if facts.is_test and facts.per_vu_connections and not facts.load.open_model:
+                warning = port_warning(facts.name, facts.load.peak_vus)
+                self._warnings += [warning] if warning else []
+
+    def _check_open_files(self, batch: list[Share]) -> None:
+        on_core: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for name, cores in batch:
+            facts = self._facts[name]
+            if facts.is_test and facts.per_vu_connections:
+                for core, share in zip(cores, split(facts.load, len(cores)), strict=False):
+                    on_core[core][name] = share.peak_vus
+        for users in on_core.values():
+            require_open_files(" and ".join(users), sum(users.values()))
 
     @property
     def generator_pids(self) -> list[int]:
@@ -146,20 +161,26 @@ class LocalRun:
                 ready.append(workflow)
                 continue
             facts.state = "finished"
-        wanted = [Wanted(each.name, each.priority, each.is_test) for each in ready]
-        for batch in partition(wanted, len(self._pool.cores)):
+        for batch in self._batches(ready):
             await self._run_batch(batch)
 
+    def _batches(self, workflows: Iterable[WorkflowFacts]) -> list[list[Share]]:
+        wanted = [Wanted(w.name, w.priority, w.is_test, w.users) for w in workflows]
+        return batches(wanted, len(self._pool.cores))
+
     async def _run_batch(self, batch: list[Share]) -> None:
-        free = list(self._pool.cores)
-        self._playing = []
-        for name, cores in batch:
-            performance = self._cast(self._facts[name], free[:cores])
-            del free[: len(performance.cores)]
-            self._playing.append(performance)
+        """All of it begins when all of it is prepared: what one does before its load must not
+        disturb the load of another."""
+        self._playing = [
+            self._cast(self._facts[name], [self._pool.cores[number] for number in cores])
+            for name, cores in batch
+        ]
         if self._course.cut is not None:
             return
-        await asyncio.gather(*(performance.run() for performance in self._playing))
+        await asyncio.gather(*(performance.get_ready() for performance in self._playing))
+        self._load_began = self._load_began or perf_counter()
+        age_s = perf_counter() - self._load_began
+        await asyncio.gather(*(performance.run(age_s) for performance in self._playing))
         for performance in self._playing:
             self._settle(performance)
         self._playing = []
@@ -181,7 +202,6 @@ class LocalRun:
         for name in facts.depends:
             context.update(self._ended[name].context)
         aggregate = self._aggregates[facts.name]
-        aggregate.facts.started_s = perf_counter() - self._began
         casting = Casting(
             source=self._source,
             overrides=encode_overrides(self._overrides),
@@ -198,7 +218,8 @@ class LocalRun:
             aggregate,
             cores,
             casting,
-            numbered_from=cores[0].number,
+            numbers=[core.number for core in cores],
+            on_progress=partial(self._progressed, aggregate.facts),
             on_trace=self._traced,
             on_stop_test=self._stop_test,
         )
@@ -206,6 +227,10 @@ class LocalRun:
     def _stop_test(self, reason: str, failed: bool) -> None:
         self._course.test_failed = self._course.test_failed or failed
         self._end_early("test", reason)
+
+    def _progressed(self, known: WorkflowResult, at_s: float, core: int, delta: Delta) -> None:
+        if at_s and not known.started_s:
+            known.started_s = perf_counter() - self._began - at_s
 
     def _traced(self, text: str) -> None:
         if self.on_trace is not None:

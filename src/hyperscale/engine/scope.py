@@ -12,13 +12,30 @@ from typing import TYPE_CHECKING, cast
 from hyperscale.engine.explain import explain
 from hyperscale.metrics.recorder import StepRecorder
 from hyperscale.workload.results import WITHOUT_LATENCY, CallResult, Connect, Outcome
-from hyperscale.workload.scope import Label, Note
+from hyperscale.workload.scope import Label, Note, Unrecorded
 
 if TYPE_CHECKING:
     from hyperscale.engine.vu import VirtualUser
 
 # A step that never ends (a task it left behind) must not keep what failed for ever.
 PENDING_MAX = 100
+
+
+class OffstageScope(Unrecorded):
+    """Calls of setup(), teardown() and hooks of state: counted, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = 0
+
+    def open(self, label: Label) -> Note:
+        return self._count
+
+    def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:
+        self.requests += sent
+
+    def _count(self, row: tuple[float, ...]) -> None:
+        self.requests += 1
 
 
 class StepScope:
@@ -28,7 +45,7 @@ class StepScope:
         self.user = user
         self.step = step
         self.notes = cast("dict[Label, Note]", step.notes)
-        self.pending: list[tuple[Label, CallResult, bool]] | None = None
+        self.pending: list[tuple[Label, CallResult, bool, bool]] | None = None
 
     def open(self, label: Label) -> Note:
         return self.step.open(label)
@@ -37,23 +54,36 @@ class StepScope:
         self.step.of(label).connected(connect.dns_s, connect.connect_s, connect.tls_s)
 
     def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:
+        if sent or result.outcome is not Outcome.CANCELLED:  # else the load ended before it
+            self._keep(label, result, sent=sent)
+
+    def called_failed(self, label: Label, result: CallResult) -> None:
+        if not any(result is known for _, known, _, _ in self.pending or ()):
+            self._keep(label, result, noted=True)
+
+    def _keep(
+        self, label: Label, result: CallResult, *, sent: bool = True, noted: bool = False
+    ) -> None:
+        """`noted`: it has its row already."""
         if self.pending is None:
             self.pending = []
-        self.pending.append((label, result, sent))
-        if len(self.pending) >= PENDING_MAX:
+        self.pending.append((label, result, sent, noted))
+        if len(self.pending) >= PENDING_MAX or self.user.left:
             self.settle()
 
     def settle(self) -> None:
         """Count what failed, and what the author accepted meanwhile."""
         pending, self.pending = self.pending, None
-        for label, result, sent in pending or ():
-            self.count(label, result, sent)
+        for label, result, sent, noted in pending or ():
+            self.count(label, result, sent, noted)
 
-    def count(self, label: Label, result: CallResult, sent: bool = True) -> None:
+    def count(
+        self, label: Label, result: CallResult, sent: bool = True, noted: bool = False
+    ) -> None:
         requests = self.step.of(label)
         outcome = result.outcome
-        timed = sent and outcome not in WITHOUT_LATENCY
-        if timed:
+        timed = noted or (sent and outcome not in WITHOUT_LATENCY)
+        if timed and not noted:
             requests.samples.extend(
                 (
                     result.started,
@@ -70,7 +100,3 @@ class StepScope:
             detail = str(result.status) if outcome is Outcome.STATUS else ""
             first = partial(explain, *self.user.moment(), result=result)
             requests.failure(outcome, detail, result.error, first, timed=timed, sent=sent)
-
-    def called_failed(self, label: Label, result: CallResult) -> None:
-        first = partial(explain, *self.user.moment(), result=result)
-        self.step.of(label).failure(result.outcome, "", result.error, first, timed=True)

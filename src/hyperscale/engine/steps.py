@@ -21,7 +21,7 @@ from hyperscale.workload.hooks import HookType
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label
-from hyperscale.workload.signals import Signal, StepSkipped, signal_in
+from hyperscale.workload.signals import Signal, StepSkipped, beside_signals, signal_in
 
 if TYPE_CHECKING:
     from hyperscale.engine.vu import VirtualUser
@@ -135,11 +135,10 @@ class CompiledStep:
                 await self.measure(user, context, (), self.arguments(context))
             except Signal:
                 raise
-            except asyncio.CancelledError:
-                if is_cancelled():
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and is_cancelled():
                     raise
-            except (Exception, SystemExit):  # noqa: BLE001 - it is charged
-                user.absent[self.name] = "failed"
+                # else some step answers for it, and the graph goes on
 
     def _is_wanted(self, user: VirtualUser) -> bool:
         choice = self._choice
@@ -148,9 +147,11 @@ class CompiledStep:
             return False
         if choice.when is None:
             return True
+        began = perf_counter()
         try:
             wanted = bool(choice.when(user.workflow))
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            self.ended(perf_counter() - began)
             self.raised(user, error)
             return False
         if not wanted:
@@ -179,7 +180,10 @@ class CompiledStep:
             result = await self.call(workflow, *given, **named)
         except BaseException as error:
             _leave_scope(outer)
-            if not self.simple_raised(user, error, began) or not isinstance(error, StepSkipped):
+            if not self.simple_raised(user, error, began):
+                raise
+            await asyncio.sleep(0)  # a flow that tries again for ever must not stop the others
+            if not isinstance(signal_in(error), StepSkipped):
                 raise
             return None
         _leave_scope(outer)
@@ -208,13 +212,12 @@ class CompiledStep:
                 number = result.value if isinstance(result, Metric) else result
                 self._recorder.metric(self.name, float(number))
         except BaseException as error:
-            if self._interrupted(user, error, began):
-                if isinstance(error, StepSkipped):
-                    user.absent[self.name] = "was skipped"
-                    return None
+            if not self.simple_raised(user, error, began):
                 raise
-            self.raised(user, error)
-            raise
+            await asyncio.sleep(0)
+            if not isinstance(signal_in(error), StepSkipped):
+                raise
+            return None
         finally:
             CURRENT.reset(before)
             if self.group:
@@ -227,8 +230,8 @@ class CompiledStep:
         ):
             self.ended(perf_counter() - began)
             context[self.name] = result
-        else:
-            self._settle(user, scope, context, result, began)
+        elif not self._settle(user, scope, context, result, began):
+            return result
         for judge in self.judges:
             if judge.has(context):
                 await judge.run(user, context)
@@ -237,11 +240,15 @@ class CompiledStep:
     def _interrupted(self, user: VirtualUser, error: BaseException, began: float) -> bool:
         """Whether something other than this step's own code ended it; notes which."""
         signal = signal_in(error)
-        if isinstance(signal, StepSkipped):
-            self.record.skip(signal.reason)
-        elif signal is not None:
+        if signal is not None:
+            beside = beside_signals(error)
+            if beside is not None and not user.is_charged(beside, began):
+                self.raised(user, beside)
+            elif isinstance(signal, StepSkipped):
+                self.record.skip(signal.reason)
+                return True
             self.ended(perf_counter() - began)
-        elif error is user.charged or (
+        elif user.is_charged(error, began) or (
             isinstance(error, asyncio.CancelledError) and is_cancelled()
         ):
             self.record.interrupted += 1
@@ -260,7 +267,8 @@ class CompiledStep:
         context: dict[str, Any],
         result: Any,
         began: float,
-    ) -> None:
+    ) -> bool:
+        """The end of a run that raised nothing; False when it has no result for others."""
         if isinstance(result, CustomResult):
             self._time_custom(scope, result, began)
         if scope.pending is not None:
@@ -268,7 +276,7 @@ class CompiledStep:
         if result is None and self._promises and self._optional:
             self.record.skip("returned None")
             user.absent[self.name] = "was skipped"
-            return
+            return False
         self.ended(perf_counter() - began)
         if self.hook is HookType.CHECK:
             self._checked(user, result)
@@ -277,15 +285,16 @@ class CompiledStep:
                 self.record.failed()
                 if not result.status and not isinstance(result, CustomResult):
                     user.absent[self.name] = "got no answer"
-                    return
+                    return False
             elif self._keeps_response:
                 self._attribute.response = result  # type: ignore[attr-defined]
         elif self._promises:
             text = f"{self.name} returned {type(result).__name__}, not a response"
             self.record.failed(Outcome.EXCEPTION, "no response", text)
             user.absent[self.name] = "failed"
-            return
+            return False
         context[self.name] = result
+        return True
 
     def _time_custom(self, scope: StepScope, result: CustomResult, began: float) -> None:
         if not result.ended:  # it leaves the timing to us
@@ -300,15 +309,16 @@ class CompiledStep:
         self._settle(user, user.scopes[self.number], context, result, began)
 
     def simple_raised(self, user: VirtualUser, error: BaseException, began: float) -> bool:
-        """Notes what a simple step raised; False when it must be raised further."""
-        if self._interrupted(user, error, began):
-            skipped = isinstance(error, StepSkipped)
-            if skipped:
-                user.absent[self.name] = "was skipped"
-            return skipped
-        self.raised(user, error)
-        user.absent[self.name] = "failed"
-        return True
+        """Note what a run raised; False when the graph of steps cannot go on after it."""
+        if not self._interrupted(user, error, began):
+            self.raised(user, error)
+            user.absent[self.name] = "failed"
+            return True
+        if isinstance(signal_in(error), StepSkipped):
+            user.absent[self.name] = "was skipped"
+            return True
+        user.absent[self.name] = "was interrupted"
+        return user.is_charged(error, began)
 
     # -- what went wrong -------------------------------------------------------------------------
 
@@ -320,16 +330,18 @@ class CompiledStep:
         scope = user.scopes[self.number]
         if scope.pending is not None:
             scope.settle()
-        user.charged = error
-        message = f"{type(error).__name__}: {error}"
-        first = partial(explain, *user.moment(), error=error, result=user.last)
+        user.charge(error)
+        cause = first_in(error)
+        message = f"{type(cause).__name__}: {cause}"
+        first = partial(explain, *user.moment(), error=error, result=self._about(user))
         if self.hook is HookType.CHECK:
             self._recorder.check(self.name, message, first)
-        elif isinstance(error, CallFailed) and error.result is not None:
+            return
+        if isinstance(cause, CallFailed) and cause.result is not None:
             self.record.failed()  # reading the body told the author; the request tells the rest
         else:
-            self.record.failed(Outcome.EXCEPTION, type(error).__name__, message, first)
-            user.on_error(self.name, message)
+            self.record.failed(Outcome.EXCEPTION, type(cause).__name__, message, first)
+        user.on_error(self.name, message)
 
     def _checked(self, user: VirtualUser, result: Any) -> None:
         message = None
@@ -337,8 +349,20 @@ class CompiledStep:
             message = f"{type(result).__name__}: {result}"
         elif result is False:
             message = f"{self.name} returned False"
-        first = partial(explain, *user.moment(), result=user.last) if message else None
+        first = partial(explain, *user.moment(), result=self._about(user)) if message else None
         self._recorder.check(self.name, message, first)
+
+    def _about(self, user: VirtualUser) -> CallResult | None:
+        """The exchange to show with a failure: of a check, the one that it judges."""
+        if self.hook is HookType.CHECK:
+            given = (user.workflow.context.get(name) for name in self.needs)
+            return next((one for one in given if isinstance(one, CallResult)), user.last)
+        return user.last
+
+
+def first_in(error: BaseException) -> BaseException:
+    """What happened, where a group only says that something did."""
+    return first_in(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 def is_cancelled() -> bool:

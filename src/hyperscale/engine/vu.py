@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from hyperscale.workload.hooks import USER, HookType
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
 from hyperscale.workload.scope import CURRENT
-from hyperscale.workload.signals import Signal, TestStopped, UserStopped, signal_in
+from hyperscale.workload.signals import TestStopped, UserStopped, signal_in
 
 if TYPE_CHECKING:
     from hyperscale.clients import Client
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from hyperscale.metrics.recorder import WorkflowRecorder
     from hyperscale.workload.custom_metrics import MetricKind
     from hyperscale.workload.workflow import Workflow
+
+# Exceptions that steps of an iteration answered for; a few are on their way at a time.
+CHARGED_MAX = 50
 
 # One step, steps that run at the same time, or weighted steps of which one runs.
 Stage = CompiledStep | tuple[CompiledStep, ...]
@@ -72,6 +76,7 @@ class VirtualUser:
         "iterations",
         "last",
         "lateness",
+        "left",
         "on_error",
         "pace",
         "scopes",
@@ -90,26 +95,32 @@ class VirtualUser:
         self.iteration_started = 0.0
         self.working = False
         self.cut = False  # the load is over: what runs is ended now
+        self.left = False  # it has ended; tasks it started may go on
         self.lateness = 0.0
         self.last: CallResult | None = None
-        self.charged: BaseException | None = None  # the last exception that a step answers for
+        self.charged: list[tuple[float, BaseException]] = []  # that a step answers for, and since
         self.absent: dict[str, str] = {}  # step without a result in this iteration -> why
         self._program = program
         self._rows = rows
         self._groups: dict[str, float] | None = None
+        workflow.iteration = 0
         workflow.__dict__[USER] = self
         if program.flow is not None:
             for step in program.by_function.values():
                 workflow.__dict__[step.name] = step.of(self)
 
     def close(self) -> None:
+        self.left = True
+        for scope in self.scopes:
+            if scope.pending is not None:
+                scope.settle()
         self.client.close()
 
     async def live(self, pace: Pace[Any]) -> None:
         self.pace = pace
         program = self._program
         try:
-            if program.on_start is None or await self._hook(program.on_start):
+            if program.on_start is None or await self._start(program.on_start):
                 await self._iterate(pace)
         except asyncio.CancelledError:
             if self.cut or program.on_stop is None or not is_cancelled():
@@ -120,17 +131,28 @@ class VirtualUser:
         if program.on_stop is not None:
             await self._hook(program.on_stop)
 
+    async def _start(self, on_start: CompiledStep) -> bool:
+        """Run on_start, which has the row of the first iteration; False when there is none."""
+        self.workflow.context = self._program.base.copy()
+        if self._rows is not None:
+            try:
+                self.workflow.row = self.workflow.context["row"] = next(self._rows)
+            except StopIteration:
+                return False
+            self._rows = chain((self.workflow.row,), self._rows)
+        return await self._hook(on_start)
+
     async def _hook(self, hook: CompiledStep) -> bool:
         """Run on_start or on_stop; False when the user asked to end."""
         self.working = True
-        self.workflow.context = self._program.base.copy()
         try:
             await hook.run(self, self.workflow.context)
-        except Signal as signal:
-            return self._goes_on(signal, hook)
+        except BaseException as error:  # noqa: BLE001 - as in an iteration
+            return self._goes_on(error, hook)
         finally:
             self.working = False
             self.absent.clear()
+            self.charged.clear()
             self._end_groups()
         return True
 
@@ -158,15 +180,14 @@ class VirtualUser:
             if rows is not None:
                 context["row"] = workflow.row
             workflow.iteration = self.iterations
-            must_yield = goes_on = True
+            goes_on = True
+            last = self.last
             try:
                 if flow is not None:
                     if inside is None:
                         inside = scopes[flow.number]
                         enter(inside)
-                    last = self.last
                     await flow.call(workflow)
-                    must_yield = self.last is last
                     if inside.pending is not None:
                         inside.settle()
                     if program.last_checks:
@@ -204,10 +225,10 @@ class VirtualUser:
                         now = perf_counter()
                         step.ended(now - began)
                         context[step.name] = result
-                        must_yield = False
                     else:
                         step.simple(self, context, result, began)
                         now = perf_counter()
+                must_yield = self.last is last or self.last.__class__ is not HTTPResponse
             except BaseException as error:  # noqa: BLE001 - signals, cancellation, what a flow raises
                 must_yield = True
                 goes_on = self._goes_on(error, flow)
@@ -219,10 +240,12 @@ class VirtualUser:
                 self._end_groups()
             if self.absent:
                 self.absent.clear()
+            if self.charged:
+                self.charged.clear()
             if not goes_on:
                 return
             if must_yield:
-                # An iteration that failed or never waited must not keep the loop for itself.
+                # An iteration without an exchange may never have waited: let others have the loop.
                 await asyncio.sleep(0)
 
     async def _together(self, steps: Any, context: dict[str, Any]) -> None:
@@ -234,7 +257,14 @@ class VirtualUser:
                 if step is not picked:
                     self.absent[step.name] = "was not picked"
             return
-        await asyncio.gather(*[step.run(self, context) for step in steps])
+        running = [asyncio.ensure_future(step.run(self, context)) for step in steps]
+        try:
+            await asyncio.gather(*running)
+        except BaseException:
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            raise
 
     async def _in_turn(self, steps: tuple[CompiledStep, ...], context: dict[str, Any]) -> None:
         for step in steps:
@@ -258,13 +288,24 @@ class VirtualUser:
             return True
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise error
-        if error is not self.charged:
-            if hook is None or not isinstance(
-                error, Exception | SystemExit | asyncio.CancelledError
-            ):
+        if not self.is_charged(error, self.iteration_started):
+            if hook is None:
                 raise error
             hook.raised(self, error)
         return True
+
+    def charge(self, error: BaseException) -> None:
+        """A step answers for it; those around that step do not."""
+        self.charged.append((perf_counter(), error))
+        del self.charged[:-CHARGED_MAX]
+
+    def is_charged(self, error: BaseException, since: float) -> bool:
+        """Since then a step answers for it, or for everything in it."""
+        if any(known is error and at > since for at, known in self.charged):
+            return True
+        return isinstance(error, BaseExceptionGroup) and all(
+            self.is_charged(part, since) for part in error.exceptions
+        )
 
     # -- what the author's code reaches ----------------------------------------------------------
 

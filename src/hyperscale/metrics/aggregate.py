@@ -235,6 +235,11 @@ class WorkflowAggregate:
             self._cores[core].vus = 0
             self._note_vus()
 
+    def unmeasured_requests(self, phase: str, count: int) -> None:
+        """Requests that no delta can tell of."""
+        if count:
+            add_counts(self.unmeasured, {phase: count})
+
     def peaked(self, vus: int) -> None:
         """The most users there were, also if they came and went between two deltas."""
         self.facts.vus_max = max(self.facts.vus_max, vus)

@@ -129,6 +129,7 @@ class RequestRecorder:
             rows.setdefault(status, []).extend(self.samples[at : at + COLUMNS])
         self.samples.clear()
         told = [delta]
+        connecting, delta.phases = delta.phases, {}
         for status, samples in rows.items():
             if status:
                 one = RequestDelta(_with_status(self.key, status), len(samples) // COLUMNS)
@@ -139,7 +140,9 @@ class RequestRecorder:
                 delta.count -= one.count
                 told.append(one)
             self._fold_samples(told[-1] if status else delta, samples)
-        return [one for one in told if one.count or one.failed]
+        told = [one for one in told if one.count or one.failed]
+        told[0].phases |= connecting
+        return told
 
     def _fold_samples(self, delta: RequestDelta, samples: list[float]) -> None:
         started = _column(samples[0::COLUMNS])
@@ -320,11 +323,14 @@ class WorkflowRecorder:
         """Note by how much the event loop ran a timer too late."""
         self._lag.append(seconds)
 
-    def discard(self, phase: str = "") -> None:
-        """Forget everything noted since the last fold; its requests are counted as the phase's."""
-        requests = sum(request.discard() for request in self._requests.values())
-        if phase and requests:
+    def unmeasured(self, phase: str, requests: int) -> None:
+        """Requests that are in no other number."""
+        if requests:
             self._unmeasured[phase] = self._unmeasured.get(phase, 0) + requests
+
+    def discard(self, phase: str) -> None:
+        """Forget everything noted since the last fold; its requests are counted as the phase's."""
+        self.unmeasured(phase, sum(request.discard() for request in self._requests.values()))
         for step in self.steps.values():
             step.discard()
         for check in self._checks.values():

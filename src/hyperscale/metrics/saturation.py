@@ -27,7 +27,8 @@ def saturation(
 ) -> str:
     """The verdict, or "" when the generator kept up.
 
-    `dropped` are the arrivals an open model could not start and `iterations` those it did.
+    `dropped` are the arrivals an open model could not start and `iterations` those it did. A core
+    that several workflows shared is told by each of them and counts once.
     """
     not_started = ""
     if open_model and dropped:
@@ -35,10 +36,11 @@ def saturation(
         not_started = f"{dropped:,} of {dropped + iterations:,} arrivals ({share:.1%})"
     busy = [use for use in core_use if use.cpu_mean >= BUSY or use.busy_share >= BUSY_SHARE_MIN]
     if busy:
+        cores, all_cores = ({use.core for use in uses} for uses in (busy, core_use))
         share = max(use.busy_share for use in busy)
         lost = f" and {not_started} could not be started" if not_started else ""
         return (
-            f"The load generator was the bottleneck: {len(busy)} of {len(core_use)} cores "
+            f"The load generator was the bottleneck: {len(cores)} of {len(all_cores)} cores "
             f"ran above {BUSY:.0%} CPU for {share:.0%} of the time{lost}, so the target may be "
             "faster than these numbers; add cores (-w) or machines, or do less work per step."
         )

@@ -155,7 +155,7 @@ class StepTally:
             request.compact()
 
     def so_far(self) -> StepDelta | None:
-        if not self.runs and not self.skips:
+        if not self.runs and not self.skips and not self.failed:
             return None
         return StepDelta(
             self.template.name,

@@ -63,10 +63,9 @@ class SimStage:
         """Nothing to start."""
 
     def perform(
-        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
     ) -> SimPerformer:
-        assert len(cores) == order.cores
-        assert set(cores) <= set(range(self._cores))
+        assert len(slots) == order.cores <= self._cores
         performer = SimPerformer(self._host, order, progressed, self._witness)
         performer.on_closed = lambda: self._open.pop(performer, None)
         self._open[performer] = None
@@ -113,6 +112,11 @@ class SimPerformer:
         self._loading = False
 
     @property
+    def test_stop(self) -> None:
+        """Simulated tests run to their end."""
+        return None
+
+    @property
     def elapsed_s(self) -> float:
         return self._at_s
 
@@ -147,7 +151,7 @@ class SimPerformer:
             wrote = {"setup": self._stamped(b"written by setup")}
         return Ready(seconds=self._prepare_s, context=wrote)
 
-    def start(self, context: Values) -> None:
+    def start(self, context: Values, run_age_s: float = 0.0) -> None:
         self._loading = True
         self._witness("began", self._order, 0)
         self._went_on_at = self._host.clock.now()

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from hyperscale.metrics import totals
 from hyperscale.metrics.histogram import VALUES
 from hyperscale.metrics.results import (
     Distribution,
     MetricResult,
     Results,
     StepResult,
-    WorkflowResult,
 )
 from hyperscale.ui import text
 from hyperscale.ui.failures import never_sent
@@ -135,7 +135,7 @@ def _http(lines: Lines, results: Results) -> None:
     lines.field("http_req_failed", text.out_of(failed, calls))
     if unsent := never_sent(steps):
         lines.note(unsent)
-    lines.field("http_reqs", f"{text.count(count)}  {text.rate(sum(s.rate for s in steps))}")
+    lines.field("http_reqs", f"{text.count(count)}  {text.rate(totals.per_second(count, results))}")
     if besides := unmeasured(results):
         parts = [f"{text.count(n)} in {part}" for part, n in besides.items()]
         lines.note(f"besides, in none of the numbers: {', '.join(parts)}")
@@ -147,8 +147,8 @@ def _execution(lines: Lines, results: Results) -> None:
         return
     lines.section("EXECUTION")
     lines.trend("iteration_duration", Trend(workflow.iteration for workflow in workflows))
-    per_second = sum(w.iterations / w.elapsed_s for w in workflows if w.elapsed_s > 0)
     iterations = sum(workflow.iterations for workflow in workflows)
+    per_second = totals.per_second(iterations, results)
     lines.field("iterations", f"{text.count(iterations)}  {text.rate(per_second)}")
     if dropped := sum(workflow.dropped_iterations for workflow in workflows):
         lines.field("dropped_iterations", lines.paint.bad(text.count(dropped)))
@@ -165,13 +165,8 @@ def _execution(lines: Lines, results: Results) -> None:
         lines.trend("step_duration", Trend(step.duration for step in steps))
         runs = sum(step.runs for step in steps)
         lines.field("steps_failed", text.out_of(sum(step.runs_failed for step in steps), runs))
-    lines.field("vus", text.count(sum(map(_last_vus, workflows))))
-    lines.field("vus_max", text.count(sum(workflow.vus_max for workflow in workflows)))
-
-
-def _last_vus(workflow: WorkflowResult) -> int:
-    """Those at work when the load ended: after the end there are none."""
-    return workflow.vus or next((p.vus for p in reversed(workflow.series) if p.vus), 0)
+    lines.field("vus", text.count(totals.vus(results)))
+    lines.field("vus_max", text.count(totals.vus_max(results)))
 
 
 def _groups(lines: Lines, results: Results) -> None:
@@ -190,15 +185,11 @@ def _network(lines: Lines, results: Results) -> None:
     if not steps:
         return
     lines.section("NETWORK")
-    for name, amounts in (
-        (
-            "data_received",
-            [(w.elapsed_s, [s.bytes_in for s in w.steps]) for w in results.workflows],
-        ),
-        ("data_sent", [(w.elapsed_s, [s.bytes_out for s in w.steps]) for w in results.workflows]),
+    for name, total in (
+        ("data_received", sum(step.bytes_in for step in steps)),
+        ("data_sent", sum(step.bytes_out for step in steps)),
     ):
-        total = sum(sum(counts) for _, counts in amounts)
-        per_second = sum(sum(counts) / elapsed for elapsed, counts in amounts if elapsed > 0)
+        per_second = totals.per_second(total, results)
         lines.field(name, f"{text.size(total)}  {text.size(per_second)}/s")
 
 

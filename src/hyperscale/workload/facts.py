@@ -10,7 +10,7 @@ import msgspec
 
 from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.hooks import HookType
-from hyperscale.workload.load import Load
+from hyperscale.workload.load import Load, SharedIterations
 from hyperscale.workload.plan import TestPlan, WorkflowPlan
 from hyperscale.workload.step_plan import StepPlan
 from hyperscale.workload.thresholds import Threshold
@@ -45,6 +45,13 @@ class WorkflowFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     def planned_s(self) -> float | None:
         """Seconds of load; None when the end depends on how fast iterations are."""
         return self.load.planned_seconds if self.is_test else None
+
+    @property
+    def users(self) -> int:
+        """How many cores it can make use of: iterations that are shared may be fewer than users."""
+        load = self.load
+        most = load.iterations if isinstance(load, SharedIterations) else load.peak_vus
+        return max(1, min(load.peak_vus, most)) if self.is_test else 1
 
 
 def facts_of(plan: WorkflowPlan) -> WorkflowFacts:

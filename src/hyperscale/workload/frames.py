@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sysconfig
 import traceback
 from pathlib import Path
 
 import hyperscale
 
-_OURS = str(Path(hyperscale.__file__).parent)
+_OURS = f"{Path(hyperscale.__file__).parent}{os.sep}"
 _INSTALLED = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    {
+        f"{sysconfig.get_path(name)}{os.sep}"
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
 )
+_OS = type(os.environ).__getitem__.__code__
 TRACEBACK_MAX = 4_000  # characters
 
 
@@ -19,6 +24,19 @@ def where(error: BaseException) -> str:
     """`shop.py:31 in view`: the innermost line that is the author's, or nothing."""
     frames = [frame for frame in _frames(error) if not frame.filename.startswith(_INSTALLED)]
     return place(frames[-1]) if frames else ""
+
+
+def told(error: BaseException) -> str:
+    """In a sentence: `KeyError: 'price' (shop.py:31 in setup)`."""
+    at = where(error)
+    return f"{type(error).__name__}: {error}" + (f" ({at})" if at else "")
+
+
+def variable_hint(error: BaseException) -> str:
+    """What to do when the author's code asks for an environment variable that is not there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    asked = isinstance(error, KeyError) and frames and frames[-1].filename == _OS.co_filename
+    return f"pass the variable to the test: -e {error.args[0]}" if asked else ""
 
 
 def place(frame: traceback.FrameSummary) -> str:

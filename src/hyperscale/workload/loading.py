@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hyperscale.errors import BadInput
+from hyperscale.workload import frames
 from hyperscale.workload.hooks import DEPENDS
 from hyperscale.workload.workflow import BadStep, Workflow, has_flow, methods_of
 
@@ -179,8 +180,8 @@ def _syntax_error(file: Path, error: SyntaxError) -> BadInput:
 
 
 def _import_error(file: Path, error: BaseException) -> BadInput:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(file)]
+    called = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in called if frame.filename == str(file)]
     place = f"{file.name} line {own[-1].lineno}" if own else file.name
     if isinstance(error, BadStep):
         place = f"{Path(error.code.co_filename).name} line {error.code.co_firstlineno}"
@@ -194,4 +195,5 @@ def _import_error(file: Path, error: BaseException) -> BadInput:
     hint = "the file is imported to find its workflows; --debug shows the whole traceback"
     if isinstance(error, ModuleNotFoundError):
         hint = f"install {error.name} in the environment that hyperscale runs in"
+    hint = frames.variable_hint(error) or hint
     return BadInput(f"{place}: {type(error).__name__}: {error}", hint)

@@ -70,7 +70,9 @@ class _Nobody:
         """Nothing is remembered of calls outside of a run."""
 
 
-class _Unrecorded:
+class Unrecorded:
+    """Calls of no user."""
+
     user = _Nobody()
 
     def __init__(self) -> None:
@@ -89,7 +91,7 @@ class _Unrecorded:
         pass
 
 
-UNRECORDED: Scope = _Unrecorded()
+UNRECORDED: Scope = Unrecorded()
 CURRENT: ContextVar[Scope] = ContextVar("hyperscale_scope", default=UNRECORDED)
 
 

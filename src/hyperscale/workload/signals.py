@@ -41,6 +41,11 @@ def signal_in(error: BaseException) -> Signal | None:
     return next((s for kind in _BY_REACH for s in found if isinstance(s, kind)), None)
 
 
+def beside_signals(error: BaseException) -> BaseException | None:
+    """What else is in the group that a signal came with."""
+    return error.split(Signal)[1] if isinstance(error, BaseExceptionGroup) else None
+
+
 _BY_REACH = (TestStopped, UserStopped, IterationStopped, StepSkipped)
 
 

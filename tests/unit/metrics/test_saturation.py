@@ -4,8 +4,8 @@ from hyperscale.metrics.results import CoreUse
 from hyperscale.metrics.saturation import saturation
 
 
-def core(**fields: float) -> CoreUse:
-    return CoreUse(core=0, workflow="W", **fields)
+def core(number: int = 0, workflow: str = "W", **fields: float) -> CoreUse:
+    return CoreUse(core=number, workflow=workflow, **fields)
 
 
 def test_a_generator_that_kept_up_says_nothing():
@@ -14,9 +14,14 @@ def test_a_generator_that_kept_up_says_nothing():
 
 
 def test_a_busy_core_is_named_with_what_to_do():
-    verdict = saturation([core(cpu_mean=0.98, busy_share=0.9), core(cpu_mean=0.2)])
+    verdict = saturation([core(0, cpu_mean=0.98, busy_share=0.9), core(1, cpu_mean=0.2)])
     assert "1 of 2 cores ran above 90% CPU for 90% of the time" in verdict
     assert "-w" in verdict
+
+
+def test_a_core_that_workflows_shared_is_one_core():
+    uses = [core(0, name, cpu_mean=0.98, busy_share=0.9) for name in ("A", "B", "C")]
+    assert "1 of 2 cores" in saturation([*uses, core(1, "A", cpu_mean=0.2)])
 
 
 def test_a_ramp_that_saturates_towards_its_end_is_found():

@@ -165,9 +165,11 @@ class HTTPClient(Verbs):
             _note(response)
             self._trace(response)
             response = await self._exchange(following, deadline)
-        if expect is not None and response.head is not None:
-            _judge(response, expect)
-        _note(response)
+        try:
+            if expect is not None and response.head is not None:
+                _judge(response, expect)
+        finally:  # a function of the author's may raise; the exchange has been made
+            _note(response)
         self._trace(response)
         return response
 

@@ -259,8 +259,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def sent_at(self) -> float | None:
-        """When the request under way was written; None when it was not, or is answered."""
-        return self._started if self._sent and self._waiter is not None else None
+        """When the last request was written; None when it was not yet."""
+        return self._started if self._sent else None
 
     def close(self) -> None:
         self.alive = False

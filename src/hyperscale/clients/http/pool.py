@@ -11,6 +11,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from time import perf_counter
 
@@ -216,6 +217,15 @@ class HTTPPool:
             if not scope.expired():
                 scope.reschedule(self.loop.time())
         self.queue.cancel()
+
+    async def finish(self, seconds: float) -> None:
+        self.stopped = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(connection.busy for connection in self.connections):  # noqa: ASYNC110
+                    await asyncio.sleep(SWEEP_S)
+        self.cancel_all()
+        await asyncio.sleep(0)  # whoever waits for one of them hears of its end
 
     async def close(self) -> None:
         self.cancel_all()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
@@ -33,6 +34,7 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     Submitted,
 )
+from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
 from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
@@ -81,6 +83,7 @@ class Watch:
 
     # While leading.
     epoch: int = 0
+    slots: int = 0
     prepared: dict[Token, bytes] = field(default_factory=dict)
     sent: dict[Token, float] = field(default_factory=dict)
     refused: dict[Token, Refusal] = field(default_factory=dict)
@@ -99,6 +102,7 @@ class Watch:
 
     def reset(self) -> None:
         self.epoch = 0
+        self.slots = 0
         self.end_wanted = None
         self.concluding = False
         for notes in (self.prepared, self.sent, self.cancelled, self.snatched, self.teardown):
@@ -200,6 +204,18 @@ class Desk:
             watch = self.watches[job_id] = Watch(self._arrivals, JobClock(now, now))
         return watch
 
+    def next_epoch(self, job: JobState) -> int:
+        watch = self.watches[job.job_id]
+        watch.epoch = max(watch.epoch, job.epoch) + 1
+        return watch.epoch
+
+    def next_slot(self, job: JobState) -> int:
+        return max(self.watches[job.job_id].slots, job.slots)
+
+    def use_slots(self, job: JobState, seats: Iterable[Seats]) -> None:
+        used = (slot for one in seats for _, slots in one for slot in slots)
+        self.watches[job.job_id].slots = 1 + max(used)
+
     def age_s(self, now: float, job_id: str) -> float:
         watch = self.watches.get(job_id)
         return 0.0 if watch is None else watch.clock.age_s(now)
@@ -211,7 +227,7 @@ class Desk:
         age = self.age_s(now, job.job_id)
         pauses = paused_s(job, age) - workflow.started_paused_s
         ahead = self.watches[job.job_id].ahead_s.get(workflow.needs.name, 0.0)
-        return max(0.0, age - workflow.started_age_s - pauses + ahead)
+        return max(0.0, age - job.load_age_s(workflow) - pauses + ahead)
 
     def believable_s(self, now: float, part: Part, elapsed_s: float) -> float:
         """The load time a worker tells, or ours when that cannot be: every load ends in time."""

@@ -30,6 +30,7 @@ class Start:
 
     placement: Placement
     context: bytes
+    run_age_s: float = 0.0  # how long ago the load of the job began
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def open_barrier(
     if workflow.lifecycle.state is State.RUNNING:
         for placement in live:
             if token(placement) in watch.prepared:
-                _start(desk, job, watch, workflow, placement)
+                _start(desk, now, job, watch, workflow, placement)
     elif workflow.lifecycle.state is State.DISPATCHED and live:
         _declare_started(desk, now, job, watch, workflow, live, complete=not waiting)
     return _hurry(desk, now, job, watch, workflow, waiting)
@@ -99,12 +99,18 @@ def _hurry(
 
 
 def _start(
-    desk: Desk, job: JobState, watch: Watch, workflow: WorkflowState, placement: Placement
+    desk: Desk,
+    now: float,
+    job: JobState,
+    watch: Watch,
+    workflow: WorkflowState,
+    placement: Placement,
 ) -> None:
     if token(placement) in watch.started:
         return
     watch.started.add(token(placement))
-    desk.emit(Start(placement, workflow.context))
+    run_age_s = job.run_age_s(desk.age_s(now, job.job_id))
+    desk.emit(Start(placement, workflow.context, run_age_s))
     for action, amount in workflow.steered.items():
         desk.emit(Command(placement, action, amount))
 

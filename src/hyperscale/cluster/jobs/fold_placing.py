@@ -27,6 +27,7 @@ def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
     workflow.dispatched_age_s = record.age_s
     workflow.returned = ""
     job.epoch = max(job.epoch, epoch)
+    job.slots = max(job.slots, *(1 + slot for p in placements for slot in (-1, *p.slots)))
     if job.dispatched_age_s is None:
         job.dispatched_age_s = record.age_s
     return True
@@ -42,7 +43,7 @@ def _placed(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
         return False
     workflow.parts = {
         p.part.number: PartState(
-            p.part.number, p.first_core, p.cores, attempts=p.fence.attempt, live=p
+            p.part.number, p.first_core, p.cores, p.fence.attempt, live=p, slots=p.slots
         )
         for p in record.placements
     }
@@ -72,6 +73,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         part.first_core, part.cores = placement.first_core, placement.cores
         part.attempts = placement.fence.attempt
         part.iterations_done = placement.iterations_done
+        part.slots = placement.slots
         part.live = placement
         if part.losses:
             part.losses[-1].resumed_at_s = placement.resume_at_s

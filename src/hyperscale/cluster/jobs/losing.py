@@ -15,7 +15,7 @@ from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.placing import RESUME_WORTH_S, can_move, send
+from hyperscale.cluster.jobs.placing import send
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import (
     Failed,
@@ -24,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Returned,
 )
+from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.cluster.jobs.steering import remind
@@ -56,7 +57,7 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
             prepared(desk, report.part, report.fence, report.context)
         if report.state in ("running", "paused", "ending"):
             moved += _running(desk, now, worker, watch, report)
-    worker.pace.work(now, _should_move(desk, held.values()))
+    worker.pace.work(now, _should_move(desk, now, held.values()))
     worker.pace.moved(now, moved)
     if len(worker.counters) > 8 + 2 * len(held):
         worker.counters = {p: n for p, n in worker.counters.items() if p in held}
@@ -89,8 +90,8 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
     return max(0, amount)
 
 
-def _should_move(desk: Desk, held: Iterable[Placement]) -> bool:
-    """It runs tests that are not paused: their counters are expected to grow."""
+def _should_move(desk: Desk, now: float, held: Iterable[Placement]) -> bool:
+    """It runs tests that have begun and are not paused: their counters are expected to grow."""
     for placement in held:
         job = desk.book.jobs.get(placement.part.job_id)
         workflow = job.workflows.get(placement.part.workflow) if job else None
@@ -100,6 +101,7 @@ def _should_move(desk: Desk, held: Iterable[Placement]) -> bool:
             and workflow.needs.is_test
             and workflow.lifecycle.state is State.RUNNING
             and not job.paused
+            and desk.load_s(now, job, workflow) > 0
         ):
             return True
     return False
@@ -174,7 +176,7 @@ def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
         again.append(worker.heard_at + limits.reschedule_s)
     if not worker.registered:
         again.append(worker.heard_at + limits.register_s)
-    worker.pace.work(now, _should_move(desk, desk.placements_on(worker.name)))
+    worker.pace.work(now, _should_move(desk, now, desk.placements_on(worker.name)))
     if desk.placements_on(worker.name):
         moved_at = now - worker.pace.idle_s(now)
         again += [moved_at + limits.stuck_s, moved_at + limits.stuck_s + limits.stuck_evict_s]

@@ -2,7 +2,7 @@
 
 Parts that lost their worker come first. Then the queue: of each job the first batch of its present
 layer, sized by the whole pool, placed when all of it fits. A layer starts when all of the layer
-before is settled.
+before is settled. An exclusive workflow waits until nothing runs, and nothing is placed beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.desk import Desk, Refusal, Watch, token
 from hyperscale.cluster.jobs.effects import Dispatch
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.pool import Chosen
+from hyperscale.cluster.jobs.pool import Draft
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -20,11 +20,10 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Returned,
 )
-from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
-from hyperscale.cluster.placement.provision import Share, Wanted, partition
-
-RESUME_WORTH_S = 1.0
-"""Less load time than this is not worth moving a part: preparing takes about as long."""
+from hyperscale.cluster.jobs.rehousing import rehouse
+from hyperscale.cluster.jobs.seating import Seats, by_worker, groups, seat
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.cluster.placement.provision import Share, Wanted, batches
 
 
 def ready(desk: Desk, now: float, job: JobState) -> list[WorkflowState]:
@@ -53,8 +52,10 @@ def enqueue(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
 
 def place(desk: Desk, now: float) -> None:
     desk.hungry = False
+    alone = _runs_alone(desk)
     for job_id in sorted(desk.displaced, key=lambda job_id: desk.watches[job_id].arrival):
-        _rehouse(desk, now, desk.book.jobs[job_id])
+        if alone in ("", job_id):
+            rehouse(desk, now, desk.book.jobs[job_id])
     if len(desk.queue):
         _serve_queue(desk, now)
     wake: list[float] = []
@@ -65,6 +66,7 @@ def place(desk: Desk, now: float) -> None:
 
 def _serve_queue(desk: Desk, now: float) -> None:
     pool = desk.pool.total_cores(now)
+    alone = _runs_alone(desk)
     passed = 0
     blocked = False
     for job_id in desk.queue.order():
@@ -74,8 +76,9 @@ def _serve_queue(desk: Desk, now: float) -> None:
         job = desk.book.jobs.get(job_id)
         if entry is None or job is None:
             continue
-        missing = _place_batch(desk, now, job, pool)
+        missing = _place_batch(desk, now, job, pool, alone)
         if not missing:
+            alone = _runs_alone(desk)
             enqueue(desk, now, job, desk.watches[job_id])
             continue
         passed += 1
@@ -99,150 +102,102 @@ def _is_hopeless(desk: Desk, now: float) -> bool:
     return not desk.pool.total_cores(now) or not (desk.book.by_worker or desk.under_way)
 
 
-def _place_batch(desk: Desk, now: float, job: JobState, pool: int) -> str:
+def _place_batch(desk: Desk, now: float, job: JobState, pool: int, alone: str) -> str:
     """Empty when it was placed, else why not."""
+    wanted = ready(desk, now, job)
+    if not wanted:
+        return ""
     if not pool:
         return "no workers yet"
-    wanted = ready(desk, now, job)
-    shares = _shares(wanted, pool)
-    excluded = {name for workflow in wanted for name in workflow.excluded}
-    draft = desk.pool.draft(now, excluded)
-    needed, free = sum(share.cores for share in shares), draft.free
-    if needed > free:
+    if alone:
+        return f"a workflow of job {alone} runs alone"
+    draft = desk.pool.draft(now, {name for workflow in wanted for name in workflow.excluded})
+    batch = _batch(wanted, pool)
+    cores = {core for share in batch for core in share.cores}
+    needed, free = len(cores), draft.free
+    if job.workflows[batch[0].name].needs.is_exclusive:
+        needed = pool
+        if desk.displaced or any(desk.pool.placements()):  # also on workers not heard of yet
+            return "it runs alone, when nothing else does"
+    seats = _seats(desk, job, draft, batch) if needed <= free else None
+    if seats is None:
+        seats = _beside(desk, now, job, wanted)
+    if seats is None:
         return f"{free} of {needed} cores are free"
-    plan: list[tuple[str, Chosen]] = []
-    for share in shares:
-        chosen = draft.take(share.cores)
-        if chosen is None:
-            return f"{free} of {needed} cores are free"
-        plan.append((share.name, chosen))
-    for name, chosen in plan:
-        _dispatch(desk, now, job, job.workflows[name], chosen)
+    for name, found in seats.items():
+        _dispatch(desk, now, job, job.workflows[name], found)
     return ""
 
 
-def _shares(wanted: list[WorkflowState], pool: int) -> list[Share]:
-    """The first batch. A core without a virtual user would be of no use."""
-    if not wanted:
-        return []
-    needs = {workflow.needs.name: workflow.needs for workflow in wanted}
-    batch = partition([Wanted(n.name, n.priority, n.is_test) for n in needs.values()], pool)[0]
-    return [
-        Share(share.name, max(1, min(share.cores, needs[share.name].peak_vus)))
-        if needs[share.name].is_test
-        else share
-        for share in batch
-    ]
+def _runs_alone(desk: Desk) -> str:
+    """The job whose exclusive workflow has all workers for itself, if there is one."""
+    for placement in desk.pool.placements():
+        job = desk.book.jobs.get(placement.part.job_id)
+        if job is not None and job.workflows[placement.part.workflow].needs.is_exclusive:
+            return job.job_id
+    for job_id in desk.displaced:
+        workflows = desk.book.jobs[job_id].workflows.values()
+        if any(w.needs.is_exclusive and w.homeless() for w in workflows):
+            return job_id
+    return ""
 
 
-def _next_epoch(desk: Desk, job: JobState) -> int:
-    watch = desk.watches[job.job_id]
-    watch.epoch = max(watch.epoch, job.epoch) + 1
-    return watch.epoch
+def _batch(wanted: list[WorkflowState], pool: int) -> list[Share]:
+    needs = [workflow.needs for workflow in wanted]
+    return batches([Wanted(n.name, n.priority, n.is_test, n.peak_vus) for n in needs], pool)[0]
 
 
-def _dispatch(
-    desk: Desk, now: float, job: JobState, workflow: WorkflowState, chosen: Chosen
-) -> None:
-    fence = Fence(desk.term, _next_epoch(desk, job), workflow.tries + 1)
+def _seats(desk: Desk, job: JobState, draft: Draft, batch: list[Share]) -> dict[str, Seats] | None:
+    """Free cores for all of them."""
+    found: dict[str, Seats] = {}
+    for group in groups({share.name: share.cores for share in batch}):
+        seats = seat(draft, group, desk.next_slot(job))
+        if seats is None:
+            return None
+        desk.use_slots(job, seats.values())
+        found |= seats
+    return found
+
+
+def _beside(
+    desk: Desk, now: float, job: JobState, wanted: list[WorkflowState]
+) -> dict[str, Seats] | None:
+    """Cores of workflows of their layer that run: one that was given back goes on with them."""
+    places = {
+        slot: (worker, slot)
+        for workflow in job.workflows.values()
+        if not workflow.is_winding_down and not workflow.needs.is_exclusive
+        for placement in workflow.live()
+        if (worker := desk.pool.workers.get(placement.worker)) is not None
+        and worker.owns(placement)
+        and desk.pool.can_share(now, worker)
+        for slot in placement.slots
+    }
+    if not places or any(workflow.needs.is_exclusive for workflow in wanted):
+        return None
+    cores = [places[slot] for slot in sorted(places)]
+    return {
+        share.name: by_worker(cores[core] for core in share.cores)
+        for share in _batch(wanted, len(cores))
+    }
+
+
+def _dispatch(desk: Desk, now: float, job: JobState, workflow: WorkflowState, seats: Seats) -> None:
+    fence = Fence(desk.term, desk.next_epoch(job), workflow.tries + 1)
     placements = []
     first = 0
-    for number, (worker, cores) in enumerate(chosen):
+    for number, (worker, slots) in enumerate(seats):
         part = Part(job.job_id, workflow.needs.name, number)
-        placements.append(Placement(part, fence, worker.name, worker.incarnation, first, cores))
-        first += cores
+        placements.append(
+            Placement(part, fence, worker.name, worker.incarnation, first, len(slots), slots=slots)
+        )
+        first += len(slots)
     desk.append(
         now,
         Dispatched(
             job.job_id, desk.age_s(now, job.job_id), workflow.needs.name, first, tuple(placements)
         ),
     )
-
-
-# -- parts without a worker ----------------------------------------------------------------------
-
-
-def can_move(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> bool:
-    """There is enough of its load left to be worth another worker."""
-    planned = workflow.needs.planned_s
-    if not workflow.started or not workflow.needs.is_test or planned is None:
-        return True
-    return planned - desk.load_s(now, job, workflow) >= RESUME_WORTH_S
-
-
-def _rehouse(desk: Desk, now: float, job: JobState) -> None:
-    if job.paused or job.ending or job.is_over:
-        return
-    for name in sorted(job.workflows):
-        workflow = job.workflows[name]
-        if (
-            workflow.is_winding_down
-            or desk.is_under_way(now, ("workflow", job.job_id, name))
-            or not can_move(desk, now, job, workflow)
-        ):
-            continue
-        draft = desk.pool.draft(now, workflow.excluded)
-        epoch = 0
-        placements: list[Placement] = []
-        spare = 1 + max(workflow.parts, default=0)
-        for part in workflow.homeless():
-            about = ("part", job.job_id, name, str(part.number))
-            if part.attempts > desk.settings.retries_max or desk.is_under_way(now, about):
-                continue
-            chosen = draft.take(part.cores)
-            if chosen is None:
-                continue
-            epoch = epoch or _next_epoch(desk, job)
-            placements += _pieces(desk, now, job, workflow, part, chosen, epoch, spare)
-            spare += len(chosen) - 1
-        if placements:
-            desk.append(
-                now,
-                Dispatched(
-                    job.job_id,
-                    desk.age_s(now, job.job_id),
-                    name,
-                    workflow.total_cores,
-                    tuple(placements),
-                    replaces=True,
-                ),
-            )
-
-
-def _pieces(
-    desk: Desk,
-    now: float,
-    job: JobState,
-    workflow: WorkflowState,
-    part: PartState,
-    chosen: Chosen,
-    epoch: int,
-    spare: int,
-) -> list[Placement]:
-    """The part on its new workers; further pieces of it become parts of their own."""
-    by_time = workflow.needs.is_test and workflow.needs.planned_s is not None
-    resume_at_s = desk.load_s(now, job, workflow) if by_time else 0.0
-    fence = Fence(desk.term, epoch, part.attempts + 1)
-    first, left = part.first_core, part.iterations_done
-    cores_left = part.cores
-    found = []
-    for piece, (worker, cores) in enumerate(chosen):
-        done = left * cores // cores_left
-        number = part.number if piece == 0 else spare + piece - 1
-        found.append(
-            Placement(
-                Part(job.job_id, workflow.needs.name, number),
-                fence,
-                worker.name,
-                worker.incarnation,
-                first,
-                cores,
-                resume_at_s,
-                0 if by_time else done,
-            )
-        )
-        first, left, cores_left = first + cores, left - done, cores_left - cores
-    return found
 
 
 # -- answers -------------------------------------------------------------------------------------

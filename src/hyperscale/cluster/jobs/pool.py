@@ -1,16 +1,16 @@
 """The workers the leader knows, what is free on them, and which to choose.
 
 Cores are counted by records: a core is in use from the moment its dispatch is decided until the
-part's end is held, or its worker says that it has nothing more to do there (A-15). What a worker
-tells of what is free otherwise only lowers that: it may be busy with something no record knows of.
-Work goes to few workers rather than many, to those in good health first, and to
-the one with more free cores of two drawn at random.
+part's end is held, or its worker says that it has nothing more to do there (A-15); one that parts
+of a job share is used once. What a worker tells of what is free otherwise only lowers that: it may
+be busy with something no record knows of. Work goes to few workers rather than many, to those in
+good health first, and to the one with more free cores of two drawn at random.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
@@ -20,6 +20,7 @@ from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.cluster.placement.choice import power_of_two
+from hyperscale.cluster.placement.provision import in_use
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class Pool:
         self._book = book
         self._dice = dice
         self.workers: dict[str, Worker] = {}
-        self._reserved: dict[str, int] = {}
+        self._reserved: dict[str, list[Placement]] = {}
 
     def clear(self) -> None:
         self.workers.clear()
@@ -144,13 +145,23 @@ class Pool:
     # -- cores -----------------------------------------------------------------------------------
 
     def booked(self, worker: Worker) -> int:
-        held = self._book.by_worker.get(worker.name)
-        if not held:
-            return 0
-        done = worker.done
-        return sum(
-            p.cores - done.get((p.part, p.fence), 0) for p in held.values() if worker.owns(p)
-        )
+        return self._in_use(worker, self._held(worker))
+
+    def _held(self, worker: Worker) -> list[Placement]:
+        held = self._book.by_worker.get(worker.name, {})
+        return [placement for placement in held.values() if worker.owns(placement)]
+
+    def _in_use(self, worker: Worker, placements: Iterable[Placement]) -> int:
+        """Cores that parts of one job share count once."""
+        total = 0
+        by_job: dict[str, list[tuple[tuple[int, ...], int]]] = {}
+        for one in placements:
+            done = worker.done.get((one.part, one.fence), 0)
+            if one.slots:
+                by_job.setdefault(one.part.job_id, []).append((one.slots, done))
+            else:
+                total += one.cores - done
+        return total + sum(map(in_use, by_job.values()))
 
     def cores_done(self, worker: Worker, placement: Placement, cores: int) -> bool:
         """How many cores of a part it is done with; told again or out of order it changes nothing.
@@ -164,20 +175,26 @@ class Pool:
 
     def reserve(self, placements: Iterable[Placement]) -> None:
         for placement in placements:
-            name = placement.worker
-            self._reserved[name] = self._reserved.get(name, 0) + placement.cores
+            self._reserved.setdefault(placement.worker, []).append(placement)
 
     def release(self, placements: Iterable[Placement]) -> None:
         for placement in placements:
-            left = self._reserved.get(placement.worker, 0) - placement.cores
-            if left > 0:
-                self._reserved[placement.worker] = left
-            else:
+            reserved = self._reserved.get(placement.worker, [])
+            if placement in reserved:
+                reserved.remove(placement)
+            if not reserved:
                 self._reserved.pop(placement.worker, None)
 
     def free(self, worker: Worker) -> int:
-        used = self.booked(worker) + self._reserved.get(worker.name, 0) + worker.unknown
-        return max(0, worker.total - used)
+        taken = self._held(worker) + self._reserved.get(worker.name, [])
+        return max(0, worker.total - self._in_use(worker, taken) - worker.unknown)
+
+    def placements(self) -> Iterator[Placement]:
+        """All that have cores, or are about to get some."""
+        for held in self._book.by_worker.values():
+            yield from held.values()
+        for reserved in self._reserved.values():
+            yield from reserved
 
     def takes_part(self, now: float, worker: Worker) -> bool:
         """It counts among the cores there are, though it may have none free. Asked of all workers
@@ -190,6 +207,10 @@ class Pool:
             and not self._is_gone(now, worker)
             and self._progress(now, worker) is not Progress.STUCK
         )
+
+    def can_share(self, now: float, worker: Worker) -> bool:
+        """It would take more work on cores that work for the same job."""
+        return worker.dead_at is None and now >= worker.pause_until and self.takes_part(now, worker)
 
     def total_cores(self, now: float) -> int:
         return sum(w.total for w in self.workers.values() if self.takes_part(now, w))

@@ -38,6 +38,12 @@ class Needs(msgspec.Struct, frozen=True, array_like=True):
     limit_s: float  # seconds after its start when it must be over, graceful stop included
     sets_up: bool = False
     tears_down: bool = False
+    start_time_s: float = 0.0  # from the start of the job's first workflow
+    warmup_s: float = 0.0
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self.is_test and self.priority == "exclusive"
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -52,7 +58,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Placement(msgspec.Struct, frozen=True, array_like=True):
-    """A part on its worker: cores `first_core` .. `first_core + cores - 1` of the workflow's."""
+    """A part on its worker: cores `first_core` .. `first_core + cores - 1` of the workflow's. Parts
+    of a job that have a slot in common share that generator process."""
 
     part: Part
     fence: Fence
@@ -62,6 +69,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
     cores: int
     resume_at_s: float = 0.0  # a test that goes on elsewhere skips the time that has passed
     iterations_done: int = 0
+    slots: tuple[int, ...] = ()  # of its cores, unique within the job; () shares with nobody
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):

@@ -53,6 +53,7 @@ class PartState:
     losses: list[Loss] = field(default_factory=list)
     given_up: str = ""
     iterations_done: int = 0  # in earlier attempts; a piece of a part begins with its share
+    slots: tuple[int, ...] = ()  # of its last placement
 
     @property
     def is_final(self) -> bool:
@@ -139,6 +140,7 @@ class JobState:
     workflows: dict[str, WorkflowState]
     age_s: float = 0.0  # at its last record
     epoch: int = 0  # dispatches so far
+    slots: int = 0  # numbers of cores used so far
     dispatched_age_s: float | None = None  # of the first dispatch
     ending: Ending = ""
     reason: str = ""
@@ -183,6 +185,16 @@ class JobState:
     def extension_s(self) -> float:
         """The longest of its workers' extensions, never more than the time it was given."""
         return min(self.submitted.timeout_s, max(self.extended.values(), default=0.0))
+
+    def run_age_s(self, age_s: float) -> float:
+        """How long ago its load began, when the job is that old: with the first workflow."""
+        starts = (w.started_age_s for w in self.workflows.values() if w.started)
+        return max(0.0, age_s - min(starts, default=age_s))
+
+    def load_age_s(self, workflow: WorkflowState) -> float:
+        """The job's age when the measured load of a workflow that was started began, or will."""
+        needs, began = workflow.needs, workflow.started_age_s
+        return began + max(0.0, needs.start_time_s - self.run_age_s(began)) + needs.warmup_s
 
     def current_layer(self) -> int | None:
         """The first layer with something left to do; the next one starts after all of it."""

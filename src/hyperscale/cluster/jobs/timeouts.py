@@ -61,7 +61,8 @@ def stuck_deadline(job: JobState, clock: JobClock, settings: JobSettings) -> flo
     running = [workflow for workflow in job.workflows.values() if workflow.live()]
     if not running or not all(_counts(workflow) for workflow in running):
         return None
-    return clock.progress_at + settings.stuck_s
+    begun = clock.born + min(map(job.load_age_s, running))
+    return max(clock.progress_at, begun) + settings.stuck_s
 
 
 def stuck_reason(clock: JobClock, now: float, settings: JobSettings) -> str:

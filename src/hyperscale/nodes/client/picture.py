@@ -31,6 +31,7 @@ from hyperscale.nodes.protocol.jobs import (
     Snapshot,
     Window,
     WorkflowDone,
+    WorkflowView,
 )
 from hyperscale.workload.facts import WorkflowFacts
 
@@ -122,7 +123,7 @@ class Picture:
             state = _WORKFLOW_STATES.get(one.state, "finished") if one else "preparing"
             if state == "running" and course.state in ("paused", "stopping"):
                 state = course.state
-            workflow.facts(state, one.cores if one else 0)
+            workflow.facts(state, one)
         shown = {name: workflow.shown for name, workflow in self._workflows.items()}
         if elapsed_s - self._watched_s >= WATCH_S:
             self._watched_s = elapsed_s
@@ -211,8 +212,10 @@ class _Workflow:
             self.shown.facts.error = done.error
         self.shown.gone(_ALL)
 
-    def facts(self, state: State, cores: int) -> None:
-        self.shown.facts.state, self.shown.facts.cores = state, cores
+    def facts(self, state: State, view: WorkflowView | None) -> None:
+        known = self.shown.facts
+        known.state = state
+        known.cores, known.started_s = (view.cores, view.started_s) if view else (0, 0.0)
 
     def whole(self, so_far: WorkflowResult) -> WorkflowResult:
         """With what did not come with the numbers; the end as the managers told it."""

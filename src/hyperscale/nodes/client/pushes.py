@@ -12,6 +12,7 @@ import msgspec
 
 from hyperscale.metrics.delta import Delta, RequestDelta
 from hyperscale.metrics.results import Results, WorkflowResult
+from hyperscale.metrics.totals import covered
 from hyperscale.nodes.protocol.jobs import JobView, Window, WorkflowDone
 
 FINAL = frozenset({"completed", "partial", "failed", "cancelled", "timeout"})
@@ -87,7 +88,7 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def status_push(view: JobView, is_final: bool) -> JobStatusPush:
     requests = sum(workflow.requests for workflow in view.workflows)
     failed = sum(workflow.failed for workflow in view.workflows)
-    seconds = max((workflow.elapsed_s for workflow in view.workflows), default=0.0)
+    seconds = covered((workflow.started_s, workflow.elapsed_s) for workflow in view.workflows)
     return JobStatusPush(
         job_id=view.job_id,
         status=view.status,

@@ -87,6 +87,7 @@ class Commands:
             fence=placement.fence,
             term=self._manager.leadership.term,
             context=orders.decode_values(effect.context),
+            run_age_s=effect.run_age_s,
         )
         self._tell("start", placement, message)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -16,6 +16,8 @@ from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import PartEnd
 from hyperscale.workload.facts import WorkflowFacts
 
+# Who ended a job early, where that was no person.
+TEST_STOPPED, TEST_FAILED = "test", "test failed"
 _CUT: dict[str, Cut] = {"cancel": "signal", "stop": "signal", "timeout": "timeout"}
 
 
@@ -35,15 +37,17 @@ def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> Work
     """A workflow that is over, as one machine would have measured it."""
     whole = aggregate_of(facts)
     known = whole.facts
+    users: dict[int, int] = {}  # by part: those of a lost one went on elsewhere
     for end in ends_of(workflow):
         if end.state:
             whole.absorb(end.state)
         known.prepare_s = max(known.prepare_s, end.prepare_s)
-        known.vus_max += end.peak_vus
+        users[end.part.number] = max(users.get(end.part.number, 0), end.peak_vus)
+    known.vus_max = sum(users.values())
     known.cores = workflow.total_cores
     known.state = "finished"
     known.error = workflow.error
-    known.started_s = workflow.started_age_s
+    known.started_s = job.load_age_s(workflow) if workflow.started else 0.0
     for mark in job.marks:
         if mark.workflow == facts.name:
             whole.mark(mark.text, mark.at_s)
@@ -63,6 +67,10 @@ def conclude(
 ) -> Results:
     aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
     cut = _cut(job, judges)
+    died = _died(job)
+    if died:
+        delivered = carried_out(aggregate.freeze(buckets=False) for aggregate in aggregates)
+        coverage, lost = min(coverage, delivered), [*lost, *died]
     course = Course(
         name=body.name,
         started_at=body.started_at,
@@ -70,6 +78,7 @@ def conclude(
         state="finished",
         cut=cut,
         cut_reason=job.reason if cut is not None else "",
+        test_failed=job.by == TEST_FAILED,
         failure=_failure(job),
         coverage=coverage,
         lost=lost,
@@ -97,6 +106,8 @@ def kept(results: Results, room_bytes: int) -> bytes:
 def _cut(job: JobState, judges: Sequence[Judge]) -> Cut | None:
     if job.by == "threshold" or any(judge.aborted_at_s is not None for judge in judges):
         return "threshold"  # the judge may have been the leader before
+    if job.by in (TEST_STOPPED, TEST_FAILED):
+        return "test"
     return _CUT.get(job.ending)
 
 
@@ -110,6 +121,17 @@ def _failure(job: JobState) -> HyperscaleError | None:
         if workflow.error and not workflow.parts and not job.ending:
             return RunFailed(f"{name}: {workflow.error}")
     return None
+
+
+def _died(job: JobState) -> list[str]:
+    """Generator processes that took the rest of a load with them."""
+    return [
+        sentence
+        for workflow in job.workflows.values()
+        for part in workflow.parts.values()
+        if part.ended is not None and part.ended.outcome == "completed"
+        for sentence in decode_end(part.ended.result).lost
+    ]
 
 
 def _warnings(job: JobState) -> list[str]:

@@ -18,6 +18,7 @@ from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
+from hyperscale.nodes.manager.conclusion import TEST_FAILED, TEST_STOPPED
 from hyperscale.nodes.manager.leading import ASK_AGAIN_S
 from hyperscale.nodes.manager.routine import Routine
 from hyperscale.nodes.protocol.jobs import WorkerView
@@ -145,6 +146,7 @@ class Foreman:
                 )
             case PartEnd():
                 event = self._readable(event)
+                self._stop_test(event)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
                     Ended(
@@ -204,6 +206,9 @@ class Foreman:
             unwanted, effects = heard
             self._known[worker] = msgspec.structs.replace(report, parts=())
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
+        for told in report.parts:
+            if told.test_stop is not None:
+                self._stop_test(told)
         if unwanted:  # and it may be told so again at once
             self._routine.repeat(worker)
         if effects:
@@ -359,6 +364,18 @@ class Foreman:
                 error=error.message,
             )
         return end
+
+    def _stop_test(self, told: Progress | PartEnd) -> None:
+        """A test that stops itself stops everywhere, if the part is one of ours."""
+        manager = self._manager
+        placement = manager.jobs.book.placement(told.part)
+        if told.test_stop is None or placement is None or placement.fence != told.fence:
+            return
+        by = TEST_FAILED if told.test_stop.failed else TEST_STOPPED
+        _, effects = manager.jobs.steer(
+            manager.now(), told.part.job_id, "stop", by=by, reason=told.test_stop.reason
+        )
+        manager.carry_out(effects)
 
     def _progressed(self, progress: Progress) -> PartReport:
         return PartReport(

@@ -16,7 +16,7 @@ from hyperscale.errors import RunFailed
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
-from hyperscale.workload.load import SharedIterations, longest_s
+from hyperscale.workload.load import longest_s
 
 # Beyond what the load says of itself: the worker's own limit comes first and has better words.
 LIMIT_SLACK_S = 30.0
@@ -56,19 +56,14 @@ def needs_of(facts: WorkflowFacts) -> Needs:
         is_test=facts.is_test,
         priority=facts.priority,
         depends=facts.depends,
-        peak_vus=_users(facts),
+        peak_vus=facts.users,
         planned_s=facts.planned_s,
         limit_s=limit_s(facts),
         sets_up=facts.sets_up,
         tears_down=facts.tears_down,
+        start_time_s=facts.load.start_time_s,
+        warmup_s=facts.load.warmup_s,
     )
-
-
-def _users(facts: WorkflowFacts) -> int:
-    """How many cores it can make use of: iterations that are shared may be fewer than users."""
-    load = facts.load
-    shared = load.iterations if isinstance(load, SharedIterations) else load.peak_vus
-    return min(load.peak_vus, shared)
 
 
 def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
@@ -117,6 +112,7 @@ def dispatch_of(
         sealed=body.sealed,
         limit_s=workflow.needs.limit_s,
         correlation_id=job.submitted.correlation_id,
+        slots=placement.slots,
     )
 
 

@@ -63,4 +63,5 @@ def _workflow_view(
         error=workflow.error,
         rate_percent=workflow.steered.get("rate", 100),
         history=tuple(workflow.lifecycle.lines()),
+        started_s=round(job.load_age_s(workflow), 3) if workflow.started else 0.0,
     )

@@ -101,6 +101,7 @@ class WorkflowView(Fields, frozen=True, kw_only=True):
     error: str = ""
     rate_percent: int = 100  # of the planned rate, as it was changed last
     history: tuple[str, ...] = ()  # "5.0 RUNNING → FAILED (worker w2 died)"
+    started_s: float = 0.0  # the job's age when its load began
 
 
 class JobView(Fields, frozen=True, kw_only=True):

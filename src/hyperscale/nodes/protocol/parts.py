@@ -52,6 +52,7 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     correlation_id: str = ""
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
     sealed: bytes = b""  # source, overrides, env and secrets: only the worker opens it
+    slots: tuple[int, ...] = ()  # as in `Placement`: parts of the job with one in common share it
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class StartPart(Fields, frozen=True, kw_only=True):
     fence: Fence
     term: int
     context: Values = field(default_factory=dict)
+    run_age_s: float = 0.0  # how long ago the load of the job began, for `start_time`
 
 
 class SteerPart(Fields, frozen=True, kw_only=True):
@@ -146,6 +148,15 @@ class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):
     context: Values = field(default_factory=dict)  # what setup() wrote, on the part that ran it
 
 
+class TestStop(Fields, frozen=True):
+    """The test's own code asked for the end of the run."""
+
+    __test__ = False  # not a test class of pytest
+
+    reason: str
+    failed: bool = False
+
+
 class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
     """Kept by the worker until a leader says it is held by a quorum."""
 
@@ -165,6 +176,7 @@ class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
     bad_input: bool = False
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()  # one sentence per generator process that died
+    test_stop: TestStop | None = None
 
 
 class PartTornDown(Fields, frozen=True, kw_only=True, tag="torn down"):
@@ -201,6 +213,7 @@ class Progress(Fields, frozen=True, kw_only=True):
     snapshot: bytes = b""
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
     cores_done: int = 0  # as in `PartStatus`: it only grows
+    test_stop: TestStop | None = None  # repeated until the part is told to end
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):
@@ -284,14 +297,14 @@ for _kind, _struct, _priority, _limit in (
     ("left", Left, Priority.HIGH, 1 << 10),
 ):
     PARTS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)
-# Since version 2 with packed deltas, most of them one way. Ten thousand come in a second: the
-# foreman judges them by what it knows of their worker anyway.
+# Version 3 tells requests by name; since version 2 deltas are packed, most of them one way. Ten
+# thousand come in a second: the foreman judges them by what it knows of their worker anyway.
 PARTS.add(
     ReportProgress,
     kind="report.progress",
     priority=Priority.NORMAL,
     max_bytes=EVENT_BYTES_MAX,
-    version=2,
-    oldest=2,
+    version=3,
+    oldest=3,
     self_judged=True,
 )

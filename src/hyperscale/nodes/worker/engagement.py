@@ -47,6 +47,7 @@ class Engagement:
     performer: Performer
     cores_done: int = 0  # given back, though the part goes on or is kept
     context: Values = field(default_factory=dict)  # for its start
+    run_age_s: float = 0.0
     ready: Ready | None = None
     ended: Ended | None = None
     tasks: list[Task] = field(default_factory=list)
@@ -67,7 +68,15 @@ class Engagement:
         return min(1.0, self.performer.elapsed_s / self.planned_s)
 
     def held(self) -> Held:
-        return Held(self.part, self.fence, self.state, self.performer.elapsed_s, self.cores_done)
+        performer = self.performer
+        return Held(
+            self.part,
+            self.fence,
+            self.state,
+            performer.elapsed_s,
+            self.cores_done,
+            performer.test_stop,
+        )
 
     def status(self) -> PartStatus:
         return PartStatus(
@@ -120,6 +129,7 @@ class Engagement:
             bad_input=not decided and ended.bad_input,
             warnings=ended.warnings,
             lost=ended.lost,
+            test_stop=ended.test_stop,
         )
 
 

@@ -1,8 +1,9 @@
-"""The real stage: warm generator processes of the engine, one per core, each for one part only.
+"""The real stage: warm generator processes of the engine, one per core, each for one job only.
 
-Processes are started ahead of need and replaced when their part is over, so that a dispatch meets
-a warm interpreter and no author's code ever shares a process with another job's. They die with
-this process, however it ends, and inherit an environment that says nothing of the cluster.
+Processes are started ahead of need and replaced when the last part on them is over, so that a
+dispatch meets a warm interpreter and no author's code ever shares a process with another job's.
+They die with this process, however it ends, and inherit an environment that says nothing of the
+cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hyperscale.engine.messages import Values
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
 from hyperscale.runtime.tasks import RealTask, RealTasks
@@ -30,22 +31,26 @@ class EngineStage:
         env: Mapping[str, str],
         memory_mb: int = 0,
         sealing: Sealing = UNSEALED,
+        worker: str = "",
     ) -> None:
-        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit."""
+        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit. `worker` is
+        the name that failures are told with."""
         self._cores = cores
         self._env = env
         self._memory_mb = memory_mb
         self.sealing = sealing
+        self.worker = worker
         self._warm: list[Core] = []
         self._warming: list[Core] = []
         self._playing: dict[EnginePerformer, None] = {}
+        self._by_slot: dict[tuple[str, int], Core] = {}  # job and slot
         self._closed = False
         self.tasks = RealTasks()
 
     @property
     def pids(self) -> list[int]:
         """Of all generator processes, warm, getting there and playing."""
-        playing = [core for performer in self._playing for core in performer.processes]
+        playing = {core for performer in self._playing for core in performer.processes}
         return [core.pid for core in (*self._warm, *self._warming, *playing)]
 
     async def open(self) -> None:
@@ -56,15 +61,19 @@ class EngineStage:
         await self._refill()
 
     def perform(
-        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
     ) -> Performer:
         if self._closed:
             raise RunFailed("this worker is stopping")
         order = self.sealing.open_order(order)
+        places = [(order.part.job_id, slot) for slot in slots]
+        missing = [p for p in places if p not in self._by_slot or self._by_slot[p].lost]
         warm = [core for core in self._warm if not core.lost]
-        cold = self._start(len(cores) - len(warm))
-        taken, self._warm = warm[: len(cores)], warm[len(cores) :]
-        performer = EnginePerformer(self, order, taken, cold, self._memory_mb, progressed)
+        fresh = [*warm, *self._start(len(missing) - len(warm))]
+        self._warm = warm[len(missing) :]
+        self._by_slot.update(zip(missing, fresh, strict=False))
+        processes = [self._by_slot[place] for place in places]
+        performer = EnginePerformer(self, order, slots, processes, self._memory_mb, progressed)
         self._playing[performer] = None
         return performer
 
@@ -91,14 +100,18 @@ class EngineStage:
             self.tasks.spawn("warm a generator", self._refill())
 
     async def give_back(self, performer: EnginePerformer) -> None:
-        """Its processes are gone: make new ones."""
+        """End the processes that nobody else is on, and make new ones."""
         self._playing.pop(performer, None)
+        others = {core for one in self._playing for core in one.processes}
+        unused = [core for core in performer.processes if core not in others]
+        self._by_slot = {at: core for at, core in self._by_slot.items() if core not in unused}
+        await asyncio.gather(*(core.close() for core in unused))
         await self._refill()
 
     async def _refill(self) -> None:
         """A process counts as warm once it can be spoken to; until then a part starts its own."""
-        in_use = sum(performer.cores_busy for performer in self._playing)
-        missing = self._cores - in_use - len(self._warm) - len(self._warming)
+        in_use = {core for performer in self._playing for core in performer.busy}
+        missing = self._cores - len(in_use) - len(self._warm) - len(self._warming)
         fresh = [] if self._closed else self._start(missing)
         self._warming += fresh
         for core in fresh:
@@ -125,18 +138,18 @@ class EnginePerformer:
         self,
         stage: EngineStage,
         order: DispatchPart,
-        warm: list[Core],
-        cold: list[Core],
+        slots: tuple[int, ...],
+        processes: list[Core],
         memory_mb: int,
         progressed: Progressed,
     ) -> None:
-        self.processes = [*warm, *cold]
+        self.processes = processes
         self._stage = stage
-        self._cold = cold
         self._resume_at_s = order.resume_at_s
         self._aggregate = aggregate_of(order.facts)
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
+        self.test_stop: TestStop | None = None
         self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
         casting = Casting(
             source=order.source,
@@ -153,15 +166,24 @@ class EnginePerformer:
             resume_at_s=order.resume_at_s,
             iterations_done=order.iterations_done,
             secrets=list(order.secrets),
+            worker=stage.worker,
         )
         self._performance = Performance(
             order.facts,
             self._aggregate,
             self.processes,
             casting,
+            numbers=slots if order.slots else None,
             on_progress=progressed,
             on_done=stage.core_done,
+            on_stop_test=self._ask_for_end,
         )
+
+    def _ask_for_end(self, reason: str, failed: bool) -> None:
+        """The leader decides: it concerns all parts of the job."""
+        asked = self.test_stop
+        if asked is None or (failed and not asked.failed):
+            self.test_stop = TestStop(reason, failed)
 
     @property
     def elapsed_s(self) -> float:
@@ -172,19 +194,20 @@ class EnginePerformer:
         return self._performance.cores_done
 
     @property
-    def cores_busy(self) -> int:
-        return len(self.processes) - self.cores_done
+    def busy(self) -> list[Core]:
+        """Processes with load of this part to make."""
+        return self._performance.busy
 
     async def prepare(self) -> Ready:
-        for core in self._cold:
+        for core in self.processes:
             await core.open()
         wrote = await self._performance.prepare()
         context = self._stage.sealing.seal_values(wrote)
         return Ready(seconds=self._performance.prepare_s, context=context)
 
-    def start(self, context: Values) -> None:
+    def start(self, context: Values, run_age_s: float = 0.0) -> None:
         try:
-            self._performance.begin(self._stage.sealing.open_values(context))
+            self._performance.begin(self._stage.sealing.open_values(context), run_age_s)
         except RunFailed as error:
             self._unopened = error
 
@@ -208,6 +231,7 @@ class EnginePerformer:
             bad_input=isinstance(failure, BadInput),
             warnings=tuple(performance.warnings),
             lost=tuple(performance.lost),
+            test_stop=self.test_stop,
         )
 
     async def teardown(self) -> str:
@@ -244,10 +268,7 @@ class EnginePerformer:
 
     async def _close(self) -> None:
         try:
-            for core in self.processes:
-                core.hang_up()
             await self._performance.release()
-            await asyncio.gather(*(core.ended() for core in self.processes))
             await self._stage.give_back(self)
         finally:
             self._left.set()

@@ -172,7 +172,7 @@ class Parts:
 
     def on_start(self, call: Call, order: StartPart) -> PartAnswer:
         def start(one: Engagement) -> list[Effect]:
-            one.context = order.context
+            one.context, one.run_age_s = order.context, order.run_age_s
             return one.life.start(self._host.clock.now())
 
         return self._command(call, order, start)
@@ -230,12 +230,14 @@ class Parts:
             return self._refuse(f"{order.cores} cores from {order.first_core} make no sense")
         if self._versions.is_old(order.part.job_id, order.context_version):
             return self._refuse(f"context version {order.context_version} is out of date")
-        cores = self.cores.allocate(key, order.cores)
-        if cores is None:
+        slots = order.slots or self.cores.unshared(order.cores)
+        if len(set(slots)) != order.cores:
+            return self._refuse(f"{order.cores} cores in the slots {slots} make no sense")
+        if not self.cores.take(key, order.part.job_id, slots):
             free = self.cores.free
             return self._refuse(f"{order.cores} cores are asked for, {free} free", no_room=True)
         try:
-            performer = self._stage.perform(order, cores, partial(self._progressed, key))
+            performer = self._stage.perform(order, slots, partial(self._progressed, key))
         except (HyperscaleError, OSError) as error:
             self.cores.release(key)
             return self._refuse(f"it cannot be run here: {error}")
@@ -305,7 +307,7 @@ class Parts:
                 self._outbox.put(self._host.clock.now(), one.prepared())
             elif isinstance(effect, Begin):
                 one.performer.leash(self._leash_s())
-                one.performer.start(one.context)
+                one.performer.start(one.context, one.run_age_s)
                 self._spawn(one, "run", self._run(one))
             elif isinstance(effect, Steer):
                 one.performer.steer(effect.action, effect.amount)

@@ -29,7 +29,8 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
     node = settings.node
     async with RealHost(node.id, node.data) as host:
         sealing = Sealing(node.secret, node.previous_secret)
-        stage = EngineStage(settings.cores, without_ours(os.environ), settings.memory_mb, sealing)
+        env = without_ours(os.environ)
+        stage = EngineStage(settings.cores, env, settings.memory_mb, sealing, node.id)
         worker = Worker(host, settings, stage)
         worker.node.about = About(
             metrics=lambda: gauges.metrics(worker, lambda: stage.pids),

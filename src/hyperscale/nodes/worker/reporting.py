@@ -19,7 +19,7 @@ from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.packed import PackedDelta, pack
-from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer
+from hyperscale.nodes.protocol.parts import PartState, Progress, ProgressAnswer, TestStop
 
 LEVEL_HOLD_BACK = 3
 WAITING_MAX = 128  # deltas of one part, before they are merged ahead of time
@@ -37,6 +37,7 @@ class Held:
     state: PartState
     elapsed_s: float
     cores_done: int = 0
+    test_stop: TestStop | None = None
 
 
 @dataclass(slots=True)
@@ -145,6 +146,7 @@ class ReportBuffer:
             state=held.state,
             elapsed_s=held.elapsed_s,
             cores_done=held.cores_done,
+            test_stop=held.test_stop,
         )
         if known is None or known.fence != held.fence or not numbers:
             return plain

@@ -1,8 +1,8 @@
 """What a worker asks of whatever runs its parts: the engine's processes, or the simulator's.
 
 A stage has one place per core. A performer is one part on its places: prepared, started, steered,
-ended, perhaps torn down, and closed, after which the places are as good as new. Code and values of
-users are opaque on this side of it.
+ended, perhaps torn down, and closed. Parts of one job may share places; after the last of them is
+closed a place is as good as new. Code and values of users are opaque on this side of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from hyperscale.cluster.jobs.records import Action, Outcome
 from hyperscale.engine.messages import Values
 from hyperscale.metrics.delta import Delta
-from hyperscale.nodes.protocol.parts import DispatchPart
+from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 
 Progressed = Callable[[float, int, Delta], None]
 """Hears what one core did, by its number within the workflow, up to a moment of load time."""
@@ -50,6 +50,7 @@ class Ended:
     bad_input: bool = False
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    test_stop: TestStop | None = None
 
 
 class Performer(Protocol):
@@ -63,12 +64,18 @@ class Performer(Protocol):
         """How many of its places have no more load to make; it never falls."""
         ...
 
+    @property
+    def test_stop(self) -> TestStop | None:
+        """The test's own code asked for the end of the run."""
+        ...
+
     async def prepare(self) -> Ready:
         """Raises HyperscaleError with what the author should know."""
         ...
 
-    def start(self, context: Values) -> None:
-        """Begin the load; `context` is what setup() wrote, wherever it ran."""
+    def start(self, context: Values, run_age_s: float = 0.0) -> None:
+        """Begin the load; `context` is what setup() wrote, wherever it ran. The load of the job
+        began `run_age_s` ago."""
         ...
 
     async def ended(self) -> Ended:
@@ -108,9 +115,10 @@ class Stage(Protocol):
         ...
 
     def perform(
-        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
     ) -> Performer:
-        """Put a part on free places. Raises HyperscaleError for an order that makes no sense."""
+        """Put a part on the places of its job with these numbers, which are free or its own.
+        Raises HyperscaleError for an order that makes no sense."""
         ...
 
     def use(self) -> MachineUse: ...

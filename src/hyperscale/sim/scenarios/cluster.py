@@ -35,10 +35,12 @@ from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
 from hyperscale.sim.scenarios.cluster_promises import (
     FORGOTTEN_WITHIN_S,
+    Alone,
     Kept,
     Leaving,
     PausedStays,
     Verdict,
+    WithinCores,
 )
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
 from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
@@ -121,6 +123,8 @@ class ClusterScenario(Scenario):
             Kept(self.truth, self._remembered, lambda: self._jobs),
             Verdict(self.truth),
             PausedStays(self.truth, self._called_paused),
+            WithinCores(self.truth),
+            Alone(self.truth),
         ]
 
     # -- hosts -------------------------------------------------------------------------------

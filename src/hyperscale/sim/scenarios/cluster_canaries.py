@@ -48,6 +48,8 @@ CANARIES: Final = {
     "count-twice": "Totals",
     "show-anything": "NeverBackwards",
     "leak-cores": "AllFree",
+    "book-twice": "WithinCores",
+    "leave-none-alone": "Alone",
     "never-conclude": "liveness",
     "leave-at-once": "Leaving",
     "forget-early": "Kept",
@@ -248,11 +250,36 @@ class LeaksCores(Worker):
         release = self.parts.cores.release
         owners: dict[Any, int] = {}
 
-        def forget(owner: Any, keep: int = 0) -> tuple[int, ...]:
+        def forget(owner: Any, keep: int = 0) -> None:
             number = owners.setdefault(owner, len(owners) + 1)
-            return release(owner, keep) if number % 3 else ()
+            if number % 3:
+                release(owner, keep)
 
         self.parts.cores.release = forget  # type: ignore[method-assign]
+
+
+class TakesAnything(Worker):
+    """A part is taken, whatever else uses the cores."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        self.parts.cores._in_use = lambda: 0  # type: ignore[method-assign]
+
+
+class BooksTwice(Manager):
+    """All cores of a worker are free, whatever runs there."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.free = lambda worker: worker.total  # type: ignore[method-assign]
+
+
+class LeavesNobodyAlone(Manager):
+    """A workflow that must run alone is placed like any other."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.placements = lambda: iter(())  # type: ignore[method-assign]
 
 
 class _Hasty(_Workflow):
@@ -281,11 +308,14 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "forget-never": ForgetsNever,
     "judge-nothing": JudgesNothing,
     "abort-nothing": AbortsNothing,
+    "book-twice": BooksTwice,
+    "leave-none-alone": LeavesNobodyAlone,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,
     "say-cancelled": SaysCancelled,
     "leak-cores": LeaksCores,
+    "book-twice": TakesAnything,
     "leave-at-once": LeavesAtOnce,
     "pause-nothing": PausesNothing,
 }

@@ -1,10 +1,11 @@
 """What a cluster promises beside true numbers, judged from outside: that who leaves drops nothing,
-that ended jobs are kept for their time and then forgotten, that thresholds have one verdict, and
-that a paused job stands still.
+that ended jobs are kept for their time and then forgotten, that thresholds have one verdict, that
+a paused job stands still, and that cores are used by as much as may be.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Finished, Part, PartLost, Steered, Submitted, TimedOut
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.placement.provision import in_use
 from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.sim.scenarios.cluster_checkers import ClusterChecker, records_of
@@ -180,3 +182,31 @@ class PausedStays(ClusterChecker):
             self._since.pop(key, None)
         elif at - self._since.setdefault(key, at) > LAST_LOAD_S:
             self.fail(f"{node} loads {part}, which it calls paused")
+
+
+class WithinCores(ClusterChecker):
+    """A worker makes load on no more cores than it has; parts of a job may share some."""
+
+    def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
+        by_job: dict[str, list[tuple[tuple[int, ...], int]]] = defaultdict(list)
+        for one in self.truth.loading():
+            if one.host.name == node:
+                done = one.performer.cores_done
+                by_job[one.order.part.job_id].append((one.order.slots, done))
+        used = sum(map(in_use, by_job.values()))
+        if used > self.truth.cores[node]:
+            self.fail(f"{node} has {self.truth.cores[node]} cores and makes load on {used}")
+
+
+class Alone(ClusterChecker):
+    """Nothing loads beside an exclusive test."""
+
+    def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
+        loads = {(one.order.part.job_id, one.order.part.workflow) for one in self.truth.loading()}
+        alone = [load for load in loads if self._is_exclusive(*load)]
+        if alone and len(loads) > 1:
+            self.fail(f"{node} began {part}; {alone[0]} is to run alone, and there is {loads}")
+
+    def _is_exclusive(self, job_id: str, workflow: str) -> bool:
+        needs = self.truth.jobs[job_id].workflows
+        return any(one.name == workflow and one.is_exclusive for one in needs)

@@ -112,7 +112,8 @@ def _set_up(dice: Random) -> list[WorkflowFacts]:
 
 
 def _exclusive(dice: Random) -> list[WorkflowFacts]:
-    return [load_test("Load", _closed(dice), priority="exclusive")]
+    alone = load_test("Load", _closed(dice), priority="exclusive")
+    return [alone, load_test("Beside", _closed(dice))] if dice.random() < 0.5 else [alone]
 
 
 def _failing(dice: Random) -> list[WorkflowFacts]:

@@ -59,6 +59,7 @@ class Truth:
     """Jobs that stand still because somebody said so."""
     placed: dict[tuple[Part, Fence], str] = field(default_factory=dict)
     newest: dict[Part, Fence] = field(default_factory=dict)
+    cores: dict[str, int] = field(default_factory=dict)  # by worker
 
     def committed(self, at: float, index: int, payload: bytes, record: JobRecord) -> None:
         self.log[index], self.payloads[index] = record, payload
@@ -98,6 +99,9 @@ class Truth:
             for one in performances
         ]
 
+    def loading(self) -> list[Performance]:
+        return [one for all_of in self.performances.values() for one in all_of if one.loading]
+
     def unfinished(self) -> list[str]:
         return [job_id for job_id in self.jobs if job_id not in self.finished]
 
@@ -111,11 +115,12 @@ class WatchedStage(SimStage):
         self._truth = truth
         self._world = world
         self._here: dict[int, Performance] = {}
+        truth.cores[host.name] = cores
 
     def perform(
-        self, order: DispatchPart, cores: tuple[int, ...], progressed: Progressed
+        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
     ) -> SimPerformer:
-        performer = super().perform(order, cores, progressed)
+        performer = super().perform(order, slots, progressed)
         one = self._here[id(order)] = Performance(self.host, order, performer)
         self._truth.performances[order.part].append(one)
         if order.fence.attempt > 1:
@@ -130,8 +135,8 @@ class WatchedStage(SimStage):
             if amount and order.part.job_id in self._truth.paused_at:
                 self._observe("loaded_in_a_pause", order)
         elif deed == "began":
-            self._observe("began", order)
             one.began = True
+            self._observe("began", order)
 
     def _observe(self, kind: str, order: DispatchPart) -> None:
         host = self.host

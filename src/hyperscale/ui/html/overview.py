@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hyperscale.metrics import totals
 from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import Results, ThresholdResult, WorkflowResult
 from hyperscale.ui.html import numbers
@@ -20,8 +21,8 @@ def key_numbers(results: Results) -> Html:
     iterations = sum(workflow.iterations for workflow in results.workflows)
     received = sum(step.bytes_in for step in steps)
     sent = sum(step.bytes_out for step in steps)
-    span = _span(results)
-    rate = results.requests / span if span else 0.0
+    span = totals.load_seconds(results)
+    rate = totals.per_second(results.requests, results)
     failed, unsent = results.failed, numbers.count(results.unsent) if results.unsent else ""
     return tag(
         "dl",
@@ -37,7 +38,7 @@ def key_numbers(results: Results) -> Html:
             f"{numbers.count(failed)} calls" + (f", {unsent} never sent" if unsent else ""),
             "alarm" if failed else "",
         ),
-        _tile("Virtual users", numbers.count(_most_users(results)), _arrivals(results)),
+        _tile("Virtual users", numbers.count(totals.vus_max(results)), _arrivals(results)),
         _tile("Received", numbers.size(received), f"{numbers.size(sent)} sent"),
         class_="tiles",
     )
@@ -143,30 +144,17 @@ def _tile(name: str, value: str, below: Child, kind: str = "") -> Html:
     )
 
 
-def _span(results: Results) -> float:
-    """Seconds under load: from the first workflow's start to the last one's end."""
-    loaded = [workflow for workflow in results.workflows if workflow.elapsed_s > 0]
-    if not loaded:
-        return 0.0
-    begin = min(workflow.started_s for workflow in loaded)
-    return max(workflow.started_s + workflow.elapsed_s for workflow in loaded) - begin
-
-
 def _besides(results: Results) -> Html | None:
     """Requests that are in none of the numbers."""
     parts = [f"{numbers.count(n)} in {part}" for part, n in unmeasured(results).items()]
     return tag("span", f"; besides {', '.join(parts)}") if parts else None
 
 
-def _most_users(results: Results) -> int:
-    return max((workflow.vus_max for workflow in results.workflows), default=0)
-
-
 def _arrivals(results: Results) -> str:
     dropped = sum(workflow.dropped_iterations for workflow in results.workflows)
     if dropped:
         return f"{numbers.count(dropped)} arrivals not started"
-    cores = sum(workflow.cores for workflow in results.workflows)
+    cores = totals.cores(results)
     if not cores:
         return "at most"
     return "on 1 core" if cores == 1 else f"on {cores} cores"

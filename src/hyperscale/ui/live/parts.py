@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from hyperscale.metrics.results import Results, WorkflowResult, failed_share
+from hyperscale.metrics.totals import covered
 from hyperscale.ui import text
 from hyperscale.ui.live import palette
 from hyperscale.ui.live.palette import Line
@@ -134,12 +135,8 @@ def _figures(scene: Scene) -> list[tuple[str, str, Style]]:
 
 def _overall_rate(workflows: Sequence[WorkflowResult]) -> float:
     """Over the time something ran."""
-    loaded = [workflow for workflow in workflows if workflow.elapsed_s > 0]
-    if not loaded:
-        return 0.0
-    until = max(workflow.started_s + workflow.elapsed_s for workflow in loaded)
-    span_s = until - min(workflow.started_s for workflow in loaded)
-    return sum(workflow.requests for workflow in loaded) / span_s
+    span_s = covered((workflow.started_s, workflow.elapsed_s) for workflow in workflows)
+    return sum(workflow.requests for workflow in workflows) / span_s if span_s else 0.0
 
 
 def footer(scene: Scene, width: int) -> Line:

@@ -20,6 +20,7 @@ class Quiet:
     """A performance that can be let go, once it is told so."""
 
     cores_done = 0
+    busy = ()
 
     def __init__(self, error: Exception | None = None) -> None:
         self.told = asyncio.Event()

@@ -1,0 +1,151 @@
+"""Parts that lost their worker, on others.
+
+Those that shared cores wait for one another and share cores again if there is room for all of them;
+else each is placed by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.pool import Draft
+from hyperscale.cluster.jobs.records import Dispatched, Part, Placement
+from hyperscale.cluster.jobs.seating import Seats, groups, seat
+from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
+
+RESUME_WORTH_S = 1.0
+"""Less load time than this is not worth moving a part: preparing takes about as long."""
+
+
+class Homeless(NamedTuple):
+    workflow: str
+    number: int
+
+
+def can_move(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> bool:
+    """There is enough of its load left to be worth another worker."""
+    planned = workflow.needs.planned_s
+    if not workflow.started or not workflow.needs.is_test or planned is None:
+        return True
+    return planned - desk.load_s(now, job, workflow) >= RESUME_WORTH_S
+
+
+def rehouse(desk: Desk, now: float, job: JobState) -> None:
+    if job.paused or job.ending or job.is_over:
+        return
+    waiting = {Homeless(name, part.number): part for name, part in _homeless(desk, now, job)}
+    if not waiting:
+        return
+    seats = _seats(desk, now, job, waiting)
+    for name in sorted({who.workflow for who in seats}):
+        workflow = job.workflows[name]
+        epoch = desk.next_epoch(job)
+        spare = 1 + max(workflow.parts)
+        placements: list[Placement] = []
+        for number in sorted(who.number for who in seats if who.workflow == name):
+            found = seats[Homeless(name, number)]
+            part = workflow.parts[number]
+            placements += _pieces(desk, now, job, workflow, part, found, epoch, spare)
+            spare += len(found) - 1
+        desk.append(
+            now,
+            Dispatched(
+                job.job_id,
+                desk.age_s(now, job.job_id),
+                name,
+                workflow.total_cores,
+                tuple(placements),
+                replaces=True,
+            ),
+        )
+
+
+def _homeless(desk: Desk, now: float, job: JobState) -> Iterator[tuple[str, PartState]]:
+    watch = desk.watches[job.job_id]
+    live = (placement for workflow in job.workflows.values() for placement in workflow.live())
+    leaving = {slot for one in live if watch.is_leaving(one) for slot in one.slots}
+    for name in sorted(job.workflows):
+        workflow = job.workflows[name]
+        if (
+            workflow.is_winding_down
+            or desk.is_under_way(now, ("workflow", job.job_id, name))
+            or not can_move(desk, now, job, workflow)
+        ):
+            continue
+        for part in workflow.homeless():
+            about = ("part", job.job_id, name, str(part.number))
+            spent = part.attempts > desk.settings.retries_max
+            if not spent and not desk.is_under_way(now, about) and leaving.isdisjoint(part.slots):
+                yield name, part
+
+
+def _seats(
+    desk: Desk, now: float, job: JobState, waiting: dict[Homeless, PartState]
+) -> dict[Homeless, Seats]:
+    draft = desk.pool.draft(
+        now, {worker for who in waiting for worker in job.workflows[who.workflow].excluded}
+    )
+    unnumbered = -1  # parts placed by an older manager have no slots
+    before: dict[Homeless, Sequence[int]] = {}
+    for who, part in waiting.items():
+        before[who] = part.slots or range(unnumbered, unnumbered - part.cores, -1)
+        unnumbered -= part.cores
+    found: dict[Homeless, Seats] = {}
+    for group in groups(before):
+        together = _seat(desk, job, draft, group)
+        found |= together
+        if not together and len(group) > 1:
+            for who, cores in group.items():
+                found |= _seat(desk, job, draft, {who: cores})
+    return found
+
+
+def _seat(
+    desk: Desk, job: JobState, draft: Draft, group: Mapping[Homeless, Sequence[int]]
+) -> dict[Homeless, Seats]:
+    seats = seat(draft, group, desk.next_slot(job))
+    if seats is None:
+        return {}
+    desk.use_slots(job, seats.values())
+    return seats
+
+
+def _pieces(
+    desk: Desk,
+    now: float,
+    job: JobState,
+    workflow: WorkflowState,
+    part: PartState,
+    seats: Seats,
+    epoch: int,
+    spare: int,
+) -> list[Placement]:
+    """The part on its new workers; further pieces of it become parts of their own."""
+    by_time = workflow.needs.is_test and workflow.needs.planned_s is not None
+    resume_at_s = desk.load_s(now, job, workflow) if by_time else 0.0
+    fence = Fence(desk.term, epoch, part.attempts + 1)
+    first, left = part.first_core, part.iterations_done
+    cores_left = part.cores
+    found = []
+    for piece, (worker, slots) in enumerate(seats):
+        cores = len(slots)
+        done = left * cores // cores_left
+        number = part.number if piece == 0 else spare + piece - 1
+        found.append(
+            Placement(
+                Part(job.job_id, workflow.needs.name, number),
+                fence,
+                worker.name,
+                worker.incarnation,
+                first,
+                cores,
+                resume_at_s,
+                0 if by_time else done,
+                slots,
+            )
+        )
+        first, left, cores_left = first + cores, left - done, cores_left - cores
+    return found
