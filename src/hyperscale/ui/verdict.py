@@ -33,7 +33,11 @@ def _reason(results: Results) -> str:
         return "failed by the test itself"
     if not results.requests + results.unsent + results.runs_failed:
         return "nothing ran"
-    return "nothing succeeded" if nothing_succeeded(results) else "failed"
+    if nothing_succeeded(results):
+        return "nothing succeeded"
+    if results.runs_failed and not any(workflow.error for workflow in results.workflows):
+        return "no run of a step succeeded"
+    return "failed"
 
 
 def nothing_succeeded(results: Results) -> bool:
