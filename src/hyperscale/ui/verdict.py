@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.errors import ExitCode
-from hyperscale.metrics.results import Results
+from hyperscale.metrics.results import Results, no_run_succeeded
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 from hyperscale.ui.trend import Trend
@@ -35,7 +35,7 @@ def _reason(results: Results) -> str:
         return "nothing ran"
     if nothing_succeeded(results):
         return "nothing succeeded"
-    if results.runs_failed and not any(workflow.error for workflow in results.workflows):
+    if no_run_succeeded(results.workflows):
         return "no run of a step succeeded"
     return "failed"
 
