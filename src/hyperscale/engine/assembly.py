@@ -23,6 +23,7 @@ from hyperscale.metrics.results import (
     StepResult,
     ThresholdResult,
     WorkflowResult,
+    no_run_succeeded,
 )
 from hyperscale.metrics.saturation import saturation
 from hyperscale.metrics.tiers import POINTS_MAX
@@ -197,13 +198,8 @@ def _is_idle(workflow: WorkflowResult) -> bool:
 
 
 def _all_failed(workflows: Sequence[WorkflowResult]) -> bool:
-    """Not one call succeeded, or not one run of a step: one that an exception of a step inside it
-    interrupted did not."""
+    """Not one call succeeded, or not one run of a step."""
     steps = [step for workflow in workflows for step in workflow.steps]
     calls = sum(step.count + step.unsent for step in steps)
-    failed = sum(step.runs_failed for step in steps)
-    not_interrupted = sum(step.runs - step.runs_interrupted for step in steps)
-    return bool(
-        (calls and sum(step.failed for step in steps) >= calls)
-        or (failed and failed >= not_interrupted)
-    )
+    nothing = bool(calls) and sum(step.failed for step in steps) >= calls
+    return nothing or no_run_succeeded(workflows)

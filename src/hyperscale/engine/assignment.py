@@ -296,20 +296,16 @@ class Assignment:
             workflow.__dict__[SEED] = f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}"
         if not self._plan.is_test:
             self._soloist = workflow
-        return VirtualUser(workflow, client, self._program, self._next_rows(workflow))
+        return VirtualUser(workflow, client, self._program, self._next_rows())
 
-    def _next_rows(self, workflow: Workflow) -> Iterator[Any] | None:
-        """Where a new VU gets its rows from: shared by all, or one row for its whole life, which
-        on_start has too."""
+    def _next_rows(self) -> Iterator[Any] | None:
+        """Where a new VU gets its rows from: shared by all, or one row for its whole life."""
         if self._plan.feed is None or self._rows is None:
             return None
         if self._plan.feed.per == "iteration":
             return self._rows
         row = next(self._rows, _NO_ROW)
-        if row is _NO_ROW:
-            return iter(())
-        workflow.row = row
-        return itertools.repeat(row)
+        return iter(()) if row is _NO_ROW else itertools.repeat(row)
 
     async def _offstage(
         self,

@@ -7,6 +7,7 @@ Histograms travel with the percentiles so that results can be merged and compare
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Literal
 
@@ -370,6 +371,13 @@ class Results(Struct):
 def fail(results: Results, exit_code: int, why: str) -> None:
     """The run counts as failed for a reason outside of it: what the command line asked for."""
     results.passed, results.exit_code, results.failure = False, exit_code, why
+
+
+def no_run_succeeded(workflows: Iterable[WorkflowResult]) -> bool:
+    """Some failed, and all others were interrupted by an exception of a step inside them."""
+    steps = [step for workflow in workflows for step in workflow.steps]
+    failed = sum(step.runs_failed for step in steps)
+    return 0 < failed >= sum(step.runs - step.runs_interrupted for step in steps)
 
 
 def failed_share(failed: int, requests: int, unsent: int) -> float:

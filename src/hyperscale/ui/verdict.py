@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.errors import ExitCode
-from hyperscale.metrics.results import Results
+from hyperscale.metrics.results import Results, no_run_succeeded
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 from hyperscale.ui.trend import Trend
@@ -33,7 +33,11 @@ def _reason(results: Results) -> str:
         return "failed by the test itself"
     if not results.requests + results.unsent + results.runs_failed:
         return "nothing ran"
-    return "nothing succeeded" if nothing_succeeded(results) else "failed"
+    if nothing_succeeded(results):
+        return "nothing succeeded"
+    if no_run_succeeded(results.workflows):
+        return "no run of a step succeeded"
+    return "failed"
 
 
 def nothing_succeeded(results: Results) -> bool:

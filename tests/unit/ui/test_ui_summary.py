@@ -116,6 +116,12 @@ def test_code_that_raised_without_a_call_is_no_run_of_nothing() -> None:
     assert "✗ nothing succeeded: 0 requests" in render_summary(results, quiet=True)
 
 
+def test_code_that_raised_after_every_call_is_the_reason() -> None:
+    step = StepResult(name="home", workflow="Site", count=3, runs=3, runs_failed=3)
+    results = Results(workflows=[WorkflowResult(name="Site", steps=[step])])
+    assert "✗ no run of a step succeeded: 3 requests" in render_summary(results, quiet=True)
+
+
 def test_a_test_that_stopped_itself_says_so() -> None:
     results = sample_results()
     results.cut, results.cut_reason, results.exit_code = "test", "the stock is empty", 1
