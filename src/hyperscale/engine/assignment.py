@@ -383,7 +383,7 @@ class Assignment:
 
     def _written(self, context: dict[str, Any]) -> Values:
         """Values the author put into a context: not step results, not what was there before."""
-        steps = {step.name for step in self._plan.steps}
+        steps = {*(step.name for step in self._plan.steps), *USER_HOOKS}
         return {
             key: self._stamped(key, value)
             for key, value in context.items()

@@ -215,7 +215,7 @@ trees = several(st.recursive(st.one_of(calls, calls, ends, calm), deeper, max_le
 
 
 @settings(
-    max_examples=60,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
