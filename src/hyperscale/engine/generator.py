@@ -153,10 +153,17 @@ def main() -> None:
     if sys.argv[2]:
         _die_with(int(sys.argv[2]))
     try:
-        import uvloop
+        from uvloop import new_event_loop
     except ImportError:  # Windows
-        runner = asyncio.run
-    else:
-        runner = uvloop.run
+        from asyncio import new_event_loop
     with contextlib.suppress(KeyboardInterrupt):
-        runner(_main(int(sys.argv[1])))
+        _run(_main(int(sys.argv[1])), new_event_loop())
+
+
+def _run(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """To its end: asyncio lets SystemExit of any task out of the loop, also of the author's."""
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(work)
+    while not task.done():
+        with contextlib.suppress(SystemExit):
+            loop.run_until_complete(task)

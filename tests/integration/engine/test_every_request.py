@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -91,11 +92,9 @@ class Redirected(Base):
 class GivesUp(Base):
     @step()
     async def impatient(self) -> HTTPResponse:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.05):
                 await self.get("/delay/400")
-        except TimeoutError:
-            pass
         return await self.get("/delay/400", timeout=0.05)
 
 
@@ -249,10 +248,8 @@ class SharedError(Base):
 
     async def flow(self) -> None:
         for _ in range(2):
-            try:
+            with contextlib.suppress(KeyError):
                 await self.bad()
-            except KeyError:
-                pass
         results = await asyncio.gather(self.bad(), self.worse(), return_exceptions=True)
         assert [type(result) for result in results] == [KeyError, ValueError]
 
@@ -544,10 +541,8 @@ class KeepsSkipping(NeverWaits):
 class KeepsFailing(NeverWaits):
     async def flow(self) -> None:
         while True:
-            try:
+            with contextlib.suppress(KeyError):
                 await self.fails()
-            except KeyError:
-                pass
 
     @step()
     async def fails(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -72,10 +73,8 @@ class Interpreter(Workflow):
             await self.do(nodes)
 
     async def do_try(self, nodes: tuple[Node, ...]) -> None:
-        try:
+        with contextlib.suppress(Exception):
             await self.do(nodes)
-        except Exception:  # noqa: BLE001, S110 - as authors do
-            pass
 
     async def do_gather(self, branches: tuple[tuple[Node, ...], ...]) -> None:
         ends = await asyncio.gather(*map(self.do, branches), return_exceptions=True)
