@@ -93,6 +93,8 @@ class Show:
         if failure is None or results.requests:
             quiet = bool(self._settings.quiet)
             print_summary(results, trend_stats=self._trend_stats, quiet=quiet)
+        if streams.debug and failure is not None and failure.detail:
+            streams.note(failure.detail.rstrip())
         for error in (failure or nothing_succeeded(results), *unwritten):
             if error is not None:
                 print_error(error)

@@ -130,6 +130,7 @@ class Assignment:
             metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
             by_status=splits_by_status(plan.thresholds),
             reserved=reserved_names(plan.thresholds),
+            flow="flow" if plan.flow is not None else "",
         )
         keeps = bool(plan.provides)
         steps = {

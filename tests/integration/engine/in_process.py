@@ -1,4 +1,4 @@
-"""A workflow's load in this process, without generators: as fast as a test over many flows needs."""
+"""A workflow's load in this process, without generators: fast enough for many flows."""
 
 from __future__ import annotations
 

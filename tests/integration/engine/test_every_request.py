@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from hyperscale import CustomResult, Provide, Workflow, action, check, state, step
+from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.messages import StopTest
 from hyperscale.testing import HTTPResponse
+from hyperscale.workload.facts import facts_of
+from hyperscale.workload.plan import plan_workflow
 from tests.integration.engine.in_process import Played, play
 
 Stats = Callable[[], dict[str, Any]]
@@ -612,3 +615,19 @@ def test_a_workflow_that_is_no_test_fails_with_its_action(target: str) -> None:
     played: Played = play(NoTest, target)
     assert "calls raised CallFailed" in played.done.error
     assert list(played.done.context) == ["seen"]
+
+
+class FlowFails(Base):
+    async def flow(self) -> None:
+        if self.iteration == 0:
+            raise KeyError("first")
+        await self.get()
+
+
+def test_iterations_are_the_runs_of_a_flow(target: str) -> None:
+    played = play(FlowFails, target)
+    flow = played.step("flow")
+    assert (flow.runs, flow.runs_failed, flow.count) == (6, 2, 4)
+    again = aggregate_of(facts_of(plan_workflow(FlowFails)))
+    again.absorb(played.aggregate.export())
+    assert again.freeze().steps == played.result.steps

@@ -648,7 +648,7 @@ def test_requests_of_setup_and_teardown_are_told_apart(
 
 class NeedsKey(Get):
     async def setup(self) -> None:
-        os.environ["NO_SUCH_KEY"]  # noqa: B018
+        os.environ["NO_SUCH_KEY"]
 
 
 class TakesBadly(Get):
