@@ -25,6 +25,7 @@ class HyperscaleError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.detail = ""  # a traceback from where it happened, for --debug
 
 
 class BadInput(HyperscaleError):

@@ -249,6 +249,7 @@ def execute(argv: Sequence[str]) -> int:
     """Carry out one command line; whatever happens ends in an exit code."""
     streams.secure()
     debug = "--debug" in argv or bool(os.environ.get("HYPERSCALE_DEBUG"))
+    streams.debug = debug
     try:
         return int(app(args=_expand(argv), prog_name=PROGRAM, standalone_mode=False) or 0)
     except HyperscaleError as error:

@@ -112,6 +112,8 @@ class Show:
                 quiet=bool(self._settings.quiet),
                 tracebacks=bool(self._settings.debug or self._settings.once),
             )
+        if streams.debug and failure is not None and failure.detail:
+            streams.note(failure.detail.rstrip())
         for error in (failure or nothing_succeeded(results), *unwritten):
             if error is not None:
                 print_error(error)

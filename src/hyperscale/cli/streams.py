@@ -12,6 +12,8 @@ import tempfile
 
 from hyperscale.ui.output import Output
 
+debug = False  # whether tracebacks are shown
+
 
 def secure() -> None:
     """Make the three standard descriptors and `sys.stdout`/`sys.stderr` usable."""

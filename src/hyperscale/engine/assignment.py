@@ -123,6 +123,7 @@ class Assignment:
             metrics={s.name: s.metric_kind for s in plan.steps if s.metric_kind is not None},
             by_status=splits_by_status(plan.thresholds),
             reserved=reserved_names(plan.thresholds),
+            flow="flow" if plan.flow is not None else "",
         )
         keeps = bool(plan.provides)
         steps = {
@@ -371,7 +372,7 @@ class Assignment:
 
     def _written(self, context: dict[str, Any]) -> Values:
         """Values the author put into a context: not step results, not what was there before."""
-        steps = {step.name for step in self._plan.steps}
+        steps = {*(step.name for step in self._plan.steps), *USER_HOOKS}
         return {
             key: self._stamped(key, value)
             for key, value in context.items()

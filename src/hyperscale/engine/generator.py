@@ -171,11 +171,21 @@ def _die_with(parent: int) -> None:
 def main() -> None:
     if sys.argv[2]:
         _die_with(int(sys.argv[2]))
+    loop: asyncio.AbstractEventLoop
     try:
         import uvloop
     except ImportError:  # Windows
-        runner = asyncio.run
+        loop = asyncio.new_event_loop()
     else:
-        runner = uvloop.run
+        loop = uvloop.new_event_loop()
     with contextlib.suppress(KeyboardInterrupt):
-        runner(_main(int(sys.argv[1])))
+        _run(_main(int(sys.argv[1])), loop)
+
+
+def _run(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """To its end: asyncio lets SystemExit of any task out of the loop, also of the author's."""
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(work)
+    while not task.done():
+        with contextlib.suppress(SystemExit):
+            loop.run_until_complete(task)

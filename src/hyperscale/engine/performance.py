@@ -85,7 +85,6 @@ class Performance:
         self.peak_vus = 0
         self.lost: list[str] = []  # one sentence per generator process that died
         self.failure: HyperscaleError | None = None
-        self.failure_detail = ""
         self.warnings: list[str] = []
         self._on_progress = on_progress
         self._on_trace = on_trace
@@ -374,7 +373,7 @@ class Performance:
         if failed is not None:
             kind = BadInput if failed.bad_input else RunFailed
             self.failure = kind(failed.message, failed.hint)
-            self.failure_detail = failed.detail
+            self.failure.detail = failed.detail
             self.aggregate.facts.error = failed.message
 
     def _collect(self, answers: Sequence[Report | None]) -> None:

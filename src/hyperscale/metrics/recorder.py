@@ -101,8 +101,9 @@ class StepRecorder:
         self._failures.clear()
         self._skips = {}
 
-    def fold(self) -> StepDelta | None:
-        runs = len(self.durations) + self.interrupted
+    def fold(self, untimed: int = 0) -> StepDelta | None:
+        """`untimed` are runs beside those in `durations`."""
+        runs = len(self.durations) + self.interrupted + untimed
         if not runs and not self._failed and not self._skips:
             return None
         delta = StepDelta(
@@ -135,8 +136,10 @@ class WorkflowRecorder:
         *,
         by_status: bool = False,
         reserved: Container[str] = (),
+        flow: str = "",
     ) -> None:
-        """`reserved` names are kept apart however many others there are."""
+        """`reserved` names are kept apart however many others there are; each iteration is a run
+        of the step `flow`."""
         self.steps = {name: StepRecorder(name, self) for name in steps}
         self.iterations: list[float] = []
         self.groups: dict[str, list[float]] = {}
@@ -148,6 +151,7 @@ class WorkflowRecorder:
         self.cpu = 0.0
         self.rss_mb = 0.0
         self._by_status = by_status
+        self._flow = flow
         self._reserved = reserved
         self._requests: dict[RequestKey, RequestRecorder] = {}
         self._checks = {name: _CheckCount() for name in checks}
@@ -216,6 +220,7 @@ class WorkflowRecorder:
 
     def fold(self) -> Delta | None:
         """What is new since the last fold, or None. Clears what it returns."""
+        untimed = {self._flow: len(self.iterations)}
         delta = Delta(
             seq=self._seq + 1,
             vus=self.vus,
@@ -225,7 +230,11 @@ class WorkflowRecorder:
             requests=[
                 new for request in self._requests.values() for new in request.fold(self._by_status)
             ],
-            steps=[new for step in self.steps.values() if (new := step.fold()) is not None],
+            steps=[
+                new
+                for name, step in self.steps.items()
+                if (new := step.fold(untimed.get(name, 0))) is not None
+            ],
             groups=[
                 GroupDelta(name, folded)
                 for name, seconds in self.groups.items()

@@ -1,4 +1,4 @@
-"""A workflow's load in this process, without generators: fast enough for very many flows."""
+"""A workflow's load in this process, without generators: fast enough for many flows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.assignment import Assignment
 from hyperscale.engine.casting import Casting, orders
 from hyperscale.engine.messages import Done, Progress, Report, StopTest, TornDown
+from hyperscale.engine.process import GeneratorProcess
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import StepResult, WorkflowResult
@@ -55,7 +56,7 @@ def play(workflow: type[Workflow], base_url: str, **load: Any) -> Played:
                 stopped.append(report)
                 assignment.stop(now=False)
 
-        assignment = Assignment(order, hear)
+        assignment = Assignment(order, hear, GeneratorProcess())
         async with asyncio.timeout(30):
             wrote = await assignment.prepare()
             done = await assignment.run(wrote)

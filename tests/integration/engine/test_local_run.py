@@ -24,7 +24,7 @@ from hyperscale import (
     step,
 )
 from hyperscale.engine import ClassSource, LocalRun, RunOptions
-from hyperscale.errors import BadInput, ExitCode
+from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.local import run
 from hyperscale.metrics.results import Results
 from hyperscale.testing import URL, HTTPResponse
@@ -653,3 +653,86 @@ def test_bad_settings_are_refused_before_anything_starts() -> None:
         go(Get, workers=0)
     with pytest.raises(BadInput, match="open only"):
         go(Get, vus=1_000_000)
+
+
+class ExitsInTasks(Workflow):
+    vus = 2
+    iterations = 6
+
+    async def flow(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.exits())
+
+    @step()
+    async def exits(self) -> HTTPResponse:
+        await self.client.http.get("/")
+        raise SystemExit(3)
+
+
+def test_an_exit_in_a_task_is_a_failed_step_and_the_run_goes_on(
+    stats: Callable[[], dict[str, Any]],
+) -> None:
+    results = go(ExitsInTasks, workers=1)
+    (workflow,) = results.workflows
+    (exits,) = workflow.steps
+    assert not results.lost
+    assert workflow.iterations == exits.runs == exits.runs_failed == 6
+    assert exits.count == stats()["requests"] == 6
+
+
+class Tidies(Get):
+    iterations = 4
+
+    async def setup(self) -> None:
+        await self.client.http.get("/json")
+
+    async def teardown(self) -> None:
+        await self.client.http.get("/json")
+        raise KeyError("tidy")
+
+
+def test_requests_of_setup_and_teardown_are_told_apart(
+    stats: Callable[[], dict[str, Any]],
+) -> None:
+    results = go(Tidies, workers=1)
+    (workflow,) = results.workflows
+    assert workflow.unmeasured == {"setup": 1, "teardown": 1}
+    assert workflow.requests + 2 == stats()["requests"] == 6
+    (warning,) = [text for text in results.warnings if "teardown" in text]
+    assert "KeyError: 'tidy' (test_local_run.py:" in warning
+    assert "in teardown)" in warning
+
+
+class NeedsKey(Get):
+    async def setup(self) -> None:
+        os.environ["NO_SUCH_KEY"]
+
+
+class TakesBadly(Get):
+    @state("Get")
+    def taken(self) -> Use[int]:
+        raise ValueError("not taken")
+
+
+@pytest.mark.parametrize(
+    ("workflow", "message", "hint"),
+    [
+        (NeedsKey, "setup() of NeedsKey raised KeyError: 'NO_SUCH_KEY'", "-e NO_SUCH_KEY"),
+        (TakesBadly, "taken() of TakesBadly raised ValueError: not taken", "--debug"),
+    ],
+)
+def test_errors_before_the_load_say_where(
+    workflow: type[Workflow], message: str, hint: str
+) -> None:
+    async def failure() -> HyperscaleError | None:
+        run = LocalRun(ClassSource(workflow), options=RunOptions(workers=1))
+        await run.execute()
+        return run.failure
+
+    failed = asyncio.run(failure())
+    assert failed is not None
+    assert message in failed.message
+    assert "(test_local_run.py:" in failed.message
+    assert hint in failed.hint
+    assert "Traceback" in failed.detail
+    assert "test_local_run.py" in failed.detail

@@ -410,3 +410,21 @@ def test_a_generator_that_starts_does_not_hear_ctrl_c() -> None:
             await core.close()
 
     asyncio.run(scenario())
+
+
+class NeedsKey(Long):
+    async def setup(self) -> None:
+        os.environ["NO_SUCH_KEY"]
+
+
+def test_a_failure_names_its_worker_and_the_variable_that_is_missing(target: str) -> None:
+    troupe = Troupe(NeedsKey, target, 1)
+
+    async def scenario() -> None:
+        part = troupe.part(0, 1, 1, worker="w1")
+        with pytest.raises(RunFailed, match=r"^on w1: setup\(\) of NeedsKey raised") as failed:
+            await part.prepare()
+        await part.release()
+        assert failed.value.hint == "pass the variable to the test: -e NO_SUCH_KEY"
+
+    troupe.play(scenario)

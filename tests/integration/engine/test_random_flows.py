@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,7 @@ class Interpreter(Workflow):
             await self.do(nodes)
 
     async def do_try(self, nodes: tuple[Node, ...]) -> None:
-        with suppress(Exception):  # as authors do
+        with contextlib.suppress(Exception):
             await self.do(nodes)
 
     async def do_gather(self, branches: tuple[tuple[Node, ...], ...]) -> None:
@@ -214,7 +214,7 @@ trees = several(st.recursive(st.one_of(calls, calls, ends, calm), deeper, max_le
 
 
 @settings(
-    max_examples=60,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -75,6 +75,8 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
 
     def stop(self) -> None:
         super().stop()
+        self.recorder.dropped += len(self._unborn)  # their VUs will not ask any more
+        self._unborn.clear()
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
