@@ -27,9 +27,14 @@ def compare(
     json: Annotated[
         bool, typer.Option("--json", help="print the comparison as JSON, for tools")
     ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="print it as Markdown, for the page of a CI run")
+    ] = False,
 ) -> int:
     """Say what got better or worse between two runs."""
     share = _share(tolerance)
+    if json and markdown:
+        raise BadInput("--json and --markdown are two ways to print one comparison; choose one")
     from hyperscale.cli import outputs, streams
     from hyperscale.metrics.compare import compare as compared
 
@@ -38,6 +43,10 @@ def compare(
         import msgspec
 
         streams.say(msgspec.json.format(msgspec.json.encode(comparison)).decode())
+    elif markdown:
+        from hyperscale.ui.compare import markdown_comparison
+
+        streams.say(markdown_comparison(comparison, before=before, after=after, all_rows=all_rows))
     else:
         import sys
 

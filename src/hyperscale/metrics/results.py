@@ -8,9 +8,13 @@ Histograms travel with the percentiles so that results can be merged and compare
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import msgspec
+
+from hyperscale.errors import BadInput
+from hyperscale.metrics import results_text
 
 SCHEMA = "hyperscale.results/1"
 
@@ -19,7 +23,7 @@ State = Literal["preparing", "running", "paused", "stopping", "finished"]
 Cut = Literal["signal", "threshold", "timeout", "worker lost", "error", "test"]
 
 
-class Struct(msgspec.Struct, kw_only=True, omit_defaults=False):
+class Struct(msgspec.Struct, kw_only=True, omit_defaults=False, repr_omit_defaults=True):
     pass
 
 
@@ -40,6 +44,10 @@ class Distribution(Struct):
     # sparse histogram: bucket index -> count (metrics.histogram defines the buckets)
     buckets: list[int] = []
     counts: list[int] = []
+
+    def __repr__(self) -> str:
+        shown = (name for name in self.__struct_fields__ if name not in ("buckets", "counts"))
+        return f"Distribution({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 class Exchange(Struct):
@@ -340,6 +348,24 @@ class Results(Struct):
     @property
     def runs_failed(self) -> int:
         return sum(workflow.runs_failed for workflow in self.workflows)
+
+    def summary(self) -> str:
+        """The verdict, thresholds, steps and errors as text."""
+        return results_text.summary(self)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with a row for each name of requests in a step."""
+        try:
+            pandas = import_module("pandas")
+        except ModuleNotFoundError:
+            raise BadInput("to_dataframe() needs pandas", "pip install pandas") from None
+        return pandas.DataFrame(results_text.rows(self))
+
+    def __repr__(self) -> str:
+        return f"<Results: {results_text.one_line(self)}>"
+
+    def _repr_html_(self) -> str:
+        return results_text.as_html(self)
 
 
 def fail(results: Results, exit_code: int, why: str) -> None:

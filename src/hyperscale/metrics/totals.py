@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from hyperscale.metrics.results import Results, WorkflowResult
 
 # Loads that end together end within this time of one another.
-LAST_S = 1.0
+LAST_S = 0.25
 
 
 def load_seconds(results: Results) -> float:

@@ -50,6 +50,19 @@ GZIPPED = reply(
     kind=JSON,
     headers=(("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")),
 )
+FORM = reply(
+    """<!doctype html>
+<title>Login</title>
+<h1>Login</h1>
+<form name="login" action="/login" method="post">
+  <input type="hidden" name="csrf" value="f3a9">
+  <label>User <input name="user"></label>
+  <label>Password <input name="password" type="password"></label>
+  <button>Log in</button>
+</form>
+""",
+    kind="text/html; charset=utf-8",
+)
 NOT_FOUND = reply("No such path on the target.\n", status=404)
 BAD_LUCK = reply("Bad luck.\n", status=503)
 GOOD_LUCK = reply("Good luck.\n")
@@ -71,6 +84,10 @@ def sample_json(site: Site, request: Request) -> Reply:
 
 def gzipped(site: Site, request: Request) -> Reply:
     return GZIPPED
+
+
+def form(site: Site, request: Request) -> Reply:
+    return FORM
 
 
 def not_found(site: Site, request: Request) -> Reply:
@@ -301,6 +318,7 @@ EXACT: dict[str, Handler] = {
     "/": home,
     "/json": sample_json,
     "/echo": echo,
+    "/form": form,
     "/login": login,
     "/me": me,
     "/items": items,

@@ -1,13 +1,13 @@
-"""A comparison of two runs for the terminal: what changed, by how much, how sure, the verdict.
+"""A comparison of two runs as text: what changed, by how much, how sure, the verdict.
 
 Workflows and everything that changed are shown number by number; steps that did not change are
-named in one line unless all rows are asked for. The verdict stands last, where the eye is when
-the command ends.
+named in one line unless all rows are asked for. In a terminal the verdict stands last, where the
+eye is when the command ends; in Markdown, for the page of a CI run, it stands first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hyperscale.metrics.compare import Change, Compared, Comparison
 from hyperscale.ui import text
@@ -34,24 +34,55 @@ def render_comparison(
     """`before` and `after` name the two runs, usually by file."""
     paint = paint or Paint(on=False)
     lines = [f"before  {text.one_line(before)}", f"after   {text.one_line(after)}", ""]
-    shown = [scope for scope in comparison.compared if all_rows or _worth_rows(scope)]
+    shown = _shown(comparison, all_rows)
     if shown:
         lines += _table(shown, paint)
-    unchanged = [scope.name for scope in comparison.compared if scope not in shown]
-    if unchanged:
-        lines += [f"No change: {_list(unchanged)}", ""]
-    if comparison.only_before:
-        lines += [f"Only in {text.one_line(before)}: {_list(comparison.only_before)}", ""]
-    if comparison.only_after:
-        lines += [f"Only in {text.one_line(after)}: {_list(comparison.only_after)}", ""]
+    for remark in _without_rows(comparison, shown, before, after):
+        lines += [remark, ""]
     if comparison.notes:
         lines += [paint.warn(f"! {text.one_line(note)}") for note in comparison.notes] + [""]
     lines.append(_verdict(comparison, paint))
     return "\n".join(lines) + "\n"
 
 
-def _worth_rows(scope: Compared) -> bool:
-    return not scope.step or scope.verdict != "same"
+def markdown_comparison(
+    comparison: Comparison, *, before: str, after: str, all_rows: bool = False
+) -> str:
+    shown = _shown(comparison, all_rows)
+    table = [_markdown_row(_HEADINGS), "|---|--:|--:|--:|--:|---|"] if shown else []
+    for scope in shown:
+        table.append(_markdown_row((f"**{text.one_line(scope.name)}**", "", "", "", "", "")))
+        for change in scope.changes:
+            *cells, verdict = _row(change)
+            table.append(_markdown_row((*cells, f"**{verdict}**" if verdict else "")))
+    remarks = [*_without_rows(comparison, shown, before, after), *comparison.notes]
+    paragraphs = [f"**{_verdict(comparison, Paint(on=False))}**", "\n".join(table)]
+    paragraphs += [text.one_line(remark) for remark in remarks]
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _shown(comparison: Comparison, all_rows: bool) -> list[Compared]:
+    return [
+        scope
+        for scope in comparison.compared
+        if all_rows or not scope.step or scope.verdict != "same"
+    ]
+
+
+def _without_rows(
+    comparison: Comparison, shown: list[Compared], before: str, after: str
+) -> Iterator[str]:
+    unchanged = [scope.name for scope in comparison.compared if scope not in shown]
+    if unchanged:
+        yield f"No change: {_list(unchanged)}"
+    if comparison.only_before:
+        yield f"Only in {text.one_line(before)}: {_list(comparison.only_before)}"
+    if comparison.only_after:
+        yield f"Only in {text.one_line(after)}: {_list(comparison.only_after)}"
 
 
 def _table(scopes: list[Compared], paint: Paint) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from hyperscale.workload import html
 from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome
 from hyperscale.workload.scope import CURRENT, Label
 
@@ -88,10 +89,11 @@ class HTTPResponse(CallResult):
     request was written: connecting is told apart, in `connect`.
     """
 
-    __slots__ = ("_content", "head", "raw", "request")
+    __slots__ = ("_content", "_page", "head", "raw", "request")
 
     raw: bytes  # the body as it came, possibly compressed
     _content: bytes
+    _page: Any  # the body as a page, once a selector or form was asked for
     head: ReceivedHead | None  # None: there was no answer
     request: SentRequest  # the last one, after redirects
 
@@ -228,6 +230,26 @@ class HTTPResponse(CallResult):
         except msgspec.DecodeError as error:
             raise ValueError(f"{self} is not a {model.__name__}: {error}") from error
 
+    def css(self, selector: str) -> Any:
+        """What a CSS selector meets: parsel's SelectorList, of the extra `html`.
+
+        `css("h1::text").get()`, `css("a.next").attrib["href"]`, `css("li a::attr(href)").getall()`
+        """
+        return self._parsed().css(selector)
+
+    def xpath(self, expression: str, **arguments: Any) -> Any:
+        """What an XPath expression meets; keywords are its variables, or `namespaces`."""
+        return self._parsed().xpath(expression, **arguments)
+
+    def form(self, which: str | None = None) -> html.Form:
+        """The page's only form, or the one with that name, id or CSS selector."""
+        return html.find_form(self._parsed(), which, self.url)
+
+    def _parsed(self) -> Any:
+        if not hasattr(self, "_page"):
+            self._page = html.parse(self.text(), self.headers.get("content-type", "").lower())
+        return self._page
+
     @property
     def timings(self) -> dict[str, float]:
         """Milliseconds per phase; the phases of connecting only for a call that connected."""
@@ -241,6 +263,11 @@ class HTTPResponse(CallResult):
         phases["read"] = (self.ended - self.first_byte) * 1e3
         phases["total"] = sum(phases.values())
         return phases
+
+    def __getstate__(self) -> object:
+        state: Any = super().__getstate__()
+        state[1].pop("_page", None)  # cannot be pickled, and is quickly made again
+        return state
 
     def __str__(self) -> str:
         return f"{self.method} {self.url} ({self.status or self.outcome})"

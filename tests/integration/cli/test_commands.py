@@ -302,6 +302,9 @@ class TestResults:
         better = hyperscale("compare", "slow.json", "fast.json", "--json", cwd=runs)
         assert better.code == 0
         assert json.loads(better.out)["verdict"] == "better"
+        page = hyperscale("compare", "fast.json", "slow.json", "--markdown", cwd=runs)
+        assert page.code == 99
+        assert page.out.startswith("**✗ Worse beyond noise")
 
     def test_files_that_are_no_results(self, folder: Path) -> None:
         (folder / "a.json").write_text("{}")
@@ -311,6 +314,8 @@ class TestResults:
         assert_refused(hyperscale("compare", "a.html", "a.json", cwd=folder), "HTML")
         ended = hyperscale("compare", "a.json", "a.json", "--tolerance", "much", cwd=folder)
         assert_refused(ended, "--tolerance takes a share such as 5% or 0.05, not 'much'")
+        ended = hyperscale("compare", "a.json", "a.json", "--json", "--markdown", cwd=folder)
+        assert_refused(ended, "--json and --markdown are two ways to print one comparison")
 
 
 class TestPing:

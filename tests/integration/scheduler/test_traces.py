@@ -18,7 +18,7 @@ import pytest
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.observability.traces import Traces
 
-pytest.importorskip("opentelemetry.sdk", reason="hyperscale[otel] is not installed")
+pytest.importorskip("opentelemetry.sdk", reason="hyperscale-loadtest[otel] is not installed")
 from tests.integration.scheduler.collector import collector
 from tests.integration.scheduler.scheduler_process import scheduler_process, until
 
@@ -176,7 +176,7 @@ def test_without_the_library_the_setting_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(BadInput) as refused:
         Traces("http://127.0.0.1:4318", 1.0, "node-1")
-    assert "hyperscale[otel]" in refused.value.hint
+    assert "hyperscale-loadtest[otel]" in refused.value.hint
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from hyperscale import config
 from hyperscale.cli.app import app
@@ -47,6 +48,7 @@ OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_INSTALLED = re.compile(r"pip install\s+(?:-\S+\s+)*['\"]?hyperscale(?![-_]loadtest)")
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -73,7 +75,8 @@ def code_of(page: Path) -> Iterator[str]:
     for info, block in _BLOCK.findall(text):
         if info.strip() in ("", "sh", "yaml"):
             for line in block.splitlines():
-                yield line.removeprefix("- run:").partition("  #")[0].strip()
+                typed = line.strip().removeprefix("- ").removeprefix("run:")
+                yield typed.partition("  #")[0].strip()
     yield from (span.strip() for span in _SPAN.findall(_BLOCK.sub("", text)))
 
 
@@ -218,12 +221,34 @@ def test_settings_of_the_environment_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_yaml_blocks_are_yaml(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        assert yaml.safe_load(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_config_files_can_be_read(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         tomllib.loads(block)
         file = tmp_path / config.CONFIG_FILE
         file.write_text(block)
         config.from_file(file)
+
+
+def test_no_page_installs_the_distribution_of_somebody_else() -> None:
+    for page in (*PAGES, *ROOT.glob("deploy/**/*.md")):
+        assert not _INSTALLED.search(page.read_text()), name_of(page)
+
+
+def test_extras_are_named_after_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = {f"{project['name']}[{extra}]" for extra in project["optional-dependencies"]}
+    named = {
+        name
+        for file in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"\bhyperscale[\w-]*\[\w+\]", file.read_text())
+    }
+    assert named <= known
 
 
 def test_every_page_is_on_the_map() -> None:

@@ -1,9 +1,9 @@
-"""The terminal's table of a comparison."""
+"""The table of a comparison, for the terminal and for the page of a CI run."""
 
 from __future__ import annotations
 
 from hyperscale.metrics.compare import Change, Compared, Comparison
-from hyperscale.ui.compare import render_comparison
+from hyperscale.ui.compare import markdown_comparison, render_comparison
 from hyperscale.ui.output import Paint
 
 
@@ -104,3 +104,29 @@ def test_better_is_good_news() -> None:
     result = comparison()
     result.verdict, result.reason = "better", "Better beyond noise."
     assert render_comparison(result, before="a", after="b").endswith("✓ Better beyond noise.\n")
+
+
+def test_markdown_begins_with_the_verdict_and_keeps_its_table_whole() -> None:
+    result = comparison()
+    result.compared[1].step = "pay|now"
+    shown = markdown_comparison(result, before="main.json", after="branch.json")
+    assert shown.splitlines() == [
+        "**✗ Worse beyond noise: Shop.pay p99 +88.5%.**",
+        "",
+        "|  | before | after | change | 95% interval |  |",
+        "|---|--:|--:|--:|--:|---|",
+        "| **Shop** |  |  |  |  |  |",
+        "| throughput | 138/s | 138/s | 0.0% | 0.0% to 0.0% |  |",
+        "| errors | 1.56% | 4.74% | +3.18 pp | +2.90 pp to +3.48 pp | **worse** |",
+        r"| **Shop.pay\|now** |  |  |  |  |  |",
+        "| p99 | 138ms | 260ms | +88.5% | +53.0% to +132.0% | **worse** |",
+        "",
+        "No change: Shop.login",
+        "",
+        "Only in main.json: Shop.old",
+        "",
+        "Only in branch.json: Shop.new [2J",
+        "",
+        "Shop had another load.",
+    ]
+    assert "| **Shop.login** |" in markdown_comparison(result, before="a", after="b", all_rows=True)

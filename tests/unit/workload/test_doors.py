@@ -57,7 +57,17 @@ def test_the_version_is_that_of_the_project() -> None:
 
 
 def test_writing_a_test_needs_no_heavy_library() -> None:
-    heavy = ("numpy", "rich", "typer", "ssl", "pydantic", "brotli", "zstandard", "cloudpickle")
+    heavy = (
+        "numpy",
+        "rich",
+        "typer",
+        "ssl",
+        "pydantic",
+        "brotli",
+        "zstandard",
+        "cloudpickle",
+        "parsel",
+    )
     program = (
         "import sys, hyperscale.graph, hyperscale.testing; hyperscale.Workflow;"
         f"print(sorted(set(sys.modules) & set({heavy!r})))"

@@ -120,7 +120,7 @@ def _optional(coding: str) -> Any:
     except ImportError:
         raise CallFailed(
             Outcome.PROTOCOL,
-            f"the body is {coding}-encoded; install hyperscale[{extra}] to read it",
+            f"the body is {coding}-encoded; install hyperscale-loadtest[{extra}] to read it",
         ) from None
 
 

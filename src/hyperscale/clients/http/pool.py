@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cached_property
 from time import perf_counter
 
+from hyperscale._version import __version__
 from hyperscale.clients.http import failures
 from hyperscale.clients.http.connect import open_connection
 from hyperscale.clients.http.connection import Connection
@@ -90,7 +91,10 @@ class HTTPPool:
 
     def _default_headers(self) -> dict[str, str]:
         agent = self.options.user_agent
-        headers = {"User-Agent": _user_agent() if agent is None else agent, "Accept": "*/*"}
+        headers = {
+            "User-Agent": f"hyperscale/{__version__}" if agent is None else agent,
+            "Accept": "*/*",
+        }
         if not headers["User-Agent"]:
             del headers["User-Agent"]
         if self.options.decompress:
@@ -239,12 +243,3 @@ class HTTPPool:
         for connection in list(self.connections):
             connection.abort()
         await asyncio.sleep(0)
-
-
-def _user_agent() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"hyperscale/{version('hyperscale')}"
-    except PackageNotFoundError:
-        return "hyperscale"

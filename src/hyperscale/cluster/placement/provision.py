@@ -65,6 +65,8 @@ def in_use(held: Iterable[tuple[Sequence[int], int]]) -> int:
 
     Which ones these are is not known, so one that shares cores keeps all until it is over."""
     busy = [(cores, len(cores) - done) for cores, done in held if done < len(cores)]
+    if len(busy) < 2:
+        return sum(left for _, left in busy)
     parts_on = Counter(core for cores, _ in busy for core in cores)
     shared: set[int] = set()
     own = 0

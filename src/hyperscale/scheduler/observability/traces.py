@@ -154,7 +154,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(f"opentelemetry.{name}")
     except ModuleNotFoundError as error:
         raise BadInput(
-            "traces need the OpenTelemetry library", "pip install 'hyperscale[otel]'"
+            "traces need the OpenTelemetry library", "install hyperscale-loadtest[otel]"
         ) from error
 
 
