@@ -16,13 +16,25 @@ def target() -> Iterator[str]:
         yield url
 
 
+Stats = Callable[[], dict[str, Any]]
+
+
 @pytest.fixture
-def stats(target: str) -> Callable[[], dict[str, Any]]:
-    """The target's own count, from zero."""
-    urllib.request.urlopen(f"{target}/stats/reset", timeout=10).read()
+def reset_stats(target: str) -> Callable[[], Stats]:
+    """Sets the target's own count to zero and gives what reads it."""
 
     def read() -> dict[str, Any]:
         body: dict[str, Any] = json.load(urllib.request.urlopen(f"{target}/stats", timeout=10))
         return body
 
-    return read
+    def reset() -> Stats:
+        urllib.request.urlopen(f"{target}/stats/reset", timeout=10).read()
+        return read
+
+    return reset
+
+
+@pytest.fixture
+def stats(reset_stats: Callable[[], Stats]) -> Stats:
+    """The target's own count, from zero."""
+    return reset_stats()

@@ -125,7 +125,7 @@ def test_what_is_not_refused_can_be_added_up(keys: bytes, counts: bytes, numbers
 @pytest.mark.parametrize("steps", [1, 40])
 def test_a_key_beyond_all_histograms_is_left_out_and_takes_no_room(steps: int) -> None:
     known = outlines()
-    true = msgspec.structs.replace(timed(3, 4), steps=timed(3, 4).steps[:steps])
+    true = msgspec.structs.replace(timed(3, 4), requests=timed(3, 4).requests[:steps])
     strange = msgspec.structs.replace(pack(true), keys=b"\xff" * len(pack(true).keys))
     known.accept(strange)
     summed = known.add_up([strange, pack(true)], 1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hyperscale.metrics import delta as wire
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.recorder import WorkflowRecorder
+from hyperscale.workload.scope import Label
 
 Row = tuple[float, float, float, float, int, int, int]
 
@@ -32,22 +33,31 @@ def row(draw: st.DrawFn) -> Row:
     )
 
 
-failure = st.tuples(st.sampled_from(["refused", "timeout"]), st.sampled_from("ab"), st.booleans())
+failure = st.tuples(
+    st.sampled_from(["refused", "timeout"]),
+    st.sampled_from("ab"),
+    st.sampled_from([(True, True), (False, True), (False, False)]),  # timed, sent
+)
 
 
-@given(st.lists(st.tuples(st.lists(row(), max_size=20), st.lists(failure, max_size=5)), max_size=6))
+@given(
+    st.lists(st.tuples(st.lists(row(), max_size=20), st.lists(failure, max_size=5)), max_size=6),
+    st.booleans(),
+)
 def test_folds_add_up_to_what_was_recorded(
-    folds: list[tuple[list[Row], list[tuple[str, str, bool]]]],
+    folds: list[tuple[list[Row], list[tuple[str, str, tuple[bool, bool]]]]],
+    by_status: bool,
 ) -> None:
-    recorder = WorkflowRecorder(["login"])
+    recorder = WorkflowRecorder(["login"], by_status=by_status)
     aggregate = WorkflowAggregate("W", ["login"])
-    extend = recorder.steps["login"].samples.extend
+    requests = recorder.steps["login"].of(Label("GET", "/"))
+    extend = requests.samples.extend
     for rows, failures in folds:
         for one in rows:
             extend(one)
             recorder.iterations.append(one[3] - one[0])
-        for outcome, detail, answered in failures:
-            recorder.steps["login"].failure(outcome, detail, "why", answered)
+        for outcome, detail, (timed, sent) in failures:
+            requests.failure(outcome, detail, "why", timed=timed, sent=sent)
         delta = recorder.fold()
         if delta is not None:
             aggregate.apply(0, wire.decode(wire.encode(delta)))
@@ -56,8 +66,12 @@ def test_folds_add_up_to_what_was_recorded(
     step = result.steps[0]
     rows = [one for part, _ in folds for one in part]
     failures = [one for _, part in folds for one in part]
-    assert step.count == len(rows) + sum(not answered for _, _, answered in failures)
+    told = [timing for _, _, timing in failures]
+    assert step.count == len(rows) + told.count((False, True))
+    assert step.unsent == told.count((False, False))
     assert step.failed == len(failures)
+    assert sum(one.count for one in step.requests) == step.count
+    assert sum(one.failed for one in step.requests) == step.failed
     assert step.bytes_in == sum(one[6] for one in rows)
     assert step.bytes_out == sum(one[7] for one in rows)
     assert step.statuses == {str(k): v for k, v in Counter(one[5] for one in rows).items() if k}

@@ -136,7 +136,8 @@ class CompiledStep:
             except Signal:
                 raise
             except (Exception, SystemExit, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                ours = isinstance(error, asyncio.CancelledError) and is_cancelled()
+                if ours or isinstance(error, MemoryError):
                     raise
                 # else some step answers for it, and the graph goes on
 

@@ -155,9 +155,7 @@ class StepTally:
             request.compact()
 
     def so_far(self) -> StepDelta | None:
-        if not self.runs and not self.skips and not self.failed:
-            return None
-        return StepDelta(
+        told = StepDelta(
             self.template.name,
             self.runs,
             self.failed,
@@ -166,6 +164,7 @@ class StepTally:
             dict(self.skips),
             self.failures.snapshot(),
         )
+        return None if told == StepDelta(told.name) else told
 
     def freeze(self, elapsed_s: float, *, buckets: bool) -> StepResult:
         requests = list(self.requests.values())

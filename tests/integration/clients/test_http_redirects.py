@@ -42,17 +42,17 @@ def test_method_rules(run: Run, method: str, status: int, then: str) -> None:
             assert (got.status, got.method) == (200, then)
             assert got.url == server.url + "/to?x=1"
             assert got.redirects == (server.url + "/from/here?y=2",)
-            first, last = server.requests
+            _, last = server.requests
             assert last.startswith(f"{then} /to?x=1 ".encode())
             assert (b'{"a":1}' in last) == (bool(body) and then == method)
             assert (b"Content-Type" in last) == (b'{"a":1}' in last)
-            assert got.bytes_out == len(first) + len(last)
-            assert got.connect is not None
+            assert got.bytes_out == len(last)  # the hop is a request of its own
+            assert got.connect is None  # which opened the connection
 
     run(go())
 
 
-def test_timings_start_with_the_first_request(run: Run) -> None:
+def test_each_hop_has_timings_of_its_own(run: Run) -> None:
     async def go() -> None:
         seen = []
         async with (
@@ -64,7 +64,9 @@ def test_timings_start_with_the_first_request(run: Run) -> None:
             made.trace = seen.append
             got = await made.client().http.get(server.url + "/a")
             assert [one.status for one in seen] == [302, 200]
-            assert got.started == seen[0].started < seen[0].ended < got.ended
+            assert seen[1] is got
+            assert seen[0].started < seen[0].ended <= got.started < got.ended
+            assert (seen[0].connect is None, got.connect is None) == (False, True)
 
     run(go())
 

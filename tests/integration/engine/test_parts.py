@@ -66,7 +66,7 @@ def test_two_parts_are_one_workflow(target: str, stats: Callable[[], dict[str, A
     assert result.vus_max == 4
     assert [use.core for use in merged.core_use()] == [0, 1, 2]
     assert (
-        sum(step.count for core, delta in told for step in delta.steps) == first.aggregate.requests
+        sum(one.count for core, delta in told for one in delta.requests) == first.aggregate.requests
     )
     assert {core for core, _ in told} == {0, 1}
     assert f"torn down by {troupe.cores[2].pid}" in warning

@@ -140,7 +140,7 @@ def test_constant_requests_are_kept_and_changing_ones_are_not() -> None:
     same = made.build(("GET", url, None, {"A": "1"}))
     assert made.kept["GET", url, None, (("A", "1"),)] is same
     made.build(("GET", url, None, {"A": 1}))
-    made.build(("POST", url, None, None, None, None, "text"))
+    made.build(("POST", url, None, None, None, None, None, None, None, "text"))
     assert len(made.kept) == 2
     for number in range(MAX_KEPT + 10):
         made.build(("GET", f"http://h/{number}"))
@@ -149,7 +149,7 @@ def test_constant_requests_are_kept_and_changing_ones_are_not() -> None:
 
 def test_authors_headers_replace_the_defaults() -> None:
     call = ("POST", "http://h/", None, {"HOST": "x", "accept": None, "Content-type": "a/b"})
-    wire = builder().build((*call, None, "token", {"a": 1})).wire
+    wire = builder().build((*call, None, "token", None, None, {"a": 1})).wire
     assert wire == (
         b"POST / HTTP/1.1\r\nHOST: x\r\nContent-type: a/b\r\nAuthorization: Bearer token\r\n"
         b'Content-Length: 7\r\n\r\n{"a":1}'

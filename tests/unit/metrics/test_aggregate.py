@@ -231,7 +231,9 @@ def test_a_long_timeline_travels_coarser(monkeypatch: pytest.MonkeyPatch):
     merged.absorb(small)
     after = merged.freeze()
     assert after.requests == before.requests == sum(point.requests for point in after.series)
-    assert after.steps == before.steps
+    assert after.steps[0].requests == before.steps[0].requests
+    assert after.steps[0].duration == before.steps[0].duration
+    assert sum(point.requests for point in after.steps[0].series) == after.requests
     assert len(after.series) < len(before.series)
 
 
@@ -243,8 +245,8 @@ def test_states_of_another_workflow_or_version_are_refused():
         with pytest.raises(DamagedState, match="another workflow"):
             stranger.absorb(state)
     newer = bytearray(state)
-    newer[1] = 4
-    with pytest.raises(DamagedState, match="version 4, this program reads 3"):
+    newer[3] = 5  # behind the length of the array
+    with pytest.raises(DamagedState, match="version 5, this program reads 4"):
         aggregate.absorb(bytes(newer))
     with pytest.raises(DamagedState, match="bytes"):
         aggregate.absorb(bytes(STATE_BYTES_MAX + 1))

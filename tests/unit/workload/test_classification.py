@@ -137,17 +137,37 @@ def test_kinds_of_metrics() -> None:
     }
 
 
-def test_a_step_that_silently_is_no_test_is_told() -> None:
-    told = {warning.split(" ")[0]: warning for warning in PLAN.warnings}
+class NoTest(Workflow):
+    @step()
+    async def returns_dict(self) -> dict[str, Any]: ...
+
+    @step()
+    async def returns_nothing(self) -> None: ...
+
+    @step()
+    async def unannotated(self): ...
+
+    @step()
+    async def unknown(self) -> HTTPRespnse: ...  # noqa: F821 - the typo is the point
+
+
+def test_a_workflow_that_silently_is_no_test_is_told() -> None:
+    told = {warning.split(" ")[0]: warning for warning in plan_workflow(NoTest).warnings}
     assert list(told) == [
-        "Everything.step_dict",
-        "Everything.step_nothing",
-        "Everything.step_unannotated",
-        "Everything.step_unknown",
+        "NoTest.returns_dict",
+        "NoTest.returns_nothing",
+        "NoTest.unannotated",
+        "NoTest.unknown",
+        "NoTest",
     ]
-    assert "dict[str, Any], which is not a response" in told["Everything.step_dict"]
-    assert "'HTTPRespnse', a name that cannot be resolved" in told["Everything.step_unknown"]
-    assert "no return annotation" in told["Everything.step_unannotated"]
+    assert "dict[str, Any], which is not a response" in told["NoTest.returns_dict"]
+    assert "'HTTPRespnse', a name that cannot be resolved" in told["NoTest.unknown"]
+    assert "no return annotation" in told["NoTest.unannotated"]
+    assert "runs once, on one core, without load" in told["NoTest"]
+
+
+def test_steps_beside_a_test_need_no_response() -> None:
+    assert not PLAN.warnings
 
 
 def test_names_local_to_a_function_are_resolved() -> None:

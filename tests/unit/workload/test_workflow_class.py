@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hyperscale import Workflow, check, depends, state, step
+from hyperscale import Workflow, action, check, depends, metric, state, step
 from hyperscale.errors import BadInput
 from hyperscale.testing import HTTPResponse
 from hyperscale.workload.hooks import Use, bind_uses
@@ -83,12 +83,19 @@ def test_a_cycle_is_shown() -> None:
             async def b(self) -> HTTPResponse: ...
 
 
-@pytest.mark.parametrize("decorator", [step, check])
+@pytest.mark.parametrize("decorator", [step, action])
 def test_steps_are_async(decorator: Any) -> None:
     def pay(self: Any) -> HTTPResponse: ...
 
-    with pytest.raises(BadInput, match=r"^Shop\.pay is a @(step|check) but not async"):
+    with pytest.raises(BadInput, match=r"^Shop\.pay is a @(step|action) but not async"):
         make(pay=decorator()(pay))
+
+
+@pytest.mark.parametrize("decorator", [check, metric])
+def test_judges_may_be_plain_functions(decorator: Any) -> None:
+    def paid(self: Any) -> float: ...
+
+    make(paid=decorator()(paid))
 
 
 @pytest.mark.parametrize("name", ["client", "context", "data", "setup", "vus"])
@@ -161,7 +168,7 @@ def test_an_authors_own_decorator_stays_in_place() -> None:
         async def pay(self) -> HTTPResponse: ...
 
     (planned,) = plan_workflow(Shop).steps
-    assert planned.function is Shop.pay
+    assert planned.attribute is planned.call is Shop.pay
     assert planned.hook_type == "test"
 
 
@@ -170,7 +177,7 @@ def test_a_step_shows_its_last_response() -> None:
         @step()
         async def pay(self) -> HTTPResponse: ...
 
-    plan_workflow(Shop).steps[0].function.response = "answer"  # type: ignore[attr-defined]
+    plan_workflow(Shop).steps[0].attribute.response = "answer"  # type: ignore[attr-defined]
     assert Shop().pay.response == "answer"  # type: ignore[attr-defined]
 
 

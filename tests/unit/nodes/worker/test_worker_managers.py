@@ -268,7 +268,7 @@ def test_an_overloaded_leader_gets_no_numbers_and_later_all_of_them() -> None:
 
         manager.level = 0
         await cluster.world.sleep(2.0)
-        told_all = sum(s.count for d in manager.deltas(order).values() for s in d.requests)
+        told_all = sum(r.count for d in manager.deltas(order).values() for r in d.requests)
         assert told_all >= cluster.loaded[order.fence] - 8  # but for the last tenth of a second
 
     cluster.play(story())
