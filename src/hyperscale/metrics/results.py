@@ -374,10 +374,11 @@ def fail(results: Results, exit_code: int, why: str) -> None:
 
 
 def no_run_succeeded(workflows: Iterable[WorkflowResult]) -> bool:
-    """Some failed, and all others were interrupted by an exception of a step inside them."""
+    """Some failed, and all others were interrupted by an exception of a step inside them. The runs
+    of a flow are not counted, those that failed are."""
     steps = [step for workflow in workflows for step in workflow.steps]
-    failed = sum(step.runs_failed for step in steps)
-    return 0 < failed >= sum(step.runs - step.runs_interrupted for step in steps)
+    ended = sum(max(step.runs - step.runs_interrupted, step.runs_failed) for step in steps)
+    return 0 < ended == sum(step.runs_failed for step in steps)
 
 
 def failed_share(failed: int, requests: int, unsent: int) -> float:

@@ -30,29 +30,26 @@ class Quickstart(Workflow):
         "checks: rate>0.99",
     ]
 
-    # A step that returns a response is measured. Typed defaults such as `url` are resolved and
-    # encoded once, before the clock starts.
+    # Every request counts, under its step. Typed defaults such as `url` are resolved and encoded
+    # once, before the clock starts.
     @step()
     async def home(self, url: URL = TARGET) -> HTTPResponse:
         return await self.client.http.get(url)
 
-    # Runs after home. An argument named after a step receives what that step returned.
+    # Runs after home, if that got an answer. `async def flow(self)` can say more.
     @step("home")
     async def search(
         self,
         url: URL = TARGET,
         params: Params = {{"q": "hyperscale"}},
         headers: Headers = {{"accept": "*/*"}},
-        home: HTTPResponse | None = None,
     ) -> HTTPResponse:
         return await self.client.http.get(url, params=params, headers=headers)
 
-    # A check is not measured, it judges: an exception, returned or raised, means it failed.
+    # A check judges what a step returned: False, or an exception, means that it failed.
     @check("search")
-    async def search_answers(self, search: HTTPResponse | None = None) -> Exception | None:
-        if search is None or search.status_code != 200:
-            return ValueError("the search did not answer with 200")
-        return None
+    def search_answers(self, search: HTTPResponse) -> bool:
+        return search.status == 200
 '''
 
 

@@ -199,6 +199,15 @@ def test_something_must_have_succeeded(step: dict[str, int], code: ExitCode) -> 
     assert verdict_on(shop(**step)).exit_code == code
 
 
+def test_steps_that_went_well_in_a_flow_that_raised_are_a_success() -> None:
+    flow = StepResult(name="flow", workflow="Shop", runs_failed=5)
+    judged = shop(count=5, runs=5)
+    judged.steps.append(flow)
+    assert verdict_on(judged).exit_code == ExitCode.PASSED
+    judged.steps[:] = [flow]
+    assert verdict_on(judged).exit_code == ExitCode.FAILED
+
+
 def test_load_that_did_not_run_never_passes() -> None:
     idle = WorkflowResult(name="Idle", steps=[StepResult(name="home", workflow="Idle")])
     for cut in (None, "test"):
