@@ -48,6 +48,7 @@ from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
@@ -110,9 +111,12 @@ class Assignment:
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
         pool = ClientPool(_with_brought_files(self._plan.http), rps)
         if self._order.http_debug:
-            full = self._order.http_debug == "full"
-            pool.trace = lambda response: self._send(Trace(describe_exchange(response, full)))
+            pool.trace = self._trace
         return pool
+
+    def _trace(self, response: HTTPResponse) -> None:
+        full = self._order.http_debug == "full"
+        self._send(Trace(describe_exchange(response, full, CURRENT.get().name)))
 
     def _compiled(self, plan: WorkflowPlan) -> Program:
         hooks = {name: hook_plan(name, getattr(plan, name)) for name in USER_HOOKS}

@@ -5,7 +5,7 @@ Secrets are masked here, before texts are shortened: half a secret is not recogn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from hyperscale.metrics.results import Exchange, FirstFailure
 from hyperscale.workload import frames
@@ -24,12 +24,16 @@ def explain(
     worker: str = "",
     error: BaseException | None = None,
     result: CallResult | None = None,
+    step: Callable[..., object] | None = None,
 ) -> FirstFailure:
+    """An exception that no line of the author's raised (a missing argument) is told with the line
+    of the step."""
+    place = (frames.where(error) or frames.line_of(step)) if error is not None else ""
     return FirstFailure(
         at_s=at_s,
         user=user,
         worker=worker,
-        where=frames.where(error) if error is not None else "",
+        where=place,
         traceback=mask_body(frames.author_traceback(error)) if error is not None else "",
         exchange=exchange_of(result) if isinstance(result, HTTPResponse) else None,
     )

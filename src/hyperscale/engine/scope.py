@@ -47,6 +47,10 @@ class StepScope:
         self.notes = cast("dict[Label, Note]", step.notes)
         self.pending: list[tuple[Label, CallResult, bool, bool]] | None = None
 
+    @property
+    def name(self) -> str:
+        return self.step.name
+
     def open(self, label: Label) -> Note:
         return self.step.open(label)
 

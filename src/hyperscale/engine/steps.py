@@ -334,7 +334,9 @@ class CompiledStep:
         user.charge(error)
         cause = first_in(error)
         message = f"{type(cause).__name__}: {cause}"
-        first = partial(explain, *user.moment(), error=error, result=self._about(user))
+        first = partial(
+            explain, *user.moment(), error=error, result=self._about(user), step=self.function
+        )
         if self.hook is HookType.CHECK:
             self._recorder.check(self.name, message, first)
             return
@@ -354,11 +356,15 @@ class CompiledStep:
         self._recorder.check(self.name, message, first)
 
     def _about(self, user: VirtualUser) -> CallResult | None:
-        """The exchange to show with a failure: of a check, the one that it judges."""
+        """The exchange to show with a failure: of a check, the one that it judges, else the last
+        one of this iteration."""
         if self.hook is HookType.CHECK:
             given = (user.workflow.context.get(name) for name in self.needs)
-            return next((one for one in given if isinstance(one, CallResult)), user.last)
-        return user.last
+            judged = next((one for one in given if isinstance(one, CallResult)), None)
+            if judged is not None:
+                return judged
+        last = user.last
+        return last if last is not None and last.ended >= user.iteration_started else None
 
 
 def first_in(error: BaseException) -> BaseException:

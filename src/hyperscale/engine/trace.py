@@ -12,13 +12,14 @@ BODY_CHARACTERS_MAX = 4000
 _READ_BYTES = 4 * BODY_CHARACTERS_MAX
 
 
-def describe_exchange(response: HTTPResponse, full: bool) -> str:
+def describe_exchange(response: HTTPResponse, full: bool, step: str = "") -> str:
     head, _, body = response.request_bytes.partition(b"\r\n\r\n")
     first, *rest = head.decode("latin-1").splitlines() or [""]
     sent = [(name, value.strip()) for name, _, value in (line.partition(":") for line in rest)]
     received = list(response.headers.items())
     both = [*sent, *received]
-    lines = [f"> {mask_body(first, both)}", *_headers("> ", sent)]
+    lines = [f"# {step}"] if step else []
+    lines += [f"> {mask_body(first, both)}", *_headers("> ", sent)]
     if full and body:
         lines += ["> ", *_body("> ", body, both)]
     timings = ", ".join(f"{name} {ms:.2f} ms" for name, ms in response.timings.items())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hyperscale.engine.scope import StepScope
 from hyperscale.engine.steps import CompiledStep, is_cancelled
 from hyperscale.errors import BadInput
+from hyperscale.workload.custom_metrics import WORDS
 from hyperscale.workload.hooks import USER, HookType
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
@@ -324,7 +325,7 @@ class VirtualUser:
         recorder = self._program.recorder
         known = recorder.kind_of(name, kind)
         if known != kind:
-            raise BadInput(f"metric {name!r} is a {known} and cannot be a {kind} too")
+            raise BadInput(f"metric {name!r} is a {WORDS[known]} and cannot be a {WORDS[kind]} too")
         told = tuple((str(key), str(word)) for key, word in tags.items()) if tags else ()
         recorder.metric(name, value, kind, told)
 

@@ -164,7 +164,7 @@ def _execution(lines: Lines, results: Results) -> None:
     if steps:
         lines.trend("step_duration", Trend(step.duration for step in steps))
         runs = sum(step.runs for step in steps)
-        lines.field("steps_failed", text.out_of(sum(step.runs_failed for step in steps), runs))
+        lines.field("step_failed", text.out_of(sum(step.runs_failed for step in steps), runs))
     lines.field("vus", text.count(totals.vus(results)))
     lines.field("vus_max", text.count(totals.vus_max(results)))
 

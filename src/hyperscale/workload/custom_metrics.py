@@ -48,6 +48,8 @@ class Metric(Generic[K]):
         return f"Metric({self.value!r})"
 
 
+# Each kind as the author's code calls it.
+WORDS = {"count": "counter", "rate": "rate", "distribution": "trend", "sample": "gauge"}
 Measure = Callable[[str, MetricKind, float, Mapping[str, str] | None], None]
 
 

@@ -39,6 +39,14 @@ def variable_hint(error: BaseException) -> str:
     return f"pass the variable to the test: -e {error.args[0]}" if asked else ""
 
 
+def line_of(function: object) -> str:
+    """`shop.py:31 in view`: where a function begins."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {code.co_name}"
+
+
 def place(frame: traceback.FrameSummary) -> str:
     return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
 

@@ -48,6 +48,11 @@ class Scope(Protocol):
     def user(self) -> User: ...
 
     @property
+    def name(self) -> str:
+        """Of the step."""
+        ...
+
+    @property
     def notes(self) -> dict[Label, Note]: ...
 
     def open(self, label: Label) -> Note: ...
@@ -74,6 +79,7 @@ class Unrecorded:
     """Calls of no user."""
 
     user = _Nobody()
+    name = ""
 
     def __init__(self) -> None:
         self.notes: dict[Label, Note] = {}
