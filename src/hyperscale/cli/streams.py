@@ -12,7 +12,6 @@ import tempfile
 
 from hyperscale.ui.output import Output
 
-
 debug = False  # whether tracebacks are shown
 
 

@@ -152,12 +152,15 @@ def _die_with(parent: int) -> None:
 def main() -> None:
     if sys.argv[2]:
         _die_with(int(sys.argv[2]))
+    loop: asyncio.AbstractEventLoop
     try:
-        from uvloop import new_event_loop
+        import uvloop
     except ImportError:  # Windows
-        from asyncio import new_event_loop
+        loop = asyncio.new_event_loop()
+    else:
+        loop = uvloop.new_event_loop()
     with contextlib.suppress(KeyboardInterrupt):
-        _run(_main(int(sys.argv[1])), new_event_loop())
+        _run(_main(int(sys.argv[1])), loop)
 
 
 def _run(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
