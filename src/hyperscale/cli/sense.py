@@ -31,8 +31,8 @@ def require_measurement(plan: TestPlan) -> None:
 
 
 def nothing_succeeded(results: Results) -> RunFailed | None:
-    """What failed most, when every request failed."""
-    if not results.requests or results.requests > results.failed:
+    """What failed most, when every call failed or no step came to one."""
+    if results.failed_share < 1 and not (results.runs_failed and not results.requests):
         return None
     steps = [step for workflow in results.workflows for step in workflow.steps]
     errors = [error for step in steps for error in step.errors]
