@@ -101,6 +101,15 @@ class GivesUp(Base):
         return await self.get("/delay/400", timeout=0.05)
 
 
+class Retried(Base):
+    """The kept connection ends under the second call, which is made once more on a new one."""
+
+    @step()
+    async def retried(self) -> HTTPResponse:
+        await self.get()
+        return await self.get("/reset")
+
+
 class RaisesBetween(Base):
     @step()
     async def before(self) -> HTTPResponse:
@@ -126,6 +135,7 @@ class RaisesBetween(Base):
         (StartsAndStops, 10),
         (Redirected, 24),
         (GivesUp, 12),
+        (Retried, 18),
         (RaisesBetween, 12),
     ],
 )
