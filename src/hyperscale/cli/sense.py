@@ -32,7 +32,7 @@ def require_measurement(plan: TestPlan) -> None:
 
 
 def nothing_succeeded(results: Results) -> RunFailed | None:
-    """What failed most, when every call failed."""
+    """What failed most, when every call failed or no step came to one."""
     if not verdict.nothing_succeeded(results):
         return None
     steps = [step for workflow in results.workflows for step in workflow.steps]

@@ -25,7 +25,7 @@ from hyperscale.metrics.exported import AggregateState, DamagedState
 from hyperscale.metrics.failures import SAMPLES_MAX, add_counts, earlier
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.interval import Amounts
-from hyperscale.metrics.recorder import NAMES_MAX, OTHER_NAME, Tags
+from hyperscale.metrics.recorder import METRICS_MAX, NAMES_MAX, OTHER_NAME, Tags
 from hyperscale.metrics.results import (
     CheckResult,
     CoreUse,
@@ -47,7 +47,6 @@ from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.metrics.timeline import Timeline
 
 MARKS_MAX = 200
-METRICS_MAX = 500  # by name, kind and tags; what comes beyond is not kept
 NAME_MAX = 500  # characters of a request's or metric's name
 TAGS_MAX = 50
 RECENT_S = 30.0  # how far back recent_rate can look
@@ -190,12 +189,15 @@ class WorkflowAggregate:
         return step.of(key)
 
     def _apply_metric(self, delta: MetricDelta) -> None:
+        """Beyond the most tags numbers are told without them; beyond twice as many not at all."""
         key = (delta.name, delta.kind or self._kind_of(delta.name), delta.tags)
+        if key not in self._metrics and len(self._metrics) >= METRICS_MAX:
+            key = (delta.name, key[1], _NO_TAGS)
         if key not in self._metrics:
-            if len(self._metrics) >= METRICS_MAX:
+            if len(self._metrics) >= 2 * METRICS_MAX:
                 return
             kind = cast(MetricKind, key[1])
-            self._metrics[key] = MetricTally(delta.name, self.name, kind, delta.tags)
+            self._metrics[key] = MetricTally(delta.name, self.name, kind, key[2])
         self._metrics[key].apply(delta)
 
     def _kind_of(self, metric: str) -> str:

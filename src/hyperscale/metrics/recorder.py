@@ -28,6 +28,7 @@ NAMES_MAX = 500
 OTHER_NAME = "(other)"
 LABELS_MAX = 4 * NAMES_MAX  # remembered for a step: a test may make up names without end
 SKIP_REASONS_MAX = 20
+METRICS_MAX = 500  # by name, kind and tags
 
 Note = Callable[[tuple[float, ...]], None]
 Tags = tuple[tuple[str, str], ...]
@@ -182,13 +183,16 @@ class WorkflowRecorder:
         self._checks[name].note(error, first)
 
     def metric(self, name: str, value: float, kind: str = "", tags: Tags = ()) -> None:
-        """Record a number; one that is not finite says nothing and is left out."""
+        """Record a number; one that is not finite says nothing and is left out. Beyond the most
+        tags it is told without them."""
         number = float(value)
         if math.isfinite(number):
             key = (name, kind or self._kinds[name], tags)
             values = self._metrics.get(key)
             if values is None:
-                values = self._metrics[key] = []
+                if len(self._metrics) >= METRICS_MAX:
+                    key = (name, key[1], ())
+                values = self._metrics.setdefault(key, [])
             values.append(number)
 
     def kind_of(self, name: str, kind: str) -> str:

@@ -72,6 +72,21 @@ class TestTestFile:
         assert "Traceback" in ended.err
         assert len(ended.errors) == 1
 
+    def test_debug_shows_where_setup_raised(self, folder: Path) -> None:
+        (folder / "bad.py").write_text(
+            "from hyperscale import Workflow, step\n"
+            "from hyperscale.testing import HTTPResponse\n"
+            "class Bad(Workflow):\n"
+            "    async def setup(self):\n"
+            "        raise KeyError('price')\n"
+            "    @step()\n"
+            "    async def get(self) -> HTTPResponse: ...\n"
+        )
+        ended = hyperscale("run", "bad.py", "-w", 1, "--debug", cwd=folder)
+        assert ended.code == 1
+        assert "setup() of Bad raised KeyError: 'price' (bad.py:5 in setup)" in ended.errors[0]
+        assert "raise KeyError('price')" in ended.err
+
     def test_step_without_a_response(self, folder: Path) -> None:
         (folder / "quiet.py").write_text(
             "from hyperscale import Workflow, step\n"

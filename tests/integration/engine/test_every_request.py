@@ -101,6 +101,13 @@ class GivesUp(Base):
         return await self.get("/delay/400", timeout=0.05)
 
 
+class HalfAnswered(Base):
+    @step()
+    async def half(self) -> HTTPResponse:
+        await self.get()
+        return await self.get("/reset")
+
+
 class RaisesBetween(Base):
     @step()
     async def before(self) -> HTTPResponse:
@@ -126,6 +133,7 @@ class RaisesBetween(Base):
         (StartsAndStops, 10),
         (Redirected, 24),
         (GivesUp, 12),
+        (HalfAnswered, 12),
         (RaisesBetween, 12),
     ],
 )
@@ -212,6 +220,29 @@ class Nested(Base):
     async def inner(self):
         await self.get()
         raise KeyError("deep")
+
+
+class TwoFail(Base):
+    async def flow(self) -> None:
+        await self.outer()
+
+    @step()
+    async def outer(self):
+        await asyncio.gather(self.one(), self.other())
+
+    @step()
+    async def one(self):
+        raise KeyError("one")
+
+    @step()
+    async def other(self):
+        raise ValueError("other")
+
+
+def test_of_two_exceptions_at_once_each_has_its_step(target: str) -> None:
+    played = play(TwoFail, target)
+    told = {step.name: (step.runs_failed, step.runs_interrupted) for step in played.result.steps}
+    assert told == {"outer": (0, 6), "one": (6, 0), "other": (6, 0)}
 
 
 class NestedInGraph(Base):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hyperscale import Workflow, step
@@ -179,6 +179,7 @@ class Model:
             raise first
 
 
+FAILS = (("step", "inner", (("raise",),)),)
 PATHS = ["/", "/json", "/items/7", "/status/503", "/status/404", "/redirect/0", "/redirect/2"]
 calls = st.one_of(
     st.tuples(st.just("get"), st.sampled_from(PATHS)),
@@ -218,6 +219,8 @@ trees = several(st.recursive(st.one_of(calls, calls, ends, calm), deeper, max_le
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+@example(tree=(("step", "outer", (("gather", (FAILS, FAILS)),)),))
+@example(tree=(("try", (("step", "outer", (("group", (FAILS,)), ("get", "/"))),)),))
 @given(tree=trees)
 def test_any_flow_is_counted_as_the_target_counts_it(
     tree: tuple[Node, ...], target: str, reset_stats: Callable[[], Callable[[], dict[str, Any]]]

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.metrics import delta as wire
+from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.failures import KINDS_MAX, MESSAGE_MAX, SAMPLES_MAX
 from hyperscale.metrics.recorder import (
+    METRICS_MAX,
     NAMES_MAX,
     OTHER_NAME,
     RequestRecorder,
@@ -234,3 +236,15 @@ def test_runs_of_a_step(recorder):
     assert told.skips == {"not today": 1}
     assert [(error.detail, error.count) for error in told.errors] == [("KeyError", 1)]
     assert recorder.fold() is None
+
+
+def test_beyond_the_most_tags_a_metric_is_told_without_them():
+    recorder = WorkflowRecorder(["login"])
+    aggregate = WorkflowAggregate("W", ["login"])
+    for number in range(METRICS_MAX + 40):
+        recorder.metric("paid", 1, "count", (("user", str(number)),))
+    aggregate.apply(0, recorder.fold())
+    metrics = aggregate.freeze().metrics
+    assert len(metrics) == METRICS_MAX + 1
+    assert sum(metric.value for metric in metrics) == METRICS_MAX + 40
+    assert metrics[-1].tags == {}
