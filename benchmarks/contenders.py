@@ -20,11 +20,11 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness import CLIENT_CORE, HERE, NotMeasured, last_words, on_core, wait_for
+from harness import CLIENT_CORE, HERE, NotMeasured, cpu_seconds, last_words, on_core, wait_for
 from targets import Target, rate
 
 SETTLE_S = 1.0
@@ -32,9 +32,13 @@ PEERS = HERE / "peers"
 DRAWN_BYTES_MIN = 10_000  # a view that drew less in a run was not really on
 
 
+SIX = ["Browse", "Search", "View", "Order", "Pay", "Leave"]
+WORKFLOWS_FILES = {"weighted": "workflows_weighted.py"}
+
+
 @dataclass(frozen=True)
 class Load:
-    flow: str  # "get" or "flow"
+    flow: str  # names our workflow and the peers' scripts; "six" is the six workflows at once
     vus: int
     window_s: float
     slack_s: float = 3.0  # for the tool to start, connect everyone and finish
@@ -51,6 +55,7 @@ class Contender:
     arguments: Callable[[Load, str, Path], list[str]]  # load, target's URL, a folder of its own
     complaint: Callable[[str, Path], str]  # why the run does not count, from its output, or ""
     terminal: bool = False
+    checkout: Path | None = None  # of other code of ours to run instead
 
     def path(self) -> str:
         beside_us = Path(sys.executable).parent / self.program
@@ -82,10 +87,11 @@ def _locust(load: Load, url: str, folder: Path) -> list[str]:
 
 def _hyperscale(ui: str) -> Callable[[Load, str, Path], list[str]]:
     def arguments(load: Load, url: str, folder: Path) -> list[str]:
-        workflow = load.flow.capitalize()
+        file = HERE / WORKFLOWS_FILES.get(load.flow, "workflows.py")
+        named = SIX if load.flow == "six" else [load.flow.title().replace("_", "")]
         size = ["-u", str(load.vus), "-d", f"{load.duration_s}s", "-w", "1"]
         out = ["--ui", ui, "--json", str(folder / "results.json")]
-        return ["run", str(HERE / "workflows.py"), workflow, *size, *out]
+        return ["run", str(file), *named, *size, *out]
 
     return arguments
 
@@ -121,6 +127,13 @@ IN_TERMINAL = Contender(
 WITH_VIEW = Contender(
     "hyperscale with the view", "hyperscale", _hyperscale("full"), _hyperscale_complaint, True
 )
+
+
+def before(checkout: str) -> Contender:
+    """The same command line, run by the code of another checkout."""
+    if not (Path(checkout) / "src" / "hyperscale").is_dir():
+        raise NotMeasured(f"{checkout} is no checkout of Hyperscale")
+    return replace(HYPERSCALE, name="before", checkout=Path(checkout).resolve())
 
 
 class Terminal:
@@ -177,8 +190,13 @@ class Run:
                     "BENCH_DURATION": f"{load.duration_s}s",
                     "GOMAXPROCS": "1",
                     "TERM": "xterm-256color",
+                    **self._code(),
                 },
             )
+
+    def _code(self) -> dict[str, str]:
+        checkout = self.contender.checkout
+        return {"PYTHONPATH": str(checkout / "src")} if checkout else {}
 
     def said(self) -> str:
         if self.screen:
@@ -233,11 +251,31 @@ def running(contender: Contender, load: Load, target: Target) -> Iterator[Run]:
             run.close()
 
 
-def measured_rate(contender: Contender, load: Load, target: Target) -> float:
+@dataclass(frozen=True)
+class Window:
+    """What happened in the middle of a load."""
+
+    rate: float  # requests per second, counted by the target
+    cpu_share: float  # of one core, all processes of the tool
+
+
+def measured(contender: Contender, load: Load, target: Target) -> Window:
     with running(contender, load, target) as run:
         time.sleep(SETTLE_S)
+        used, began = cpu_seconds(run.process.pid), time.perf_counter()
         reached = rate(target, load.window_s)
+        used, took = cpu_seconds(run.process.pid) - used, time.perf_counter() - began
         if rate(target, 0.2) < reached / 10:
             raise NotMeasured(f"the load of {contender.name} ended inside the window")
         run.finish()
-        return reached
+        return Window(reached, used / took)
+
+
+def measured_rate(contender: Contender, load: Load, target: Target) -> float:
+    return measured(contender, load, target).rate
+
+
+def per_cpu_second(contender: Contender, load: Load, target: Target) -> float:
+    """Requests per second of CPU time: other work on the machine costs wall time first."""
+    window = measured(contender, load, target)
+    return window.rate / window.cpu_share

@@ -118,6 +118,13 @@ def resident_bytes(pid: int) -> int:
     return total
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process and everything below it has used, in the kernel too."""
+    root = psutil.Process(pid)
+    used = [process.cpu_times() for process in [root, *root.children(recursive=True)]]
+    return sum(times.user + times.system for times in used)
+
+
 @dataclass
 class Rounds:
     """What each contender reached, round by round; None where it could not be measured."""

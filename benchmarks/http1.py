@@ -3,7 +3,10 @@
     python benchmarks/http1.py                      all of it, about a quarter of an hour
     python benchmarks/http1.py --only get,flow      some rows
     python benchmarks/http1.py --rounds 2 --seconds 2 --minutes 0
+    python benchmarks/http1.py --only before,tasks,six --before CHECKOUT
 
+A difference of a few hundredths between two runs of ours is judged by requests per second of CPU
+time, of all processes of the tool; everything else by requests per second.
 Progress goes to stderr, Markdown to stdout. Exit code 1 when a required figure is missed.
 """
 
@@ -27,7 +30,9 @@ from contenders import (
     WRK,
     Contender,
     Load,
+    before,
     measured_rate,
+    per_cpu_second,
 )
 from harness import (
     Figure,
@@ -42,6 +47,7 @@ from harness import (
 from targets import Target, find_target
 
 VUS = 64
+SIX_VUS = 60  # ten each, or all in one workflow
 MANY_VUS = 5_000
 # Connecting 5,000 users takes a while on one core; the window opens when all of them are there.
 MANY_SLACK_S = 10.0
@@ -56,16 +62,20 @@ class Part:
 
 
 def race(
-    target: Target, turns: Sequence[tuple[str, Contender, Load]], rounds: int
+    target: Target,
+    turns: Sequence[tuple[str, Contender, Load]],
+    rounds: int,
+    measure: Callable[[Contender, Load, Target], float] = measured_rate,
 ) -> tuple[Callable[..., Figure], str]:
     taken = interleave(
         [
-            (label, functools.partial(measured_rate, contender, load, target))
+            (label, functools.partial(measure, contender, load, target))
             for label, contender, load in turns
         ],
         rounds,
     )
-    return taken.figure, taken.report("requests/s")
+    unit = "requests/s" if measure is measured_rate else "requests per CPU second"
+    return taken.figure, taken.report(unit)
 
 
 def get(target: Target, options: argparse.Namespace) -> Part:
@@ -111,6 +121,54 @@ def growth(target: Target, options: argparse.Namespace) -> Part:
     return Part([figure("cost as work grows", turns[0][0], turns[1][0], 0.6)], detail)
 
 
+def against_before(target: Target, options: argparse.Namespace) -> Part:
+    one = "one-request step, per CPU second"
+    if not options.before:
+        reason = "not measured: --before names no checkout of earlier code"
+        return Part([Figure(one, "≥ 0.98 × before; through flow ≥ 0.95", reason, None)])
+    get, flow = Load("get", VUS, options.seconds), Load("get_flow", VUS, options.seconds)
+    turns = [
+        ("before", before(options.before), get),
+        ("graph", HYPERSCALE, get),
+        ("flow", HYPERSCALE, flow),
+    ]
+    figure, detail = race(target, turns, options.rounds, per_cpu_second)
+    return Part(
+        [
+            figure(one, "graph", "before", 0.98),
+            figure("the same through flow", "flow", "before", 0.95),
+        ],
+        detail,
+    )
+
+
+def tasks(target: Target, options: argparse.Namespace) -> Part:
+    ten, weighted = Load("ten", VUS, options.seconds), Load("weighted", VUS, options.seconds)
+    turns = [
+        (f"{tool.name}, {load.flow}", tool, load)
+        for load in (ten, weighted)
+        for tool in (HYPERSCALE, LOCUST)
+    ]
+    figure, detail = race(target, turns, options.rounds, per_cpu_second)
+    return Part(
+        [
+            figure("ten calls in one step, per CPU second", turns[0][0], turns[1][0], 12),
+            figure("weighted tasks, per CPU second", turns[2][0], turns[3][0], 12),
+        ],
+        detail,
+    )
+
+
+def six(target: Target, options: argparse.Namespace) -> Part:
+    turns = [
+        ("six workflows", HYPERSCALE, Load("six", SIX_VUS, options.seconds)),
+        ("one workflow", HYPERSCALE, Load("get", SIX_VUS, options.seconds)),
+    ]
+    figure, detail = race(target, turns, options.rounds, per_cpu_second)
+    what = f"six workflows at once, {SIX_VUS} VUs, one core, per CPU second"
+    return Part([figure(what, "six workflows", "one workflow", 0.95)], detail)
+
+
 def footprint(target: Target, options: argparse.Namespace) -> Part:
     return Part(memory.per_vu(target, MANY_VUS))
 
@@ -132,6 +190,9 @@ PARTS: dict[str, tuple[str, Callable[[Target, argparse.Namespace], Part]]] = {
     "flow": ("A two-step flow against its peers", flow),
     "view": ("The price of the live view", view),
     "growth": ("From 64 to 5,000 virtual users", growth),
+    "before": ("One request an iteration, against the code before", against_before),
+    "tasks": ("Ten calls in a step and weighted tasks against Locust", tasks),
+    "six": ("Six workflows on one core", six),
     "memory": ("Memory of a virtual user", footprint),
     "soak": ("Memory over time", soak),
     "startup": ("From enter to the first request", enter),
@@ -146,6 +207,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each window")
     parser.add_argument("--minutes", type=float, default=6.0, help="of the memory run; 0 skips it")
+    parser.add_argument("--before", metavar="CHECKOUT", help="of earlier code, to compare with")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     options = parser.parse_args()
     chosen = options.only.split(",")

@@ -39,6 +39,53 @@ class Flow(Workflow):
         return await self.client.http.get(url, headers={"Authorization": f"Bearer {token}"})
 
 
+class GetFlow(Get):
+    """The same request, called by a flow."""
+
+    async def flow(self) -> None:
+        await self.home()
+
+
+class Ten(Workflow):
+    """Ten calls in one step."""
+
+    vus = 64
+    duration = "10s"
+
+    @step()
+    async def ten(self, url: URL = URL(f"{TARGET}/")) -> HTTPResponse:
+        for _ in range(9):
+            await self.client.http.get(url)
+        return await self.client.http.get(url)
+
+
+# Six workflows that run at once, in equal parts.
+
+
+class Browse(Get):
+    vus = 10
+
+
+class Search(Get):
+    vus = 10
+
+
+class View(Get):
+    vus = 10
+
+
+class Order(Get):
+    vus = 10
+
+
+class Pay(Get):
+    vus = 10
+
+
+class Leave(Get):
+    vus = 10
+
+
 class Closed(Workflow):
     """Ten users, each waiting for a slow answer before asking again."""
 

@@ -298,7 +298,7 @@ class Assignment:
         workflow.context = self._base
         workflow.vu_id = self._order.first_vu + number
         if self._order.seed is not None:
-            workflow.__dict__[SEED] = f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}"
+            setattr(workflow, SEED, f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}")
         if not self._plan.is_test:
             self._soloist = workflow
         return VirtualUser(workflow, client, self._program, self._next_rows())

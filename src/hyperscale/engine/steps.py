@@ -76,7 +76,7 @@ class CompiledStep:
         self.group = plan.group
         self.is_weighted = plan.choice.weight is not None
         self.weight = plan.choice.weight or 0.0
-        self.optimized = dict(plan.optimized)
+        self.optimized = _beyond_defaults(plan)
         self.injectable = plan.injectable
         self.injects = bool(plan.injectable)
         self.record = recorder.steps[plan.name]
@@ -124,7 +124,7 @@ class CompiledStep:
         missing = next((name for name in self.needs if name not in context), None)
         if missing is not None:
             if self.hook is HookType.TEST or self.hook is HookType.ACTION:
-                self.record.skip(f"{missing} {user.absent.get(missing, 'got no answer')}")
+                self.record.skip(f"{missing} {user.why_absent(missing)}")
             user.absent[self.name] = "was skipped"
             return
         if not self._is_wanted(user):
@@ -165,7 +165,8 @@ class CompiledStep:
         """What `self.<step>(...)` is to a user with a flow."""
         if self.judges or not self.is_simple:
             return partial(self._enter, user)
-        return partial(self._enter_simply, user, user.scopes[self.number], user.workflow)
+        scope = user.scopes[self.number]
+        return partial(CompiledStep._enter_simply, self, user, scope, user.workflow)
 
     def _enter(self, user: VirtualUser, *given: Any, **named: Any) -> Awaitable[Any]:
         return self.measure(user, user.workflow.context, given, self.beside(given, named))
@@ -174,11 +175,13 @@ class CompiledStep:
         self, user: VirtualUser, scope: StepScope, workflow: Workflow, *given: Any, **named: Any
     ) -> Any:
         """As `measure`, written out for the call that most flows consist of."""
-        named = self.beside(given, named) if given or named else self.optimized
         outer = _enter_scope(scope)
         began = perf_counter()
         try:
-            result = await self.call(workflow, *given, **named)
+            if given or named or self.optimized:
+                result = await self.call(workflow, *given, **self.beside(given, named))
+            else:
+                result = await self.call(workflow)
         except BaseException as error:
             _leave_scope(outer)
             if not self.simple_raised(user, error, began):
@@ -365,6 +368,16 @@ class CompiledStep:
                 return judged
         last = user.last
         return last if last is not None and last.ended >= user.iteration_started else None
+
+
+def _beyond_defaults(plan: StepPlan) -> dict[str, Any]:
+    """Prepared arguments that a call must give; the others are the function's own defaults."""
+    own = inspect.signature(plan.call, follow_wrapped=False).parameters
+    return {
+        name: value
+        for name, value in plan.optimized.items()
+        if name not in own or own[name].default is not value
+    }
 
 
 def first_in(error: BaseException) -> BaseException:

@@ -9,9 +9,11 @@ where there is one, else the graph of steps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import random
+from bisect import bisect
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +37,25 @@ if TYPE_CHECKING:
 # Exceptions that steps of an iteration answered for; a few are on their way at a time.
 CHARGED_MAX = 50
 
+
+class WeightedSteps:
+    """One of them runs in an iteration."""
+
+    __slots__ = ("_bounds", "_last", "_steps")
+
+    def __init__(self, steps: Sequence[CompiledStep]) -> None:
+        self._steps = steps
+        self._bounds = list(accumulate(step.weight for step in steps))
+        self._last = len(steps) - 1
+
+    def pick(self, dice: random.Random) -> CompiledStep:
+        """As `dice.choices` would, without adding up the weights again."""
+        bounds = self._bounds
+        return self._steps[bisect(bounds, dice.random() * bounds[-1], 0, self._last)]
+
+
 # One step, steps that run at the same time, or weighted steps of which one runs.
-Stage = CompiledStep | tuple[CompiledStep, ...]
+Stage = CompiledStep | tuple[CompiledStep, ...] | WeightedSteps
 
 
 @dataclass
@@ -54,9 +73,15 @@ class Program:
     on_stop: CompiledStep | None = None
     last_checks: tuple[CompiledStep, ...] = ()  # of a flow: those that belong to no step
     worker: str = ""
+    weighted: set[str] = field(init=False)
     by_function: dict[Callable[..., Any], CompiledStep] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.stages = tuple(
+            WeightedSteps(stage) if isinstance(stage, tuple) and stage[0].is_weighted else stage
+            for stage in self.stages
+        )
+        self.weighted = {step.name for step in self.steps if step.is_weighted}
         self.by_function = {
             step.function: step
             for step in self.steps
@@ -105,10 +130,10 @@ class VirtualUser:
         self._rows = rows
         self._groups: dict[str, float] | None = None
         workflow.iteration = 0
-        workflow.__dict__[USER] = self
+        setattr(workflow, USER, self)
         if program.flow is not None:
             for step in program.by_function.values():
-                workflow.__dict__[step.name] = step.of(self)
+                setattr(workflow, step.name, step.of(self))
 
     def close(self) -> None:
         self.left = True
@@ -117,8 +142,14 @@ class VirtualUser:
                 scope.settle()
         self.client.close()
 
-    async def live(self, pace: Pace[Any]) -> None:
+    def live(self, pace: Pace[Any]) -> Coroutine[Any, Any, None]:
+        """A user's whole life; without on_start and on_stop one frame less for each request."""
         self.pace = pace
+        program = self._program
+        plain = program.on_start is None and program.on_stop is None
+        return self._iterate(pace) if plain else self._live(pace)
+
+    async def _live(self, pace: Pace[Any]) -> None:
         program = self._program
         try:
             if program.on_start is None or await self._start(program.on_start):
@@ -200,6 +231,8 @@ class VirtualUser:
                         await self._together(stage, context)
                         now = perf_counter()
                         continue
+                    if stage.__class__ is WeightedSteps:
+                        step = stage.pick(workflow.random)
                     if not step.is_simple or (step.needs and not step.has(context)):
                         await step.run(self, context)
                         now = perf_counter()
@@ -212,7 +245,10 @@ class VirtualUser:
                         inside = scope
                     began = now
                     try:
-                        result = await step.call(workflow, **arguments)
+                        if arguments:
+                            result = await step.call(workflow, **arguments)
+                        else:
+                            result = await step.call(workflow)
                     except BaseException as error:
                         if not step.simple_raised(self, error, began):
                             raise
@@ -250,14 +286,6 @@ class VirtualUser:
                 await asyncio.sleep(0)
 
     async def _together(self, steps: Any, context: dict[str, Any]) -> None:
-        if steps[0].is_weighted:
-            weights = [step.weight for step in steps]
-            (picked,) = self.workflow.random.choices(steps, weights)
-            await picked.run(self, context)
-            for step in steps:
-                if step is not picked:
-                    self.absent[step.name] = "was not picked"
-            return
         running = [asyncio.ensure_future(step.run(self, context)) for step in steps]
         try:
             await asyncio.gather(*running)
@@ -328,6 +356,11 @@ class VirtualUser:
             raise BadInput(f"metric {name!r} is a {WORDS[known]} and cannot be a {WORDS[kind]} too")
         told = tuple((str(key), str(word)) for key, word in tags.items()) if tags else ()
         recorder.metric(name, value, kind, told)
+
+    def why_absent(self, step: str) -> str:
+        """Why a step has no result in this iteration."""
+        unknown = "was not picked" if step in self._program.weighted else "got no answer"
+        return self.absent.get(step, unknown)
 
     def in_group(self, group: str, seconds: float) -> None:
         if self._groups is None:

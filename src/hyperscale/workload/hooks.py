@@ -327,7 +327,7 @@ def _measured_when_called(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        user = self.__dict__.get(USER)
+        user = getattr(self, USER, None)
         if user is None:
             return function(self, *args, **kwargs)
         return user.call(function, args, kwargs)

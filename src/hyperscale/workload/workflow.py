@@ -94,15 +94,16 @@ class Workflow:
     @property
     def random(self) -> random.Random:
         """This user's dice: with --seed the same for each user in every run."""
-        dice = self.__dict__.get(_DICE)
+        dice: random.Random | None = getattr(self, _DICE, None)
         if dice is None:
-            dice = self.__dict__[_DICE] = random.Random(self.__dict__.get(SEED))
+            dice = random.Random(getattr(self, SEED, None))
+            setattr(self, _DICE, dice)
         return dice
 
     @property
     def metrics(self) -> Metrics:
         """Numbers of your own: `self.metrics.trend("ttfb").add(x, tags={"page": "home"})`."""
-        user = self.__dict__.get(USER)
+        user = getattr(self, USER, None)
         return Metrics(None if user is None else user.measure)
 
     def skip(self, reason: str = "skipped by the test") -> NoReturn:

@@ -26,6 +26,8 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import CURRENT
 
+_current_scope = CURRENT.get
+
 
 class HTTPClient(Verbs):
     __slots__ = ("_idle", "_jar", "_pool")
@@ -66,7 +68,7 @@ class HTTPClient(Verbs):
             head = response.head
             if head is not None and head.plain and expect is None and pool.trace is None:
                 # `_note`, written out for what most calls come to
-                scope = CURRENT.get()
+                scope = _current_scope()
                 user = scope.user
                 try:
                     note = scope.notes[request.label]
@@ -232,7 +234,7 @@ class LimitedHTTPClient(HTTPClient):
 
 def _note(response: HTTPResponse) -> None:
     """Count one exchange, or a call that never came to one."""
-    scope, label = CURRENT.get(), response.request.label
+    scope, label = _current_scope(), response.request.label
     scope.user.last = response
     if response.connect is not None:
         scope.connected(label, response.connect)

@@ -12,7 +12,6 @@ import os
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
 from time import perf_counter
 
 from hyperscale._version import __version__
@@ -54,6 +53,9 @@ class HTTPPool:
         self.connections: set[Connection] = set()
         self.outgoing: list[Connection] = []  # requests of this turn of the loop, not yet written
         self.queue = ConnectionQueue(options.max_connections)
+        self.resolver = Resolver(options.ip)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tls: ssl.SSLContext | None = None
         self._routes: dict[tuple[str, str, int], Route] = {}
         self._resting: list[Connection] = []
         self._connecting: set[asyncio.Timeout] = set()
@@ -63,9 +65,12 @@ class HTTPPool:
         if options.ca or options.cert:
             self.tls  # noqa: B018 - a file that cannot be used is reported now, not in the run
 
-    @cached_property
+    # No cached_property: it would make every other attribute of the pool slower to read.
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
 
     def transmit_soon(self) -> None:
         """Write what this turn of the loop asks for in one go, after it.
@@ -81,13 +86,11 @@ class HTTPPool:
         for connection in batch:
             connection.transmit()
 
-    @cached_property
-    def resolver(self) -> Resolver:
-        return Resolver(self.options.ip)
-
-    @cached_property
+    @property
     def tls(self) -> ssl.SSLContext:
-        return tls_context(self.options)
+        if self._tls is None:
+            self._tls = tls_context(self.options)
+        return self._tls
 
     def _default_headers(self) -> dict[str, str]:
         agent = self.options.user_agent
