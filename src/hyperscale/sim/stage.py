@@ -112,6 +112,10 @@ class SimPerformer:
         self._loading = False
 
     @property
+    def teardown_requests(self) -> int:
+        return 0
+
+    @property
     def test_stop(self) -> None:
         """Simulated tests run to their end."""
         return None

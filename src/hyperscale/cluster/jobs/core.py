@@ -245,11 +245,17 @@ class Jobs:
         return settled, self._settle(now)
 
     def torn_down(
-        self, now: float, part: Part, fence: Fence, worker: str, warning: str = ""
+        self,
+        now: float,
+        part: Part,
+        fence: Fence,
+        worker: str,
+        warning: str = "",
+        requests: int = 0,
     ) -> tuple[bool, Effects]:
         if not self._desk.leading:
             return False, []
-        settled = ending.torn_down(self._desk, now, part, fence, warning)
+        settled = ending.torn_down(self._desk, now, part, fence, warning, requests)
         return settled, self._settle(now)
 
     def part_lost(

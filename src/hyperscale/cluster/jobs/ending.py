@@ -189,13 +189,16 @@ def tear_down(
     return None
 
 
-def torn_down(desk: Desk, now: float, part: Part, fence: Fence, warning: str) -> bool:
+def torn_down(
+    desk: Desk, now: float, part: Part, fence: Fence, warning: str, requests: int
+) -> bool:
     job = desk.book.jobs.get(part.job_id)
     workflow = job.workflows.get(part.workflow) if job else None
     holder = workflow.holder() if workflow else None
     if job is None or holder is None or token(holder) != (part, fence):
         return True
-    desk.append(now, TornDown(job.job_id, desk.age_s(now, job.job_id), part.workflow, warning))
+    age = desk.age_s(now, job.job_id)
+    desk.append(now, TornDown(job.job_id, age, part.workflow, warning, requests))
     return False
 
 

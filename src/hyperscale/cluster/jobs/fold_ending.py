@@ -135,6 +135,7 @@ def torn_down(book: Book, job: JobState, record: TornDown) -> bool:
     if workflow is None or not workflow.needs_teardown:
         return False
     workflow.torn_down = True
+    workflow.teardown_requests = record.requests
     workflow.warning = record.warning
     for part in workflow.parts.values():
         if part.holding is not None:

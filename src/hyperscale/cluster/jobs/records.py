@@ -154,6 +154,7 @@ class Failed(Record, frozen=True, array_like=True, tag="failed"):
 class TornDown(Record, frozen=True, array_like=True, tag="torn down"):
     workflow: str
     warning: str = ""
+    requests: int = 0  # that it made
 
 
 class Steered(Record, frozen=True, array_like=True, tag="steered"):

@@ -85,6 +85,7 @@ class WorkflowState:
     returned: str = ""  # why parts went without a worker, when nobody was lost
     error: str = ""
     torn_down: bool = False
+    teardown_requests: int = 0
     warning: str = ""
 
     @property

@@ -44,6 +44,7 @@ def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> Work
         known.prepare_s = max(known.prepare_s, end.prepare_s)
         users[end.part.number] = max(users.get(end.part.number, 0), end.peak_vus)
     known.vus_max = sum(users.values())
+    whole.unmeasured_requests("teardown", workflow.teardown_requests)
     known.cores = workflow.total_cores
     known.state = "finished"
     known.error = workflow.error

@@ -162,7 +162,7 @@ class Foreman:
                 )
             case PartTornDown():
                 settled, effects = jobs.torn_down(
-                    now, event.part, event.fence, event.worker, event.warning
+                    now, event.part, event.fence, event.worker, event.warning, event.requests
                 )
         waiting = None if settled else manager.settling(event.part, event.fence)
         manager.carry_out(effects)

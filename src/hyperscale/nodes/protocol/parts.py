@@ -184,6 +184,7 @@ class PartTornDown(Fields, frozen=True, kw_only=True, tag="torn down"):
     fence: Fence
     worker: str
     warning: str = ""
+    requests: int = 0  # that teardown() made
 
 
 PartEvent = PartPrepared | PartEnd | PartTornDown

@@ -99,7 +99,13 @@ class Engagement:
         )
 
     def torn_down(self, warning: str) -> PartTornDown:
-        return PartTornDown(part=self.part, fence=self.fence, worker=self.worker, warning=warning)
+        return PartTornDown(
+            part=self.part,
+            fence=self.fence,
+            worker=self.worker,
+            warning=warning,
+            requests=self.performer.teardown_requests,
+        )
 
     def end(self, conclusion: Conclude) -> PartEnd:
         """How it ended: as somebody decided, with the numbers of the performer."""

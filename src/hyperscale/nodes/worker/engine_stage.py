@@ -234,6 +234,10 @@ class EnginePerformer:
             test_stop=self.test_stop,
         )
 
+    @property
+    def teardown_requests(self) -> int:
+        return self._aggregate.unmeasured.get("teardown", 0)
+
     async def teardown(self) -> str:
         return await self._performance.teardown()
 

@@ -65,6 +65,11 @@ class Performer(Protocol):
         ...
 
     @property
+    def teardown_requests(self) -> int:
+        """How many requests teardown() made."""
+        ...
+
+    @property
     def test_stop(self) -> TestStop | None:
         """The test's own code asked for the end of the run."""
         ...
