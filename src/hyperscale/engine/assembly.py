@@ -15,6 +15,7 @@ import msgspec
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import ExitCode, HyperscaleError
 from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.recorder import NAMES_MAX, OTHER_NAME
 from hyperscale.metrics.results import (
     Cut,
     Environment,
@@ -153,6 +154,7 @@ def assemble(
         return results
     by_name = {workflow.name: workflow for workflow in workflows}
     results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
+    results.warnings += [_crowded(workflow) for workflow in workflows if _is_crowded(workflow)]
     if course.failure is not None:
         results.cut, results.cut_reason = "error", course.failure.message
     if results.cut in (None, "test") and not results.lost and results.coverage >= 1:
@@ -162,6 +164,17 @@ def assemble(
     results.exit_code = int(_exit_code(results, course))
     results.passed = results.exit_code == ExitCode.PASSED
     return results
+
+
+def _is_crowded(workflow: WorkflowResult) -> bool:
+    return any(one.name == OTHER_NAME for step in workflow.steps for one in step.requests)
+
+
+def _crowded(workflow: WorkflowResult) -> str:
+    return (
+        f"{workflow.name} made requests of more than {NAMES_MAX} names, those beyond are told as "
+        f'{OTHER_NAME}; name="/items/{{id}}" at the call gives many URLs one name'
+    )
 
 
 def carried_out(workflows: Iterable[WorkflowResult]) -> float:

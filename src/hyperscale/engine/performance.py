@@ -351,7 +351,7 @@ class Performance:
 
     async def _mourn(self, core: Core, at_s: float) -> None:
         vus = self._orders[self.cores.index(core)].load.peak_vus
-        total = sum(order.load.peak_vus for order in self._orders)
+        total = self.facts.load.peak_vus
         ending = await core.obituary()
         self.lost.append(
             f"generator process {core.pid} of {self.facts.name} {ending} at {at_s:.1f}s: "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hyperscale.engine import memory
 from hyperscale.engine.explain import explain
 from hyperscale.engine.scope import StepScope
+from hyperscale.workload import frames
 from hyperscale.workload.custom_metrics import Metric
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.responses import HTTPResponse
@@ -337,6 +338,8 @@ class CompiledStep:
         user.charge(error)
         cause = first_in(error)
         message = f"{type(cause).__name__}: {cause}"
+        hint = frames.variable_hint(cause)
+        message += f" ({hint})" if hint else ""
         first = partial(
             explain, *user.moment(), error=error, result=self._about(user), step=self.function
         )

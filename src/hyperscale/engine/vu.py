@@ -177,6 +177,7 @@ class VirtualUser:
     async def _hook(self, hook: CompiledStep) -> bool:
         """Run on_start or on_stop; False when the user asked to end."""
         self.working = True
+        self.lateness = 0.0  # of its last arrival, which is none of a hook's
         try:
             await hook.run(self, self.workflow.context)
         except BaseException as error:  # noqa: BLE001 - as in an iteration

@@ -134,7 +134,8 @@ def _turn(workflow: WorkflowResult, before: str) -> list[str]:
 
 def progress(workflow: WorkflowResult, window: RateWindow) -> str:
     requests = workflow.requests
-    recent = window.per_second or (requests / workflow.elapsed_s if workflow.elapsed_s else 0.0)
+    so_far = requests / workflow.elapsed_s if workflow.elapsed_s else 0.0
+    recent = window.per_second if window.is_open else so_far
     p95_ms = recent_p95_ms(workflow)
     fields = [
         workflow.name,

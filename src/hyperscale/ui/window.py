@@ -25,8 +25,13 @@ class RateWindow:
             seen.popleft()
 
     @property
+    def is_open(self) -> bool:
+        """There are two moments to compare."""
+        return len(self._seen) > 1
+
+    @property
     def per_second(self) -> float:
-        if len(self._seen) < 2:
+        if not self.is_open:
             return 0.0
         (start, before), (end, after) = self._seen[0], self._seen[-1]
         return (after - before) / (end - start) if end > start else 0.0

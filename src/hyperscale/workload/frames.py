@@ -16,7 +16,7 @@ _INSTALLED = tuple(
         for name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
-_OS = type(os.environ).__getitem__.__code__
+_ASKED = type(os.environ).__getitem__.__code__
 TRACEBACK_MAX = 4_000  # characters
 
 
@@ -34,9 +34,10 @@ def told(error: BaseException) -> str:
 
 def variable_hint(error: BaseException) -> str:
     """What to do when the author's code asks for an environment variable that is not there."""
-    frames = traceback.extract_tb(error.__traceback__)
-    asked = isinstance(error, KeyError) and frames and frames[-1].filename == _OS.co_filename
-    return f"pass the variable to the test: -e {error.args[0]}" if asked else ""
+    if not isinstance(error, KeyError):
+        return ""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return f"pass the variable to the test: -e {error.args[0]}" if codes[-1:] == [_ASKED] else ""
 
 
 def line_of(function: object) -> str:

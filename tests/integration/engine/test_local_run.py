@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -118,6 +119,45 @@ def test_arrivals_that_cannot_start_are_counted() -> None:
     assert workflow.dropped_iterations + workflow.iterations == 100
     assert workflow.dropped_iterations > 50
     assert "could not be started" in results.saturation
+
+
+class SlowStart(Workflow):
+    rate = 50
+    duration = "1s"
+
+    async def on_start(self) -> None:
+        await self.client.http.get("/delay/300")
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        return await self.client.http.get("/")
+
+    async def on_stop(self) -> None:
+        await self.client.http.get("/json")
+
+
+class Blocks(Workflow):
+    rate = 50
+    duration = "1s"
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        time.sleep(0.05)  # noqa: ASYNC251 - what it is about
+        return await self.client.http.get("/")
+
+
+@pytest.mark.parametrize("late", [SlowStart, Blocks])
+def test_the_last_arrivals_begin_or_are_counted(late: type[Workflow]) -> None:
+    """Their users are still starting when the load ends, or the loop is late."""
+    (workflow,) = go(late, workers=1).workflows
+    assert workflow.iterations + workflow.dropped_iterations == 50
+
+
+def test_a_request_of_on_stop_is_not_late_because_the_last_arrival_was() -> None:
+    (workflow,) = go(SlowStart, workers=1).workflows
+    steps = {step.name: step for step in workflow.steps}
+    assert steps["home"].response.max_ms > steps["home"].service.max_ms
+    assert steps["on_stop"].response.max_ms == steps["on_stop"].service.max_ms
 
 
 class Warm(Get):
@@ -602,6 +642,20 @@ def test_a_raising_step_is_a_failure_and_the_user_goes_on() -> None:
     assert bad.errors[0].outcome == "exception"
     assert "out of cheese" in bad.errors[0].samples[0]
     assert (after.count, after.runs, after.skips) == (0, 0, {"bad failed": 6})
+
+
+class Unset(Workflow):
+    iterations = 2
+
+    @step()
+    async def ask(self) -> HTTPResponse:
+        return await self.client.http.get(os.environ["NOT_HANDED_OVER"])
+
+
+def test_a_step_that_lacks_a_variable_says_how_to_pass_it() -> None:
+    (workflow,) = go(Unset, workers=1).workflows
+    (error,) = workflow.steps[0].errors
+    assert error.samples[0].endswith("(pass the variable to the test: -e NOT_HANDED_OVER)")
 
 
 class Nowhere(Workflow):

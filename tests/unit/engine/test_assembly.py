@@ -20,6 +20,7 @@ from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
+from hyperscale.metrics.recorder import NAMES_MAX
 from hyperscale.metrics.results import Results, StepResult, WorkflowResult
 from hyperscale.testing import URL, HTTPResponse
 from hyperscale.workload.facts import WorkflowFacts, facts_of
@@ -227,3 +228,16 @@ def test_coverage_is_planned_time_or_iterations() -> None:
     assert carried_out([by_time, by_count, plain]) == pytest.approx(0.5)
     assert carried_out([plain]) == 1.0
     assert carried_out([WorkflowResult(name="a", planned_s=1.0, elapsed_s=1.2)]) == 1.0
+
+
+def test_more_names_than_are_kept_apart_are_warned_of(facts: WorkflowFacts) -> None:
+    def warnings(names: int) -> list[str]:
+        aggregate = measured(facts)
+        made = [RequestDelta(RequestKey("home", "GET", f"/{n}"), count=1) for n in range(names)]
+        aggregate.apply(0, Delta(seq=2, vus=4, requests=made, cpu=0.1), 6.0)
+        return assemble(Course(), [aggregate], final=True).warnings
+
+    assert warnings(NAMES_MAX - 1) == []
+    (warning,) = warnings(NAMES_MAX + 1)
+    assert warning.startswith("Shop made requests of more than 500 names")
+    assert "name=" in warning

@@ -15,7 +15,7 @@ from rich.style import Style
 
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Mark, Results, StepResult, WorkflowResult
-from hyperscale.ui.ci import CiLines, CiView
+from hyperscale.ui.ci import CiLines, CiView, progress
 from hyperscale.ui.keys import decode
 from hyperscale.ui.live import palette
 from hyperscale.ui.live.charts import Charts
@@ -318,3 +318,12 @@ def test_rate_of_the_last_seconds() -> None:
     assert window.per_second == 500.0
     window.add(15.0, 7)  # a warm-up was forgotten
     assert window.per_second == 0.0
+
+
+def test_a_load_that_stands_still_has_no_rate() -> None:
+    workflow = sample_results("running").workflows[0]
+    window = RateWindow(3.0)
+    window.add(0.0, workflow.requests)
+    assert "rate=0/s" not in progress(workflow, window)  # nothing to compare: the rate so far
+    window.add(5.0, workflow.requests)
+    assert "rate=0/s" in progress(workflow, window)

@@ -1,8 +1,8 @@
 """Open model: iterations arrive on schedule, whatever the latency.
 
 Each arrival takes an idle VU, or a new one while fewer than `max_vus` live. An arrival that finds
-none is dropped and counted, never postponed in silence. The VU gets the intended instant, so the
-time an arrival had to wait is part of its response time.
+none, or one whose on_start outlasts the load, is dropped and counted, never lost in silence. The
+VU gets the intended instant, so the time an arrival had to wait is part of its response time.
 """
 
 from __future__ import annotations
@@ -88,11 +88,13 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         await self._make_ready()
         level = ArrivalRate(rate=rate, duration_s=seconds, max_vus=load.max_vus, phase=load.phase)
         await self._follow(level, 0.0, seconds)
+        self._unborn.clear()
 
     async def drive(self) -> None:
         if not self.population.size:
             await self._make_ready()
         await self._follow(self.load, self.clock.began_s, self.load.planned_seconds)
+        await asyncio.sleep(0)  # those that were given the last arrivals begin before the end
 
     async def _make_ready(self) -> None:
         """The first arrival is due at once: it must meet users that wait, not ones on their way.

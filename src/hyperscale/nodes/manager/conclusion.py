@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
@@ -70,8 +70,7 @@ def conclude(
     cut = _cut(job, judges)
     died = _died(job)
     if died:
-        delivered = carried_out(aggregate.freeze(buckets=False) for aggregate in aggregates)
-        coverage, lost = min(coverage, delivered), [*lost, *died]
+        coverage, lost = min(coverage, _delivered(job, aggregates)), [*lost, *died]
     course = Course(
         name=body.name,
         started_at=body.started_at,
@@ -133,6 +132,25 @@ def _died(job: JobState) -> list[str]:
         if part.ended is not None and part.ended.outcome == "completed"
         for sentence in decode_end(part.ended.result).lost
     ]
+
+
+def _delivered(job: JobState, aggregates: Sequence[WorkflowAggregate]) -> float:
+    """The share of the planned load that was carried out: a part without generator processes
+    delivers nothing while the others go on."""
+    results = [aggregate.freeze(buckets=False) for aggregate in aggregates]
+    for result in results:
+        parts = [part for part in job.workflows[result.name].parts.values() if part.ended]
+        cores = sum(part.cores for part in parts)
+        if result.planned_s and cores:
+            ended = (part.cores * min(result.planned_s, _ended_s(part)) for part in parts)
+            result.elapsed_s = sum(ended) / cores
+    return carried_out(results)
+
+
+def _ended_s(part: PartState) -> float:
+    """In load time of the workflow; a part that moved went on where the load was by then."""
+    began_s = (part.losses[-1].resumed_at_s or 0.0) if part.losses else 0.0
+    return began_s + (part.ended.measured_s if part.ended is not None else 0.0)
 
 
 def _warnings(job: JobState) -> list[str]:
