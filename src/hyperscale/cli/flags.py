@@ -89,12 +89,13 @@ ExitCodeOnError = Annotated[
 Tag = Annotated[Texts, _option(WRITE, "--tag", metavar="K=V", help="label the results; repeatable")]
 
 Ui = Annotated[
-    Text, _option(SHOW, "--ui", metavar="MODE", help="full (on a terminal), ci (else) or none")
+    Text,
+    _option(SHOW, "--ui", metavar="MODE", help="full (on a terminal), ci (else), none; --no-color"),
 ]
 Headless = Annotated[bool, _option(SHOW, "--headless")]
 Quiet = Annotated[bool, _option(SHOW, "-q", "--quiet", help="no progress, one line of summary")]
 Verbose = Annotated[bool, _option(SHOW, "-v", "--verbose", help="explain what is being done")]
-NoColor = Annotated[bool, _option(SHOW, "--no-color", help="plain text (so does NO_COLOR=1)")]
+NoColor = Annotated[bool, _option(SHOW, "--no-color")]
 Once = Annotated[
     bool, _option(SHOW, "--once", help="one iteration of one user, every exchange shown")
 ]

@@ -71,7 +71,7 @@ def test_a_job_from_submission_to_its_results(tmp_path: Path) -> None:
             )
             job = book.only
             assert job.ask.job_id == job_id
-            assert {w.name: w.load.peak_vus for w in job.body.workflows} == {"Quick": 3, "Slow": 3}
+            assert {w.name: w.load.peak_vus for w in job.body.workflows} == {"Quick": 2, "Slow": 1}
             await until(lambda: job.watchers)
             job.become("running", Quick="running", Slow="running")
             job.load("Quick", 40, failed=2)

@@ -134,7 +134,7 @@ def test_a_part_measures_what_the_target_counts(tmp_path: Path, target: str, sta
             total = aggregate_of(order.facts)
             total.absorb(end.state)
             assert total.requests == stats()["requests"] > 50
-            told = sum(s.count for d in manager.deltas(order).values() for s in d.steps)
+            told = sum(s.count for d in manager.deltas(order).values() for s in d.requests)
             assert 0 < told <= total.requests
             await manager.all_free("w1", CORES)
 
