@@ -145,7 +145,7 @@ class CountsTwice(Manager):
             at_s, iterations, data = close(part, fence)
             if data:
                 state = exported.decode(data)
-                state.steps += state.steps
+                state.requests += state.requests
                 data = exported.encode(state)
             return at_s, iterations, data
 
