@@ -45,7 +45,7 @@ def open_barrier(
             if token(placement) in watch.prepared:
                 _start(desk, now, job, watch, workflow, placement)
     elif workflow.lifecycle.state is State.DISPATCHED and live:
-        _declare_started(desk, now, job, watch, workflow, live, complete=not waiting)
+        _declare_started(desk, now, job, watch, workflow, live)
     return _hurry(desk, now, job, watch, workflow, waiting)
 
 
@@ -56,20 +56,34 @@ def _declare_started(
     watch: Watch,
     workflow: WorkflowState,
     live: list[Placement],
-    complete: bool,
 ) -> None:
-    """Once for all parts together; a part that comes later does not wait for others again."""
+    """Once for all parts of all workflows that were placed together: what one does before its load
+    must not disturb the load of another. A part that comes later does not wait for others again."""
     if workflow.started:
         if not any(token(p) in watch.prepared or token(p) in watch.started for p in live):
             return
         context = workflow.context
     else:
-        if not complete or len(live) < len(workflow.parts):
+        if not all(_is_ready(watch, one) for one in job.workflows.values() if _is_awaited(one)):
             return
         first = next((token(p) for p in live if p.part.number == 0), None)
         context = watch.prepared.get(first, b"") if first else b""
     age = desk.age_s(now, job.job_id)
     desk.append(now, Started(job.job_id, age, workflow.needs.name, context))
+
+
+def _is_awaited(workflow: WorkflowState) -> bool:
+    return (
+        workflow.lifecycle.state is State.DISPATCHED
+        and not workflow.started
+        and not workflow.is_winding_down
+    )
+
+
+def _is_ready(watch: Watch, workflow: WorkflowState) -> bool:
+    there = [p for p in workflow.live() if not watch.is_leaving(p)]
+    ready = [p for p in there if token(p) in watch.prepared or token(p) in watch.started]
+    return len(ready) == len(workflow.parts)
 
 
 def _hurry(

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from hyperscale.cluster.jobs.effects import Start
-from hyperscale.cluster.jobs.records import Needs, Placement
+from hyperscale.cluster.jobs.records import Needs, Placement, Started
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
 
@@ -39,6 +39,27 @@ def test_three_workflows_run_at_once_on_one_core() -> None:
         shell.end(place)
         assert booked(shell) == (count < 3)
     assert shell.job().status == "completed"
+
+
+def test_all_of_a_layer_begin_when_all_of_them_are_prepared() -> None:
+    shell = Shell()
+    shell.register(cores=2)
+    shell.submit(needs("quick"), needs("slow"))
+    quick, slow = sorted(shell.dispatched(), key=lambda place: place.part.workflow)
+    shell.prepare(quick)
+    assert shell.records(Started) == []
+    shell.prepare(slow)
+    assert {record.workflow for record in shell.records(Started)} == {"quick", "slow"}
+
+
+def test_nobody_waits_for_one_that_cannot_be_prepared() -> None:
+    shell = Shell()
+    shell.register(cores=2)
+    shell.submit(needs("quick"), needs("slow"))
+    quick, slow = sorted(shell.dispatched(), key=lambda place: place.part.workflow)
+    shell.prepare(quick)
+    shell.end(slow, "failed", "setup() raised")
+    assert [record.workflow for record in shell.records(Started)] == ["quick"]
 
 
 def test_cores_are_shared_over_workers() -> None:
