@@ -298,10 +298,6 @@ class WorkflowRecorder:
             known = self._requests.setdefault(key, RequestRecorder(key))
         return known
 
-    @property
-    def too_many_names(self) -> bool:
-        return any(key.name == OTHER_NAME for key in self._requests)
-
     def check(self, name: str, error: str | None, first: First | None = None) -> None:
         self._checks[name].note(error, first)
 

@@ -107,7 +107,7 @@ class Workflow:
 
     def skip(self, reason: str = "skipped by the test") -> NoReturn:
         """End this step; it does not count as run."""
-        raise StepSkipped(reason)
+        raise StepSkipped(str(reason))
 
     def stop_iteration(self) -> NoReturn:
         """End this iteration; the user goes on with the next."""
@@ -119,7 +119,7 @@ class Workflow:
 
     def stop_test(self, reason: str, failed: bool = False) -> NoReturn:
         """End the whole run, everywhere. What ran is judged, and with `failed` it failed."""
-        raise TestStopped(reason, failed)
+        raise TestStopped(str(reason), bool(failed))
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
