@@ -26,6 +26,7 @@ from hyperscale.workload.graph import find_cycle
 from hyperscale.workload.hooks import DEPENDS, USER, USER_HOOKS, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
+from hyperscale.workload.secrets import mask
 from hyperscale.workload.signals import IterationStopped, StepSkipped, TestStopped, UserStopped
 from hyperscale.workload.threshold_scopes import Names, refuse_unknown_scope
 from hyperscale.workload.thresholds import parse_thresholds
@@ -212,7 +213,7 @@ def directory_of(workflow: type[Workflow]) -> Path | None:
 def tags_of(workflow: type[Workflow]) -> dict[str, str]:
     if not isinstance(workflow.tags, Mapping):
         raise BadInput(f"tags is {workflow.tags!r} but must be a dict of names and values")
-    return {str(name): str(value) for name, value in workflow.tags.items()}
+    return {str(name): mask(str(value)) for name, value in workflow.tags.items()}
 
 
 def names_of(
