@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -12,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
 from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.messages import Line
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import RunFailed
@@ -407,6 +411,25 @@ def test_a_generator_that_starts_does_not_hear_ctrl_c() -> None:
             assert not core.lost
             assert psutil.Process(core.pid).status() != psutil.STATUS_ZOMBIE
         finally:
+            await core.close()
+
+    asyncio.run(scenario())
+
+
+def test_nobody_waits_for_a_generator_whose_reports_make_no_sense() -> None:
+    async def scenario() -> None:
+        core = Core()
+        ours, theirs = socket.socketpair()
+        lost: list[Core] = []
+        core.join(lambda *_: None, lost.append)
+        try:
+            theirs.sendall(struct.pack("<II", 1, 1) + b"\xc1")  # a frame that is no message
+            with pytest.raises(msgspec.DecodeError):
+                await core._read(await Line.open(ours))
+            assert core.lost
+            assert lost == [core]
+        finally:
+            theirs.close()
             await core.close()
 
     asyncio.run(scenario())
