@@ -297,7 +297,7 @@ def _check_steps(workflow: type[Workflow]) -> None:
         decorator = declaration.decorator
         if decorator in ("step", "action") and not _is_async(method):
             raise BadStep(
-                f"{owner}.{name} is a @{decorator} but not async",
+                f"{owner}.{name} is a @{decorator} but {_instead_of_async(method)}",
                 f"write 'async def {name}(self, ...)' so that other users can go on meanwhile",
                 method,
             )
@@ -311,7 +311,8 @@ def _check_steps(workflow: type[Workflow]) -> None:
             )
     for name in USER_HOOKS:
         if name in dir(workflow) and not _is_async(getattr(workflow, name)):
-            raise BadInput(f"{owner}.{name} is not async", f"write 'async def {name}(self)'")
+            instead = _instead_of_async(getattr(workflow, name))
+            raise BadInput(f"{owner}.{name} is {instead}", f"write 'async def {name}(self)'")
     for name, dependencies in graph.items():
         for dependency in dependencies:
             if dependency not in graph:
@@ -332,6 +333,11 @@ def has_flow(workflow: type[Workflow]) -> bool:
 
 def _is_async(method: Any) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(method))
+
+
+def _instead_of_async(method: Any) -> str:
+    generates = inspect.isasyncgenfunction(inspect.unwrap(method))
+    return "a generator: it yields" if generates else "not async"
 
 
 def _refuse_order(owner: str, name: str, declaration: Declared) -> None:
