@@ -7,7 +7,7 @@ these alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -24,6 +24,7 @@ from hyperscale.metrics.results import (
     StepResult,
     ThresholdResult,
     WorkflowResult,
+    no_iteration_succeeded,
     no_run_succeeded,
 )
 from hyperscale.metrics.saturation import saturation
@@ -137,7 +138,7 @@ def assemble(
         lost=list(course.lost),
         tags=dict(course.tags),
         workflows=workflows,
-        warnings=list(dict.fromkeys(course.warnings)),
+        warnings=list(dict.fromkeys((*course.warnings, *_too_many_names(workflows)))),
         core_use=uses,
         saturation=""
         if _all_failed(workflows)  # a generator busy with failing proves nothing
@@ -188,6 +189,17 @@ def carried_out(workflows: Iterable[WorkflowResult]) -> float:
     return fmean(shares) if shares else 1.0
 
 
+def _too_many_names(workflows: Iterable[WorkflowResult]) -> Iterator[str]:
+    for workflow in workflows:
+        steps = [s.name for s in workflow.steps if any(r.name == OTHER_NAME for r in s.requests)]
+        if steps:
+            yield (
+                f"{workflow.name} gave its requests more than {NAMES_MAX} names; the rest, in "
+                f"{', '.join(steps)}, are told as {OTHER_NAME}: say what they have in common, "
+                'such as get(url, name="/items/{id}")'
+            )
+
+
 def _exit_code(results: Results, course: Course) -> ExitCode:
     """A verdict on less load than was planned is no verdict: the loss outranks the thresholds.
     A test that stops itself has had what load it wanted."""
@@ -211,8 +223,8 @@ def _is_idle(workflow: WorkflowResult) -> bool:
 
 
 def _all_failed(workflows: Sequence[WorkflowResult]) -> bool:
-    """Not one call succeeded, or not one run of a step."""
+    """Not one call succeeded, or not one run of a step, or not one iteration."""
     steps = [step for workflow in workflows for step in workflow.steps]
     calls = sum(step.count + step.unsent for step in steps)
     nothing = bool(calls) and sum(step.failed for step in steps) >= calls
-    return nothing or no_run_succeeded(workflows)
+    return nothing or no_run_succeeded(workflows) or no_iteration_succeeded(workflows)

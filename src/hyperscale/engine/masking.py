@@ -12,7 +12,8 @@ import msgspec
 
 from hyperscale.engine.messages import Done, Failed, Progress, Report, StopTest, TornDown
 from hyperscale.metrics.delta import Delta
-from hyperscale.workload.secrets import mask_excerpt
+from hyperscale.metrics.recorder import Tags
+from hyperscale.workload.secrets import mask, mask_excerpt
 
 T = TypeVar("T", bound=Done | Failed | TornDown)
 _TEXTS = ("message", "hint", "detail", "error")
@@ -21,6 +22,7 @@ _TEXTS = ("message", "hint", "detail", "error")
 def masked(report: Report) -> Report:
     if isinstance(report, Progress):
         _mask_samples(report.delta)
+        _mask_tags(report.delta)
         return report
     if isinstance(report, StopTest):
         return msgspec.structs.replace(report, reason=mask_excerpt(report.reason))
@@ -36,6 +38,19 @@ def _without_secrets(report: T) -> T:
             report, **fields, warnings=[*map(mask_excerpt, report.warnings)]
         )
     return msgspec.structs.replace(report, **fields)
+
+
+def _mask_tags(delta: Delta) -> None:
+    for request in delta.requests:
+        if request.key.tags:
+            tags = _without_values(request.key.tags)
+            request.key = msgspec.structs.replace(request.key, tags=tags)
+    for metric in delta.metrics:
+        metric.tags = _without_values(metric.tags)
+
+
+def _without_values(tags: Tags) -> Tags:
+    return tuple((name, mask(value)) for name, value in tags)
 
 
 def _mask_samples(delta: Delta) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from typing import Any
 
 import msgspec
 
@@ -168,6 +169,15 @@ _commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)
 _reports: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
 
+def _sound(value: Any) -> Any:
+    """The same with "?" for what is no character."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_sound(key): _sound(each) for key, each in value.items()}
+    return [*map(_sound, value)] if isinstance(value, list | tuple) else value
+
+
 class Line:
     """One end of the socket pair."""
 
@@ -181,7 +191,10 @@ class Line:
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
     def send(self, number: int, message: Command | Report) -> None:
-        body = _encoder.encode(message)
+        try:
+            body = _encoder.encode(message)
+        except UnicodeEncodeError:  # half a character, perhaps out of the target's JSON
+            body = _encoder.encode(_sound(msgspec.to_builtins(message, builtin_types=(bytes,))))
         self._writer.write(_HEAD.pack(len(body), number) + body)
 
     async def drain(self) -> None:

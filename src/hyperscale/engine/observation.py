@@ -158,9 +158,11 @@ def _observe_workflow(
             observation.count = workflow.dropped_iterations
         case "vus":
             observation.count = 1
-            observation.value = workflow.vus
+            seen = [point.vus for point in workflow.series]
+            # After the end, those who were there last.
+            observation.value = workflow.vus or next(filter(None, reversed(seen)), 0)
             observation.histogram = Histogram(VALUES)
-            observation.histogram.record_many(np.array([p.vus for p in workflow.series], float))
+            observation.histogram.record_many(np.array(seen, float))
 
 
 def _observe_values(

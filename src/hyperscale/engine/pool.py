@@ -102,13 +102,15 @@ class Core:
             self._line.send(number, command)
 
     async def _read(self, line: Line) -> None:
-        while (told := await line.report()) is not None:
-            number, report = told
-            if number in self._listeners:
-                self._listeners[number][0](self, report)
-        self.lost = True
-        for _, on_lost in list(self._listeners.values()):
-            on_lost(self)
+        try:
+            while (told := await line.report()) is not None:
+                number, report = told
+                if number in self._listeners:
+                    self._listeners[number][0](self, report)
+        finally:  # one whose reports make no sense is as good as dead: nobody may wait for it
+            self.lost = True
+            for _, on_lost in list(self._listeners.values()):
+                on_lost(self)
 
     async def obituary(self) -> str:
         """How it ended, in words."""

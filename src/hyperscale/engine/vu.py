@@ -321,6 +321,7 @@ class VirtualUser:
         if not self.is_charged(error, self.iteration_started):
             if hook is None:
                 raise error
+            hook.ended(perf_counter() - self.iteration_started)
             hook.raised(self, error)
         return True
 
@@ -352,6 +353,8 @@ class VirtualUser:
         self, name: str, kind: MetricKind, value: float, tags: Mapping[str, str] | None
     ) -> None:
         recorder = self._program.recorder
+        if not isinstance(name, str) or not name:
+            raise BadInput(f"name of a metric is {name!r} but must be a word")
         known = recorder.kind_of(name, kind)
         if known != kind:
             raise BadInput(f"metric {name!r} is a {WORDS[known]} and cannot be a {WORDS[kind]} too")

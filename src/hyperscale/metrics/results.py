@@ -18,6 +18,8 @@ from hyperscale.metrics import results_text
 
 SCHEMA = "hyperscale.results/1"
 
+FLOW = "flow"  # the step under which is told what an iteration does outside of steps
+
 State = Literal["preparing", "running", "paused", "stopping", "finished"]
 # Why a run ended before its plan was carried out.
 Cut = Literal["signal", "threshold", "timeout", "worker lost", "error", "test"]
@@ -379,6 +381,16 @@ def no_run_succeeded(workflows: Iterable[WorkflowResult]) -> bool:
     steps = [step for workflow in workflows for step in workflow.steps]
     ended = sum(max(step.runs - step.runs_interrupted, step.runs_failed) for step in steps)
     return 0 < ended == sum(step.runs_failed for step in steps)
+
+
+def no_iteration_succeeded(workflows: Iterable[WorkflowResult]) -> bool:
+    """In each of them the flow itself raised."""
+    raised = [
+        (workflow.iterations, sum(s.runs_failed for s in workflow.steps if s.name == FLOW))
+        for workflow in workflows
+        if workflow.is_test
+    ]
+    return bool(raised) and all(0 < iterations <= failed for iterations, failed in raised)
 
 
 def failed_share(failed: int, requests: int, unsent: int) -> float:

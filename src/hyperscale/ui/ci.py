@@ -54,7 +54,7 @@ class CiLines:
         self._states: dict[str, str] = {}
         self._windows: dict[str, RateWindow] = {}
         self._marks: dict[str, int] = {}
-        self._warnings = 0
+        self._warnings: set[str] = set()
         self._lost = 0
         self._crossed: set[str] = set()
         self._saturated = False
@@ -82,8 +82,9 @@ class CiLines:
     def _run_news(self, results: Results) -> list[str]:
         news = [f"lost: {sentence}" for sentence in results.lost[self._lost :]]
         self._lost = len(results.lost)
-        news += [f"warning: {warning}" for warning in results.warnings[self._warnings :]]
-        self._warnings = len(results.warnings)
+        warnings = [warning for warning in results.warnings if warning not in self._warnings]
+        self._warnings.update(warnings)
+        news += [f"warning: {warning}" for warning in warnings]
         if results.saturation and not self._saturated:
             self._saturated = True  # once: the sentence carries numbers that keep changing
             news.append(f"warning: {results.saturation}")

@@ -6,7 +6,7 @@ request where names tell more, and what else there is to know of the step.
 
 from __future__ import annotations
 
-from hyperscale.metrics.results import Distribution, RequestResult, StepResult, WorkflowResult
+from hyperscale.metrics.results import FLOW, Distribution, RequestResult, StepResult, WorkflowResult
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 from hyperscale.ui.totals import request_label, tag_words, told_requests, views_differ
@@ -63,7 +63,9 @@ def step_remarks(step: StepResult) -> list[str]:
     """What the numbers of its requests do not say: its group and tags, and how its runs ended."""
     remarks = [f"group {step.group}"] if step.group else []
     remarks += [tag_words(step.tags)] if step.tags else []
-    if step.runs_failed:
+    if step.runs_failed and step.name == FLOW:  # whose runs are counted only where it raised
+        remarks.append(f"raised in {text.count(step.runs_failed)} iterations")
+    elif step.runs_failed:
         remarks.append(f"{text.count(step.runs_failed)} of {text.count(step.runs)} runs failed")
     reasons = [
         f"skipped {text.count(count)}: {reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.errors import ExitCode
-from hyperscale.metrics.results import Results, no_run_succeeded
+from hyperscale.metrics.results import Results, no_iteration_succeeded, no_run_succeeded
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 from hyperscale.ui.trend import Trend
@@ -37,6 +37,8 @@ def _reason(results: Results) -> str:
         return "nothing succeeded"
     if no_run_succeeded(results.workflows):
         return "no run of a step succeeded"
+    if no_iteration_succeeded(results.workflows):
+        return "the flow raised in every iteration"
     return "failed"
 
 

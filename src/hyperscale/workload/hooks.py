@@ -19,6 +19,7 @@ from hyperscale.errors import BadInput
 from hyperscale.workload import type_hints
 from hyperscale.workload.custom_metrics import MetricKind, is_metric, kind_of
 from hyperscale.workload.results import CallResult
+from hyperscale.workload.secrets import mask
 from hyperscale.workload.type_hints import Provide, Use
 
 __all__ = [
@@ -367,7 +368,7 @@ def _text_tags(decorator: str, tags: Mapping[str, str] | None) -> dict[str, str]
         return {}
     if not isinstance(tags, Mapping):
         raise BadInput(f"tags of @{decorator} are {tags!r} but must be a dict of names and values")
-    return {str(name): str(value) for name, value in tags.items()}
+    return {str(name): mask(str(value)) for name, value in tags.items()}
 
 
 def _workflow_name(workflow: object, decorator: str) -> str:

@@ -80,9 +80,10 @@ def _existing(path: str) -> Path:
     if file.is_dir():
         raise BadInput(f"{path} is a directory", "name a Python file with a workflow in it")
     if not file.exists():
-        raise BadInput(
-            f"{path} does not exist", "'hyperscale new' writes a test file to start from"
-        )
+        hint = "'hyperscale new' writes a test file to start from"
+        if file.suffix != ".py":
+            hint += "; a URL begins with http:// or https://"
+        raise BadInput(f"{path} does not exist", hint)
     if file.suffix != ".py":
         raise BadInput(f"{path} is not a Python file", "the name of a test file ends in .py")
     return file.resolve()

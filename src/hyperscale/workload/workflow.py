@@ -26,6 +26,7 @@ from hyperscale.workload.graph import find_cycle
 from hyperscale.workload.hooks import DEPENDS, USER, USER_HOOKS, Declared, declared
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.priority import parse_priority
+from hyperscale.workload.secrets import mask
 from hyperscale.workload.signals import IterationStopped, StepSkipped, TestStopped, UserStopped
 from hyperscale.workload.threshold_scopes import Names, refuse_unknown_scope
 from hyperscale.workload.thresholds import parse_thresholds
@@ -108,7 +109,7 @@ class Workflow:
 
     def skip(self, reason: str = "skipped by the test") -> NoReturn:
         """End this step; it does not count as run."""
-        raise StepSkipped(reason)
+        raise StepSkipped(str(reason))
 
     def stop_iteration(self) -> NoReturn:
         """End this iteration; the user goes on with the next."""
@@ -120,7 +121,7 @@ class Workflow:
 
     def stop_test(self, reason: str, failed: bool = False) -> NoReturn:
         """End the whole run, everywhere. What ran is judged, and with `failed` it failed."""
-        raise TestStopped(reason, failed)
+        raise TestStopped(str(reason), bool(failed))
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -213,7 +214,7 @@ def directory_of(workflow: type[Workflow]) -> Path | None:
 def tags_of(workflow: type[Workflow]) -> dict[str, str]:
     if not isinstance(workflow.tags, Mapping):
         raise BadInput(f"tags is {workflow.tags!r} but must be a dict of names and values")
-    return {str(name): str(value) for name, value in workflow.tags.items()}
+    return {str(name): mask(str(value)) for name, value in workflow.tags.items()}
 
 
 def names_of(
@@ -297,7 +298,7 @@ def _check_steps(workflow: type[Workflow]) -> None:
         decorator = declaration.decorator
         if decorator in ("step", "action") and not _is_async(method):
             raise BadStep(
-                f"{owner}.{name} is a @{decorator} but not async",
+                f"{owner}.{name} is a @{decorator} but {_instead_of_async(method)}",
                 f"write 'async def {name}(self, ...)' so that other users can go on meanwhile",
                 method,
             )
@@ -311,7 +312,8 @@ def _check_steps(workflow: type[Workflow]) -> None:
             )
     for name in USER_HOOKS:
         if name in dir(workflow) and not _is_async(getattr(workflow, name)):
-            raise BadInput(f"{owner}.{name} is not async", f"write 'async def {name}(self)'")
+            instead = _instead_of_async(getattr(workflow, name))
+            raise BadInput(f"{owner}.{name} is {instead}", f"write 'async def {name}(self)'")
     for name, dependencies in graph.items():
         for dependency in dependencies:
             if dependency not in graph:
@@ -332,6 +334,11 @@ def has_flow(workflow: type[Workflow]) -> bool:
 
 def _is_async(method: Any) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(method))
+
+
+def _instead_of_async(method: Any) -> str:
+    generates = inspect.isasyncgenfunction(inspect.unwrap(method))
+    return "a generator: it yields" if generates else "not async"
 
 
 def _refuse_order(owner: str, name: str, declaration: Declared) -> None:

@@ -29,6 +29,8 @@ from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.local import run
 from hyperscale.metrics.results import Results
 from hyperscale.testing import URL, HTTPResponse
+from hyperscale.ui.output import Paint
+from hyperscale.ui.verdict import verdict
 from hyperscale.workload.plan import Overrides
 
 pytestmark = pytest.mark.usefixtures("base")
@@ -790,3 +792,52 @@ def test_errors_before_the_load_say_where(
     assert hint in failed.hint
     assert "Traceback" in failed.detail
     assert "test_local_run.py" in failed.detail
+
+
+class OddWords(Workflow):
+    vus = 1
+    iterations = 2
+
+    async def flow(self) -> None:
+        await self.client.http.get("/", tags={"page": 5})  # type: ignore[dict-item]
+        await self.odd()
+        self.metrics.counter("half a character \ud800").add()
+
+    @step()
+    async def odd(self) -> HTTPResponse:
+        if self.iteration:
+            self.stop_test(404)  # type: ignore[arg-type]
+        self.skip(5)  # type: ignore[arg-type]
+
+
+def test_words_of_the_author_that_are_no_text_end_no_run() -> None:
+    results = go(OddWords)
+    (workflow,) = results.workflows
+    tags = [request.tags for step in workflow.steps for request in step.requests]
+    assert tags == [{"page": "5"}]
+    assert [step.skips for step in workflow.steps if step.skips] == [{"5": 1}]
+    assert [metric.name for metric in workflow.metrics] == ["half a character ?"]
+    assert (results.cut, results.cut_reason) == ("test", "404")
+
+
+class BadMetric(Workflow):
+    vus = 1
+    iterations = 3
+
+    async def flow(self) -> None:
+        await self.home()
+        self.metrics.trend(5).add(1)  # type: ignore[arg-type]
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        return await self.client.http.get("/")
+
+
+def test_a_flow_that_raises_in_every_iteration_fails_the_run() -> None:
+    results = go(BadMetric)
+    assert results.exit_code == ExitCode.FAILED
+    home, flow = results.workflows[0].steps
+    assert (home.runs, home.runs_failed) == (3, 0)
+    assert (flow.runs, flow.runs_failed) == (3, 3)
+    assert "name of a metric is 5" in flow.errors[0].samples[0]
+    assert "the flow raised in every iteration" in verdict(results, Paint(False))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -12,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
 from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.messages import Line
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core
 from hyperscale.errors import RunFailed
@@ -428,3 +432,22 @@ def test_a_failure_names_its_worker_and_the_variable_that_is_missing(target: str
         assert failed.value.hint == "pass the variable to the test: -e NO_SUCH_KEY"
 
     troupe.play(scenario)
+
+
+def test_nobody_waits_for_a_generator_whose_reports_make_no_sense() -> None:
+    async def scenario() -> None:
+        core = Core()
+        ours, theirs = socket.socketpair()
+        lost: list[Core] = []
+        core.join(lambda *_: None, lost.append)
+        try:
+            theirs.sendall(struct.pack("<II", 1, 1) + b"\xc1")  # a frame that is no message
+            with pytest.raises(msgspec.DecodeError):
+                await core._read(await Line.open(ours))
+            assert core.lost
+            assert lost == [core]
+        finally:
+            theirs.close()
+            await core.close()
+
+    asyncio.run(scenario())

@@ -53,6 +53,17 @@ def facts() -> WorkflowFacts:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(made), type=WorkflowFacts)
 
 
+def test_names_told_as_one_are_warned_of(facts: WorkflowFacts) -> None:
+    aggregate = aggregate_of(facts)
+    keys = [RequestKey("home", "GET", f"/{number}") for number in range(501)]
+    aggregate.apply(0, Delta(seq=1, requests=[RequestDelta(key, count=1) for key in keys]), 5.0)
+    (warning,) = assemble(Course(), [aggregate], final=True).warnings
+    assert "Shop" in warning
+    assert "home" in warning
+    assert "name=" in warning
+    assert not assemble(Course(), [measured(facts)], final=True).warnings
+
+
 def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
     aggregate = aggregate_of(facts)
     service = Sparse.of([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from hyperscale import Workflow, step
 from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import Done, Failed, Prepared, Progress, Stamped, TornDown
-from hyperscale.metrics.delta import CheckDelta, Delta, ErrorDelta, StepDelta
+from hyperscale.metrics.delta import (
+    CheckDelta,
+    Delta,
+    ErrorDelta,
+    MetricDelta,
+    RequestDelta,
+    RequestKey,
+    StepDelta,
+)
+from hyperscale.metrics.histogram import Sparse
+from hyperscale.testing import HTTPResponse
 from hyperscale.workload import secrets
+from hyperscale.workload.plan import plan_workflow
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +43,31 @@ def test_whatever_is_text() -> None:
     assert step.errors[0].samples == ["sent ***KEY*** to http://a:***@h/"]
     assert check.samples == ["not ***"]
     assert step.name == "TOPSECRET", "what results are found by is the plan's"
+
+
+def test_tags_made_of_a_secret() -> None:
+    tags = (("key", "TOPSECRET"),)
+    values = Sparse.of([1], [1], low=1, high=1, total=1, squares=1)
+    delta = Delta(
+        seq=1,
+        requests=[RequestDelta(RequestKey("home", tags=tags), count=1)],
+        metrics=[MetricDelta("bytes", values, 1.0, "count", tags)],
+    )
+    masked(Progress(1.0, delta))
+    (request,), (metric,) = delta.requests, delta.metrics
+    assert request.key.tags == metric.tags == (("key", "***KEY***"),)
+
+
+def test_tags_of_steps_and_workflows_made_of_a_secret() -> None:
+    class Tagged(Workflow):
+        tags = {"key": "TOPSECRET"}
+
+        @step(tags={"also": "TOPSECRET"})
+        async def home(self) -> HTTPResponse:
+            return await self.client.http.get("http://shop/")
+
+    plan = plan_workflow(Tagged)
+    assert (plan.tags, plan.steps[0].tags) == ({"key": "***KEY***"}, {"also": "***KEY***"})
 
 
 def test_how_a_part_ended_and_why_it_broke() -> None:

@@ -13,6 +13,7 @@ from hyperscale.metrics.results import (
     Distribution,
     GroupResult,
     MetricResult,
+    Point,
     RequestResult,
     StepResult,
     ThresholdResult,
@@ -287,3 +288,9 @@ def test_near_the_limit_more_digits_are_shown(failed: int, text: str) -> None:
         steps=[StepResult(name="view", workflow="Shop", count=1_000_000, failed=failed)],
     )
     assert judge("http_req_failed: rate<1%", near).actual_text == text
+
+
+def test_users_at_the_end_are_those_who_were_there_last() -> None:
+    series = [Point(at_s=0.0, width_s=1.0, vus=3), Point(at_s=1.0, width_s=1.0, vus=0)]
+    ended = WorkflowResult(name="Shop", elapsed_s=2.0, series=series)
+    assert judge("vus: value>2", ended).actual == 3

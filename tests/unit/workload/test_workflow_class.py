@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -211,3 +212,11 @@ def test_an_async_use_method_is_awaited() -> None:
     assert value_of(Shop().token()) == "none"
     bind_uses(Shop, {"token": "abc"})
     assert value_of(Shop().token()) == "abc"
+
+
+def test_a_flow_that_yields_is_told_so() -> None:
+    with pytest.raises(BadInput, match=r"^Shop\.flow is a generator: it yields"):
+
+        class Shop(Workflow):
+            async def flow(self) -> AsyncIterator[int]:
+                yield 1

@@ -270,11 +270,10 @@ def _constant(arguments: tuple[Any, ...]) -> bool:
 def _plain_tags(tags: Any) -> Tags:
     if not tags:
         return ()
-    if isinstance(tags, tuple):
-        return tags
-    if not isinstance(tags, Mapping):
+    if not isinstance(tags, Mapping | tuple):
         raise BadInput(f"tags of a call are {tags!r} but must be a dict of names and values")
-    return tuple((str(name), str(value)) for name, value in tags.items())
+    pairs = tags if isinstance(tags, tuple) else tags.items()
+    return tuple((str(name), str(value)) for name, value in pairs)
 
 
 def _keep(kept: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: object) -> None:
