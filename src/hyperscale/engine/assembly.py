@@ -155,27 +155,18 @@ def assemble(
         return results
     by_name = {workflow.name: workflow for workflow in workflows}
     results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
-    results.warnings += [_crowded(workflow) for workflow in workflows if _is_crowded(workflow)]
     if course.failure is not None:
         results.cut, results.cut_reason = "error", course.failure.message
     if results.cut in (None, "test") and not results.lost and results.coverage >= 1:
-        for workflow in workflows:
-            if workflow.is_test and not workflow.error and _is_idle(workflow):
+        tests = [workflow for workflow in workflows if workflow.is_test and not workflow.error]
+        for workflow in tests:
+            if _is_idle(workflow):
                 workflow.error = f"{workflow.name} ran no step and made no request"
+            elif len(tests) > 1 and _all_failed([workflow]):
+                workflow.error = f"nothing that {workflow.name} did succeeded"
     results.exit_code = int(_exit_code(results, course))
     results.passed = results.exit_code == ExitCode.PASSED
     return results
-
-
-def _is_crowded(workflow: WorkflowResult) -> bool:
-    return any(one.name == OTHER_NAME for step in workflow.steps for one in step.requests)
-
-
-def _crowded(workflow: WorkflowResult) -> str:
-    return (
-        f"{workflow.name} made requests of more than {NAMES_MAX} names, those beyond are told as "
-        f'{OTHER_NAME}; name="/items/{{id}}" at the call gives many URLs one name'
-    )
 
 
 def carried_out(workflows: Iterable[WorkflowResult]) -> float:

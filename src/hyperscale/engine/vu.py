@@ -321,7 +321,6 @@ class VirtualUser:
         if not self.is_charged(error, self.iteration_started):
             if hook is None:
                 raise error
-            hook.ended(perf_counter() - self.iteration_started)
             hook.raised(self, error)
         return True
 

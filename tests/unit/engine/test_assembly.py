@@ -53,17 +53,6 @@ def facts() -> WorkflowFacts:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(made), type=WorkflowFacts)
 
 
-def test_names_told_as_one_are_warned_of(facts: WorkflowFacts) -> None:
-    aggregate = aggregate_of(facts)
-    keys = [RequestKey("home", "GET", f"/{number}") for number in range(501)]
-    aggregate.apply(0, Delta(seq=1, requests=[RequestDelta(key, count=1) for key in keys]), 5.0)
-    (warning,) = assemble(Course(), [aggregate], final=True).warnings
-    assert "Shop" in warning
-    assert "home" in warning
-    assert "name=" in warning
-    assert not assemble(Course(), [measured(facts)], final=True).warnings
-
-
 def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
     aggregate = aggregate_of(facts)
     service = Sparse.of([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
@@ -250,5 +239,16 @@ def test_more_names_than_are_kept_apart_are_warned_of(facts: WorkflowFacts) -> N
 
     assert warnings(NAMES_MAX - 1) == []
     (warning,) = warnings(NAMES_MAX + 1)
-    assert warning.startswith("Shop made requests of more than 500 names")
+    assert warning.startswith("Shop gave its requests more than 500 names")
+    assert "in home" in warning
     assert "name=" in warning
+
+
+def test_a_mix_in_which_one_workflow_never_succeeded_has_not_passed(facts: WorkflowFacts) -> None:
+    other = msgspec.structs.replace(facts, name="Other")
+    results = assemble(Course(), [measured(facts), measured(other, 10, failed=10)], final=True)
+    assert results.exit_code == ExitCode.FAILED
+    assert [workflow.error for workflow in results.workflows] == [
+        "",
+        "nothing that Other did succeeded",
+    ]
