@@ -176,13 +176,14 @@ class CompiledStep:
         self, user: VirtualUser, scope: StepScope, workflow: Workflow, *given: Any, **named: Any
     ) -> Any:
         """As `measure`, written out for the call that most flows consist of."""
+        call, ended = self.call, self.ended
         outer = _enter_scope(scope)
         began = perf_counter()
         try:
             if given or named or self.optimized:
-                result = await self.call(workflow, *given, **self.beside(given, named))
+                result = await call(workflow, *given, **self.beside(given, named))
             else:
-                result = await self.call(workflow)
+                result = await call(workflow)
         except BaseException as error:
             _leave_scope(outer)
             if not self.simple_raised(user, error, began):
@@ -193,7 +194,7 @@ class CompiledStep:
             return None
         _leave_scope(outer)
         if result.__class__ is HTTPResponse and result.outcome is _OK and scope.pending is None:
-            self.ended(perf_counter() - began)
+            ended(perf_counter() - began)
             workflow.context[self.name] = result
         else:
             self._settle(user, scope, workflow.context, result, began)

@@ -144,7 +144,10 @@ def test_constant_requests_are_kept_and_changing_ones_are_not() -> None:
     assert len(made.kept) == 2
     for number in range(MAX_KEPT + 10):
         made.build(("GET", f"http://h/{number}"))
+        made.bare_get(f"http://h/{number}")
     assert len(made.kept) <= MAX_KEPT
+    assert len(made.bare_gets) <= MAX_KEPT
+    assert made.bare_gets[f"http://h/{number}"].wire.startswith(b"GET /%d HTTP/1.1" % number)
 
 
 def test_authors_headers_replace_the_defaults() -> None:

@@ -164,6 +164,7 @@ class RequestBuilder:
         self._route_for = route_for
         self._targets: dict[str, Target] = {}
         self.kept: dict[tuple[Any, ...], Request] = {}
+        self.bare_gets: dict[str | URL, Request] = {}  # without any other argument
         self._frames: dict[tuple[Any, ...], Frame] = {}
         self._labels: dict[tuple[str, str, Tags], Label] = {}
         self._own_host = Target("/", base_url).host_header if base_url else ""
@@ -196,6 +197,11 @@ class RequestBuilder:
         request = frame.around(call, lines)
         if all(map(_constant, (arguments[2:3], arguments[4:6], arguments[8:]))):
             self._keep_request(arguments, call.headers, request)
+        return request
+
+    def bare_get(self, url: str | URL) -> Request:
+        request = self.build(("GET", url, *[None] * 6))
+        _keep(self.bare_gets, url, request)
         return request
 
     def _keep_request(self, arguments: tuple[Any, ...], headers: Any, request: Request) -> None:
@@ -276,7 +282,7 @@ def _plain_tags(tags: Any) -> Tags:
     return tuple((str(name), str(value)) for name, value in pairs)
 
 
-def _keep(kept: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: object) -> None:
+def _keep(kept: dict[Any, Any], key: Any, value: object) -> None:
     if len(kept) >= MAX_KEPT:
         kept.clear()
     kept[key] = value

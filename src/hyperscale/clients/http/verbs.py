@@ -31,11 +31,12 @@ class Verbs:
     name      what its requests are told under        tags   dict, for reports and thresholds
     """
 
-    __slots__ = ("_builder", "_kept")
+    __slots__ = ("_bare_gets", "_builder", "_kept")
 
     def __init__(self, builder: RequestBuilder) -> None:
         self._builder = builder
         self._kept = builder.kept
+        self._bare_gets = builder.bare_gets
 
     async def _send(
         self,
@@ -70,14 +71,20 @@ class Verbs:
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
     ) -> Answer:
-        # `_request`, written out for the call that most tests consist of
-        same = tuple(headers.items()) if type(headers) is dict else headers
-        if type(tags) is dict:
-            tags = tuple(tags.items())
-        try:
-            request = self._kept["GET", url, params, same, cookies, auth, name, tags]
-        except (KeyError, TypeError):
-            request = self._builder.build(("GET", url, params, headers, cookies, auth, name, tags))
+        if (
+            params is None
+            and headers is None
+            and cookies is None
+            and auth is None
+            and name is None
+            and tags is None
+        ):  # the call that most tests consist of
+            try:
+                request = self._bare_gets[url]
+            except (KeyError, TypeError):
+                request = self._builder.bare_get(url)
+        else:
+            request = self._request("GET", url, params, headers, cookies, auth, name, tags)
         return self._send(request, timeout, redirects, expect)
 
     def post(
