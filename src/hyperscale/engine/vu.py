@@ -196,6 +196,9 @@ class VirtualUser:
         scopes, enter = self.scopes, CURRENT.set
         inside: StepScope | None = None  # where this task's requests are noted now
         ok = Outcome.OK
+        if flow is not None:
+            run_flow, flow_scope = flow.call, scopes[flow.number]
+            enter(flow_scope)
         while True:
             if pace.gated:
                 turn = await pace.turn(self)
@@ -217,12 +220,9 @@ class VirtualUser:
             last = self.last
             try:
                 if flow is not None:
-                    if inside is None:
-                        inside = scopes[flow.number]
-                        enter(inside)
-                    await flow.call(workflow)
-                    if inside.pending is not None:
-                        inside.settle()
+                    await run_flow(workflow)
+                    if flow_scope.pending is not None:
+                        flow_scope.settle()
                     if program.last_checks:
                         await self._in_turn(program.last_checks, context)
                     now = perf_counter()
