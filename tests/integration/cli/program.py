@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -56,6 +57,11 @@ def hyperscale(*words: object, cwd: Path, prefix: str = "", **env: str) -> Ended
     return Ended(process.returncode, process.stdout, process.stderr)
 
 
+def _heed_ctrl_c() -> None:
+    """Tests that run in the background have it ignored, and what they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Running:
     """The program in the background, its progress readable while it runs."""
 
@@ -68,6 +74,7 @@ class Running:
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
+            preexec_fn=_heed_ctrl_c,
         )
         self._said: list[str] = []
         self._listener = threading.Thread(target=self._listen, daemon=True)
