@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from itertools import pairwise
 from time import perf_counter
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.reader import Heads, ResponseReader
 from hyperscale.clients.http.target import Target
+from hyperscale.clients.io.readiness import LoopReadiness
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
 
@@ -91,58 +93,33 @@ def test_no_bytes_break_the_reader(data: bytes, cuts: list[int]) -> None:
         read(pieces(prefix + data, cuts))
 
 
-class Wire:
-    """A transport that goes nowhere."""
-
-    def __init__(self) -> None:
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-
 REQUEST: Any = SimpleNamespace(
     wire=b"x", size=1, hops=(), url="http://t/", method="GET", bodiless=False, needs_reader=False
 )
 
 
-def connection(loop: asyncio.AbstractEventLoop, heads: Heads) -> Connection:
+def answer(
+    loop: asyncio.AbstractEventLoop, heads: Heads, parts: list[bytes], lost: OSError | None
+) -> HTTPResponse:
     pool: Any = SimpleNamespace(
         heads=heads,
         loop=loop,
+        timeout=5.0,
         read_timeout=0.0,
         connections=set(),
-        outgoing=[],
-        transmit_soon=lambda: None,
+        readiness=LoopReadiness(loop),
         forget=lambda _: None,
     )
     route: Any = SimpleNamespace(where="t:80", host=Target("http://t/").host)
-    made = Connection(pool, route, [])
-    made.attach(Wire(), Connect())  # type: ignore[arg-type]
-    return made
-
-
-def answer(
-    loop: asyncio.AbstractEventLoop, heads: Heads, parts: list[bytes], lost: Exception | None
-) -> HTTPResponse:
-    made = connection(loop, heads)
-    waiter = made.send(REQUEST, 5.0)
-    made.transmit()
-    for part in parts:
-        made.data_received(part)
-    made.eof_received()
-    made.connection_lost(lost)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        made = Connection(pool, route, [], ours, Connect())
+        waiter = made.ask(REQUEST)
+        made.transmit(perf_counter())
+        for part in parts:
+            made.received(part, perf_counter())
+        made.ended(lost)
     return waiter.result()
 
 

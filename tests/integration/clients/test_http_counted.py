@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from time import perf_counter
 
 from hyperscale.engine.scope import OffstageScope
 from hyperscale.workload.scope import CURRENT
@@ -69,7 +70,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_of_a_request_all_the_same(r
             while not any(one.sent_at for one in made._http.connections):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             (connection,) = made._http.connections
-            connection.data_received(response())
+            connection.received(response(), perf_counter())
             call.cancel()  # in the same turn of the loop
             with contextlib.suppress(asyncio.CancelledError):
                 await call

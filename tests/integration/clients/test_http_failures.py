@@ -12,7 +12,7 @@ import pytest
 from hyperscale.workload.results import CallFailed, Outcome
 
 from .conftest import Run
-from .scripted import client, pool, response, serve, until
+from .scripted import Peer, client, pool, response, serve, until
 
 
 def free_port() -> int:
@@ -163,17 +163,55 @@ def test_extra_bytes_end_the_connection_not_the_call(run: Run) -> None:
     run(go())
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+async def reading_one_more(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(response())
+    await peer.request()  # read it, and go without a word
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_kept_connection_that_the_server_closed_is_replaced(run: Run, method: str) -> None:
     async def go() -> None:
-        async def handler(peer):
-            await peer.request()
+        async with serve(handler=reading_one_more) as server, client() as vu:
+            for _ in range(4):
+                assert (await vu.http.request(method, server.url)).ok
+            assert server.connections == 4
+
+    run(go())
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "LOCK"])
+def test_what_may_not_happen_twice_is_not_sent_twice(run: Run, method: str) -> None:
+    async def go() -> None:
+        seen: list[bytes] = []
+
+        async def handler(peer: Peer) -> None:
+            seen.append(await peer.request())
             await peer.send(response())
-            await peer.request()  # read it, and go without a word
+            seen.append(await peer.request())
+
+        async with serve(handler=handler) as server, client() as vu:
+            assert (await vu.http.request(method, server.url)).ok
+            second = await vu.http.request(method, server.url)
+            assert (second.outcome, second.bytes_out > 0) == (Outcome.RESET, True)
+            assert (await vu.http.request(method, server.url)).ok
+            await until(lambda: len(seen) == 3)
+
+    run(go())
+
+
+def test_a_request_that_was_never_written_is_sent_whatever_its_method(run: Run) -> None:
+    """The server spoke, or went, before it was asked: the next request goes elsewhere."""
+
+    async def go() -> None:
+        async def handler(peer: Peer) -> None:
+            while await peer.request():
+                await peer.send(response() + b"HTTP/1.1 408 Request Timeout\r\n\r\n")
 
         async with serve(handler=handler) as server, client() as vu:
             for _ in range(4):
-                assert (await vu.http.request(method, server.url)).ok
+                got = await vu.http.post(server.url)
+                assert (got.status, got.content) == (200, b"hello")
             assert server.connections == 4
 
     run(go())

@@ -178,7 +178,7 @@ def test_folded_and_odd_headers() -> None:
 def test_responses_travel_between_processes() -> None:
     request = builder().build(("GET", URL("http://h/"), None, Headers({"A": "1"})))
     head = Head(b"HTTP/1.1 200 OK\r\nX: 1\r\nContent-Length: 2", 100)
-    made = HTTPResponse(request, head, b"{}", 1.0, 1.0, 2.0, 3.0, 10)
+    made = HTTPResponse.answered(request, head, b"{}", 1.0, 1.0, 2.0, 3.0, 10)
     copy = pickle.loads(pickle.dumps(made))
     assert copy.json() == {}
     assert copy.headers["x"] == "1"

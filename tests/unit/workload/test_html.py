@@ -45,7 +45,7 @@ def page(
 ) -> HTTPResponse:
     content = body.encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}".encode()
-    return HTTPResponse(Sent(url), Head(head, 10**6), content, 1.0, 1.0, 2.0, 3.0, 10)
+    return HTTPResponse.answered(Sent(url), Head(head, 10**6), content, 1.0, 1.0, 2.0, 3.0, 10)
 
 
 def fields(controls: str) -> dict[str, Any]:

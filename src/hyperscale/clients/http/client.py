@@ -27,6 +27,7 @@ from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import CURRENT
 
 _current_scope = CURRENT.get
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
 class HTTPClient(Verbs):
@@ -56,8 +57,16 @@ class HTTPClient(Verbs):
         idle = self._idle
         if timeout is None and self._jar is None and idle and idle[-1].route is request.route:
             connection = idle.pop()
+            # `Connection.ask`, written out
+            create_waiter, outgoing = connection.create_waiter, connection.outgoing
+            connection.request = request
+            connection.waiter = waiter = create_waiter()
+            connection.sent = 0.0
+            if not outgoing:
+                connection.readiness.transmit_soon()
+            outgoing.append(connection)
             try:
-                response = await connection.send(request, pool.timeout)
+                response = await waiter
             except BaseException:
                 self._given_up(connection, request)
                 raise
@@ -89,7 +98,7 @@ class HTTPClient(Verbs):
                 user.last = response
                 return response
             deadline = response.started + pool.timeout
-            if _is_stale(response):
+            if _may_repeat(response):
                 response = await self._again(request, response, deadline)
         else:
             deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
@@ -113,7 +122,7 @@ class HTTPClient(Verbs):
             )
         connect, connection.connect = connection.connect, None
         response = await self._on(connection, request, deadline)
-        if connect is None and _is_stale(response):
+        if connect is None and _may_repeat(response):
             return await self._again(request, response, deadline)
         response.connect = connect
         return response
@@ -127,10 +136,12 @@ class HTTPClient(Verbs):
     async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
         self._pool.look_by(deadline)
         try:
-            response = await connection.send(request, deadline - perf_counter())
+            connection.timeout = deadline - perf_counter()
+            response = await connection.ask(request)
         except BaseException:
             self._given_up(connection, request)
             raise
+        connection.timeout = self._pool.timeout
         self._pool.release(connection)
         return response
 
@@ -255,8 +266,12 @@ def _note(response: HTTPResponse) -> None:
     )
 
 
-def _is_stale(response: HTTPResponse) -> bool:
-    return response.outcome is Outcome.RESET and not response.bytes_in
+def _may_repeat(response: HTTPResponse) -> bool:
+    """The kept connection was closed before a byte of an answer, and the server either never saw
+    the request or may see it twice (RFC 9110, 9.2.2)."""
+    if response.outcome is not Outcome.RESET or response.bytes_in:
+        return False
+    return not response.bytes_out or response.request.method in _IDEMPOTENT
 
 
 def _judge(response: HTTPResponse, expect: Expect) -> None:

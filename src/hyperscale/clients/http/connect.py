@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.reader import ResponseReader
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.io import opening
 from hyperscale.workload.results import Connect, Outcome
 
 if TYPE_CHECKING:
@@ -21,51 +22,45 @@ if TYPE_CHECKING:
 
 async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) -> Connection:
     """Raises Failure for everything the network can do."""
-    connection = Connection(pool, route, idle)
     started = perf_counter()
-    connected = 0.0
     addresses: tuple[str, ...] = ()
     try:
         if not pool.unix_socket:
             addresses = await pool.resolver.addresses(route.peer[0])
         resolved = perf_counter()
-        plain: Callable[[], asyncio.Protocol] = Greeting if route.secure else lambda: connection
-        transport, protocol = await _reach(pool, route, addresses, plain)
-        connected = perf_counter()
+        sock = await _reach(pool, route, addresses)
     except (OSError, Failure) as error:
         raise failures.of_connecting(error, _peer(pool, route)) from error
-    if isinstance(protocol, Greeting):
+    connected = secured = perf_counter()
+    if route.secure:
         try:
             if route.proxy:
-                await _tunnel(pool, transport, protocol, route)
-            transport = await _start_tls(pool, route, transport, connection)
-        except (OSError, RuntimeError, Failure) as error:  # uvloop: RuntimeError when closed
-            transport.abort()
+                await _tunnel(pool, sock, route)
+            sock = await opening.secure(pool.readiness, sock, pool.tls, route.server_name)
+        except (OSError, Failure) as error:
+            sock.close()
             raise _of_tls(error, route) from error
         except BaseException:
-            transport.abort()
+            sock.close()
             raise
-    secured = perf_counter()
-    tls_s = secured - connected if route.secure else 0.0
-    connection.attach(transport, Connect(resolved - started, connected - resolved, tls_s))
-    return connection
+        secured = perf_counter()
+    phases = Connect(resolved - started, connected - resolved, secured - connected)
+    return Connection(pool, route, idle, sock, phases)
 
 
-async def _reach(
-    pool: HTTPPool, route: Route, addresses: tuple[str, ...], plain: Callable[[], asyncio.Protocol]
-) -> tuple[asyncio.Transport, asyncio.Protocol]:
+async def _reach(pool: HTTPPool, route: Route, addresses: tuple[str, ...]) -> socket.socket:
     if pool.unix_socket:
-        return await pool.loop.create_unix_connection(plain, pool.unix_socket)
+        return await opening.connect_unix(pool.readiness, pool.unix_socket)
     turn = route.in_turn(addresses)
     port = route.peer[1]
     for address in turn[:-1]:
         try:
             # Half of what is left for each address, so that a silent one does not use it all up.
             async with asyncio.timeout(pool.connect_timeout / 2):
-                return await pool.loop.create_connection(plain, address, port)
+                return await opening.connect(pool.readiness, address, port)
         except OSError:
             route.rest(address)
-    return await pool.loop.create_connection(plain, turn[-1], port)
+    return await opening.connect(pool.readiness, turn[-1], port)
 
 
 def _peer(pool: HTTPPool, route: Route) -> str:
@@ -76,40 +71,18 @@ def _peer(pool: HTTPPool, route: Route) -> str:
     return route.where
 
 
-class Greeting(asyncio.Protocol):
-    """Holds a socket until TLS starts on it; reads a proxy's answer before that."""
-
-    def __init__(self) -> None:
-        self.lost = False
-        self.reader: ResponseReader | None = None
-        self.answered: asyncio.Future[None] | None = None
-
-    def data_received(self, data: bytes) -> None:
-        if self.reader is not None:
-            self.reader.feed(data)
-            if self.reader.done:
-                self._wake()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.lost = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self.answered is not None and not self.answered.done():
-            self.answered.set_result(None)
-
-
-async def _tunnel(
-    pool: HTTPPool, transport: asyncio.Transport, greeting: Greeting, route: Route
-) -> None:
+async def _tunnel(pool: HTTPPool, sock: socket.socket, route: Route) -> None:
     assert route.proxy is not None
-    greeting.reader = reader = ResponseReader(pool.heads, bodiless=True)
-    greeting.answered = pool.loop.create_future()
+    reader = ResponseReader(pool.heads, bodiless=True)
     auth = f"Proxy-Authorization: {route.proxy.auth}\r\n" if route.proxy.auth else ""
     asked = f"CONNECT {route.where} HTTP/1.1\r\nHost: {route.where}\r\n{auth}\r\n"
-    transport.write(asked.encode())
-    if not greeting.lost:
-        await greeting.answered
+    sock.send(asked.encode())
+    while not reader.done:
+        await pool.readiness.readable(sock.fileno())
+        data = sock.recv(4096)
+        if not data:
+            break
+        reader.feed(data)
     proxy = f"proxy {route.proxy.host}:{route.proxy.port}"
     if reader.head is None:
         problem = reader.error or "closed the connection"
@@ -117,25 +90,13 @@ async def _tunnel(
     if not 200 <= reader.head.status < 300:
         answer = f"{reader.head.status} {reader.head.reason}".strip()
         raise Failure(Outcome.REFUSED, f"{proxy} refused the tunnel to {route.where}: {answer}")
-    greeting.reader = None
-
-
-async def _start_tls(
-    pool: HTTPPool, route: Route, transport: asyncio.Transport, connection: Connection
-) -> asyncio.Transport:
-    secured = await pool.loop.start_tls(
-        transport, connection, pool.tls, server_hostname=route.server_name
-    )
-    if secured is None:
-        raise ConnectionResetError
-    return secured
 
 
 def _of_tls(error: Exception, route: Route) -> Failure:
     if isinstance(error, Failure):
         return error
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return failures.of_tls(error, route.where)
-    if isinstance(error, ConnectionError | RuntimeError):
+    if isinstance(error, ConnectionError | ssl.SSLEOFError):
         return Failure(Outcome.TLS, f"{route.where} closed the connection during the TLS handshake")
     return failures.of_connecting(error, route.where)

@@ -9,15 +9,18 @@ a length, goes through the reader. There is no timer per request: the pool's swe
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections.abc import Callable
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hyperscale.clients.http import failures
-from hyperscale.clients.http.head import BadHead, Head
-from hyperscale.clients.http.reader import MAX_HEAD_BYTES, ResponseReader
+from hyperscale.clients.http.reader import ResponseReader
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.io.channel import NOT_NOW, Channel
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
 
@@ -27,134 +30,185 @@ if TYPE_CHECKING:
 Waiter = asyncio.Future[HTTPResponse]
 
 
-class Connection(asyncio.Protocol):
+class Connection(Channel):
     """`alive` says whether it may carry another request; `connect` how long opening it took.
 
     `connect` is taken by the first call, so a connection without it is one that was kept.
     """
 
     __slots__ = (
-        "_create_waiter",
         "_first_byte",
         "_heads",
         "_known",
-        "_limit",
-        "_outgoing",
+        "_moved",
         "_pool",
         "_reader",
         "_received",
-        "_request",
-        "_sent",
         "_silence",
-        "_spoken_early",
         "_started",
-        "_transport",
-        "_waiter",
-        "_write",
         "alive",
         "connect",
-        "deadline",
+        "create_waiter",
         "idle",
+        "outgoing",
+        "request",
         "route",
+        "sent",
+        "timeout",
+        "waiter",
     )
 
-    def __init__(self, pool: HTTPPool, route: Route, idle: list[Connection]) -> None:
+    def __init__(
+        self,
+        pool: HTTPPool,
+        route: Route,
+        idle: list[Connection],
+        sock: socket.socket,
+        connect: Connect,
+    ) -> None:
         self._pool = pool
         self._heads = pool.heads
-        self._outgoing = pool.outgoing
+        self.outgoing = pool.readiness.outgoing
         self._known = pool.heads.get
         self._silence = pool.read_timeout
-        self._create_waiter = pool.loop.create_future
-        self._waiter: Waiter | None = None
+        self.create_waiter: Callable[[], Waiter] = pool.loop.create_future
+        self.waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
         self._received = 0
-        self._sent = 0.0
-        self._spoken_early = False
-        self._transport: asyncio.Transport | None = None
-        self.alive = False
-        self.connect: Connect | None = None
-        self.deadline = 0.0
+        self._started = 0.0  # when the request was written
+        self.sent = 0.0  # when all of it was handed over; 0: not yet
+        self._moved = 0.0  # when bytes went or came last
+        self.alive = True
+        self.connect: Connect | None = connect
+        self.timeout = pool.timeout
         self.idle = idle  # where it rests between requests
         self.route = route
+        self.open(pool.readiness, sock)
+        pool.connections.add(self)
 
-    def attach(self, transport: asyncio.Transport, connect: Connect) -> None:
-        """It is open. Raises Failure when the server ended it, or spoke, before it was asked."""
-        self._transport = transport
-        self._write = transport.write
-        self.connect = connect
-        if self._spoken_early:
-            transport.abort()
-            text = f"{self.route.where} spoke before it was asked, as HTTP servers do not"
-            raise failures.Failure(Outcome.PROTOCOL, text)
-        if transport.is_closing():
-            text = f"{self.route.where} closed the connection as soon as it was open"
-            raise failures.Failure(Outcome.RESET, text)
-        self.alive = True
-        self._pool.connections.add(self)
-
-    def send(self, request: Request, timeout: float) -> Waiter:
-        self._request = request
-        create_waiter = self._create_waiter  # a slot is called quicker by a local name
-        self._waiter = waiter = create_waiter()
-        if request.needs_reader:
-            self._reader = ResponseReader(self._heads, request.bodiless)
-        self._started = now = perf_counter()
-        self._sent = 0.0
-        self.deadline = now + timeout
-        if self._silence:
-            self._limit = self.deadline
-            self.deadline = min(self._limit, now + self._silence)
-        outgoing = self._outgoing
-        if not outgoing:
-            self._pool.transmit_soon()
-        outgoing.append(self)
+    def ask(self, request: Request) -> Waiter:
+        """Have the request written with those of others, and answered. `HTTPClient._send` has
+        this written out."""
+        create_waiter = self.create_waiter  # a slot is called quicker by a local name
+        self.request = request
+        self.waiter = waiter = create_waiter()
+        self.sent = 0.0
+        if not self.outgoing:
+            self.readiness.transmit_soon()
+        self.outgoing.append(self)
         return waiter
 
-    def transmit(self) -> None:
-        """Write the request, unless the call was given up meanwhile."""
-        if self._waiter is None:
-            return
-        self._started = now = perf_counter()
+    def transmit(self, now: float) -> float:
+        """Write the request, unless the call was given up meanwhile; the time after that."""
+        if self.waiter is None:
+            return now
+        request = self.request
+        self._started = now
+        if request.needs_reader or self._silence:
+            return self._transmit_long(request, now)
+        # `write`, written out for the request that goes at once
         try:
-            write = self._write
-            write(self._request.wire)
-            self._sent = perf_counter()
-        except RuntimeError:  # uvloop: the socket is closed, and nobody was told yet
-            self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
-
-    def data_received(self, data: bytes) -> None:
+            send = self.send
+            sent = send(request.wire)
+        except NOT_NOW:
+            sent = 0
+        except OSError:
+            return self._broken(now)
         now = perf_counter()
-        waiter = self._waiter
-        if waiter is None or not self._sent:  # nobody asked for this
-            if waiter is not None:
-                self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
-            self._spoken_early = True
-            self.abort()
+        if sent == request.size:
+            self.sent = now
+        else:
+            self.send_later(memoryview(request.wire)[sent:])
+        return now
+
+    def _transmit_long(self, request: Request, now: float) -> float:
+        self._reader = ResponseReader(self._heads, request.bodiless)
+        try:
+            done = self.write(request.wire)
+        except OSError:
+            return self._broken(now)
+        self._moved = now = perf_counter()
+        if done:
+            self.sent = now
+        return now
+
+    def _broken(self, now: float) -> float:
+        """Nothing of the request could be sent."""
+        self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
+        return now
+
+    def drained(self, now: float) -> None:
+        self._moved = now
+        if self.unsent is None:
+            self.sent = now
+
+    @property
+    def _is_written(self) -> bool:
+        """The request, or the beginning of it."""
+        return self.sent > 0.0 or self.unsent is not None
+
+    @property
+    def deadline(self) -> float:
+        if not self._is_written:
+            return inf
+        limit = self._started + self.timeout
+        return min(limit, self._moved + self._silence) if self._silence else limit
+
+    def readable(self) -> None:
+        """As any channel's, written out for the answer that most calls get."""
+        if self._reader is not None:
+            Channel.readable(self)
             return
-        if self._reader is None:
+        try:
+            receive = self._receive
+            data = receive(self._receive_bytes)
+        except OSError as error:
+            self.unreadable(error)
+            return
+        now = perf_counter()
+        waiter = self.waiter
+        if waiter is not None and self.sent:
             end = data.find(b"\r\n\r\n")
             known = self._known
-            head = (known(data[:end]) or self._parse(data[:end])) if end > 0 else None
+            head = known(data[:end])
             if head is not None and len(data) - end == head.whole:
-                self._waiter = None
+                self.waiter = None
                 if not head.keep_alive:
                     self.close()
                 if not waiter.done():
-                    body = data[end + 4 :]
-                    started, sent = self._started, self._sent
+                    request = self.request
                     waiter.set_result(
-                        HTTPResponse(self._request, head, body, started, sent, now, now, len(data))
+                        HTTPResponse(
+                            request,
+                            head,
+                            data[end + 4 :],
+                            self._started,
+                            self.sent,
+                            now,
+                            now,
+                            len(data),
+                            request.size,
+                            head.status,
+                            head.outcome,
+                            head.error,
+                        )
                     )
                 return
+        if data:
+            self.received(data, now)
+        else:
+            self.ended(None)
+
+    def received(self, data: bytes, now: float) -> None:
+        waiter = self.waiter
+        if waiter is None or not self._is_written:  # nobody asked for this
+            if waiter is not None:
+                self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
+            self.abort()
+            return
+        if self._reader is None:
             self._reader = ResponseReader(self._heads)
         self._read(self._reader, data, now)
-
-    def _parse(self, data: bytes) -> Head | None:
-        """A head not seen before; the reader will say what is wrong with a bad one."""
-        try:
-            return self._heads.parse(data) if len(data) <= MAX_HEAD_BYTES else None
-        except BadHead:
-            return None
 
     def _read(self, reader: ResponseReader, data: bytes, now: float) -> None:
         if not self._received:
@@ -163,53 +217,48 @@ class Connection(asyncio.Protocol):
         reader.feed(data)
         if reader.done:
             self._finish(reader, now)
-        elif self._silence:
-            self.deadline = min(self._limit, now + self._silence)
+        else:
+            self._moved = now
 
     def _finish(self, reader: ResponseReader, now: float) -> None:
         if reader.error or reader.head is None:
             self.fail(Outcome.PROTOCOL, f"{self.route.where} {reader.error}", now)
             return
-        self._leave(reader.reusable)
-        response = HTTPResponse(
-            self._request,
+        response = HTTPResponse.answered(
+            self.request,
             reader.head,
             reader.body,
             self._started,
-            self._sent,
+            min(self.sent or now, self._first_byte),  # it may answer before it has read all
             self._first_byte,
             now,
             self._received,
+            self._written,
         )
+        if self.unsent is not None or not reader.reusable:
+            self.close()
         self._resolve(response)
 
-    def _leave(self, reusable: bool) -> None:
-        """After a response: stay open for the next request, or go."""
-        unsent = self._transport is not None and self._transport.get_write_buffer_size()
-        if not reusable or unsent:
-            self.close()
+    @property
+    def _written(self) -> int:
+        """How many bytes of the request were handed to the operating system."""
+        if not self._is_written:
+            return 0
+        return self.request.size - (len(self.unsent) if self.unsent is not None else 0)
 
     def _resolve(self, response: HTTPResponse) -> None:
-        waiter, self._waiter = self._waiter, None
+        waiter, self.waiter = self.waiter, None
         self._reader = None
         self._received = 0
         if waiter is not None and not waiter.done():
             waiter.set_result(response)
 
-    def eof_received(self) -> None:
-        if self._waiter is not None:
-            self._ended(None)
+    def ended(self, error: OSError | None) -> None:
+        if self.waiter is not None:
+            self._cut_short(error)
         self.close()
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self.alive = False
-        if self._waiter is not None:
-            self._ended(error)
-        if self in self.idle:
-            self.idle.remove(self)
-        self._pool.forget(self)
-
-    def _ended(self, error: Exception | None) -> None:
+    def _cut_short(self, error: OSError | None) -> None:
         """The server is gone; a body without a length ends here, everything else is cut short."""
         now = perf_counter()
         where = self.route.where
@@ -229,15 +278,17 @@ class Connection(asyncio.Protocol):
                 self._finish(reader, now)
 
     def expire(self, now: float) -> None:
-        if self._waiter is None or now < self.deadline:
+        if self.waiter is None or now < self.deadline:
             return
         where = self.route.where
-        allowed = self.deadline - self._started
+        allowed = self.timeout
         seconds = f"{allowed:.2g} s" if allowed < 10 else f"{allowed:.0f} s"
-        if self._silence and now < self._limit:
+        if now < self._started + allowed:
             text = f"{where} was silent for {self._silence:g} s (read_timeout)"
         elif self._received:
             text = f"the response of {where} was not complete after {seconds}"
+        elif self.unsent is not None:
+            text = f"{where} had not taken the whole request after {seconds}"
         else:
             text = f"no response from {where} within {seconds}"
         self.fail(Outcome.TIMEOUT, text, now)
@@ -247,32 +298,38 @@ class Connection(asyncio.Protocol):
         self.fail(failure.outcome, failure.error, perf_counter())
 
     def fail(self, outcome: Outcome, error: str, now: float) -> None:
-        if self._waiter is not None:
-            sent = self._request.size if self._sent else 0
+        if self.waiter is not None:
             self._resolve(
                 HTTPResponse.failed(
-                    self._request, outcome, error, self._started, now, self._received, sent
+                    self.request,
+                    outcome,
+                    error,
+                    self._started if self._is_written else now,
+                    now,
+                    self._received,
+                    self._written,
                 )
             )
         self.abort()
 
     @property
     def busy(self) -> bool:
-        return self._waiter is not None
+        return self.waiter is not None
 
     @property
     def sent_at(self) -> float | None:
         """When the last request was written; None when it was not yet."""
-        return self._started if self._sent else None
+        return self._started if self._is_written else None
 
     def close(self) -> None:
-        self.alive = False
-        if self._transport is not None:
-            self._transport.close()
+        if self.alive:
+            self.alive = False
+            self.shut()
+            if self in self.idle:
+                self.idle.remove(self)
+            self._pool.forget(self)
 
     def abort(self) -> None:
         """Drop it at once, with whatever is half sent or half read."""
-        self.alive = False
-        self._waiter = None
-        if self._transport is not None:
-            self._transport.abort()
+        self.waiter = None
+        self.close()

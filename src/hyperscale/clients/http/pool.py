@@ -27,6 +27,7 @@ from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Resolver, Route
 from hyperscale.clients.http.target import Target
 from hyperscale.clients.http.tls import tls_context
+from hyperscale.clients.io.readiness import Readiness
 from hyperscale.errors import RunFailed
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.http_options import HTTPOptions
@@ -34,7 +35,6 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
 
 SWEEP_S = 0.05  # how late a timeout may be noticed
-CLOSE_ROUNDS = 20  # turns of the event loop that closing connections are given
 
 
 class HTTPPool:
@@ -51,7 +51,6 @@ class HTTPPool:
         self.heads = Heads(options.max_response_bytes, options.decompress)
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
-        self.outgoing: list[Connection] = []  # requests of this turn of the loop, not yet written
         self.queue = ConnectionQueue(options.max_connections)
         self.resolver = Resolver(options.ip)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -72,19 +71,9 @@ class HTTPPool:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
-    def transmit_soon(self) -> None:
-        """Write what this turn of the loop asks for in one go, after it.
-
-        A target that sleeps between two requests must be woken for each, which costs the sender
-        more than the write. Written back to back, most requests find it awake.
-        """
-        self.loop.call_soon(self._transmit)
-
-    def _transmit(self) -> None:
-        batch = self.outgoing[:]
-        self.outgoing.clear()
-        for connection in batch:
-            connection.transmit()
+    @property
+    def readiness(self) -> Readiness:
+        return Readiness.of(self.loop)
 
     @property
     def tls(self) -> ssl.SSLContext:
@@ -169,6 +158,8 @@ class HTTPPool:
         scope = asyncio.timeout(allowed)
         self._connecting.add(scope)
         try:
+            if self.stopped:  # while it had leave to open one and did not know it yet
+                raise failures.cancelled()
             async with scope:
                 connection = await open_connection(self, route, idle)
         except TimeoutError:
@@ -215,6 +206,7 @@ class HTTPPool:
 
     def cancel_all(self) -> None:
         self.stopped = True
+        self.queue.cancel()  # before connections end, which would give leave to open others
         for connection in list(self.connections):
             if connection.busy:
                 connection.cancel()
@@ -223,7 +215,6 @@ class HTTPPool:
         for scope in self._connecting:
             if not scope.expired():
                 scope.reschedule(self.loop.time())
-        self.queue.cancel()
 
     async def finish(self, seconds: float) -> None:
         self.stopped = True
@@ -239,10 +230,4 @@ class HTTPPool:
         if self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
-        for _ in range(CLOSE_ROUNDS):
-            await asyncio.sleep(0)
-            if not self.connections:
-                break
-        for connection in list(self.connections):
-            connection.abort()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # whoever waits for one of them hears of its end

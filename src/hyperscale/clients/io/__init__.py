@@ -1,0 +1,1 @@
+"""Sockets without transports: what every protocol client reads and writes through."""

@@ -1,0 +1,83 @@
+"""Opening a socket: connecting and the TLS handshake, waiting through the readiness core."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+
+from hyperscale.clients.io.readiness import Readiness
+
+_UNDER_WAY = {errno.EINPROGRESS, errno.EINTR}
+
+
+async def connect(readiness: Readiness, address: str, port: int) -> socket.socket:
+    """A connected TCP socket. Raises OSError."""
+    family, where = _socket_address(address, port)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await _established(readiness, sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def connect_unix(readiness: Readiness, path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        await _established(readiness, sock, path)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _established(readiness: Readiness, sock: socket.socket, where: object) -> None:
+    code = sock.connect_ex(where)  # type: ignore[arg-type]  # an address of the socket's family
+    if code in _UNDER_WAY:
+        await readiness.writable(sock.fileno())
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def _socket_address(address: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
+    if ":" not in address:
+        return socket.AF_INET, (address, port)
+    if "%" not in address:
+        return socket.AF_INET6, (address, port)
+    found = socket.getaddrinfo(  # only to turn the zone into its number: nothing is asked for
+        address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+    )
+    return socket.AF_INET6, found[0][4]
+
+
+async def secure(
+    readiness: Readiness, sock: socket.socket, context: ssl.SSLContext, server_name: str
+) -> ssl.SSLSocket:
+    """The socket with TLS on it. Raises OSError (ssl.SSLError is one); it is closed then."""
+    try:
+        secured = context.wrap_socket(
+            sock, server_hostname=server_name, do_handshake_on_connect=False
+        )
+    except BaseException:
+        sock.close()
+        raise
+    fd = secured.fileno()
+    try:
+        while True:
+            try:
+                secured.do_handshake()
+                return secured
+            except ssl.SSLWantReadError:
+                await readiness.readable(fd)
+            except ssl.SSLWantWriteError:
+                await readiness.writable(fd)
+    except BaseException:
+        secured.close()
+        raise
