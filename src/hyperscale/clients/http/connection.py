@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hyperscale.clients.http import failures
+from hyperscale.clients.http.head import Head
 from hyperscale.clients.http.reader import ResponseReader
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
@@ -39,7 +40,6 @@ class Connection(Channel):
     __slots__ = (
         "_first_byte",
         "_heads",
-        "_known",
         "_moved",
         "_pool",
         "_reader",
@@ -69,7 +69,6 @@ class Connection(Channel):
         self._pool = pool
         self._heads = pool.heads
         self.outgoing = pool.readiness.outgoing
-        self._known = pool.heads.get
         self._silence = pool.read_timeout
         self.create_waiter: Callable[[], Waiter] = pool.loop.create_future
         self.waiter: Waiter | None = None
@@ -168,25 +167,25 @@ class Connection(Channel):
         now = perf_counter()
         waiter = self.waiter
         if waiter is not None and self.sent:
-            end = data.find(b"\r\n\r\n")
-            known = self._known
-            head = known(data[:end])
-            if head is not None and len(data) - end == head.whole:
+            request = self.request
+            head = request.usual
+            if head is None or len(data) != head.whole or not data.startswith(head.start):
+                head = self._recognise(request, data)
+            if head is not None:
                 self.waiter = None
                 if not head.keep_alive:
                     self.close()
                 if not waiter.done():
-                    request = self.request
                     waiter.set_result(
                         HTTPResponse(
                             request,
                             head,
-                            data[end + 4 :],
+                            data[len(head.start) :],
                             self._started,
                             self.sent,
                             now,
                             now,
-                            len(data),
+                            head.whole,
                             request.size,
                             head.status,
                             head.outcome,
@@ -198,6 +197,15 @@ class Connection(Channel):
             self.received(data, now)
         else:
             self.ended(None)
+
+    def _recognise(self, request: Request, data: bytes) -> Head | None:
+        """The head of an answer that is one packet, when it was seen before."""
+        end = data.find(b"\r\n\r\n")
+        head = self._heads.get(data[:end])
+        if head is None or len(data) != head.whole:
+            return None
+        request.usual = head
+        return head
 
     def received(self, data: bytes, now: float) -> None:
         waiter = self.waiter

@@ -43,14 +43,13 @@ class BadHead(Exception):
 class Head:
     """`length` is that of the body, or one of the two marks above.
 
-    `whole` is what follows the last header line in a complete response: the blank line and a body
-    of known length. One comparison with it tells whether a packet is exactly one response; it is
-    0, which never fits, for everything that needs the reader. After a `plain` response nothing is
-    left to do: no redirect to follow, no cookie to keep.
+    `start` is all before the body, `whole` the size of a complete response with a body of known
+    length. One comparison of each tells whether a packet is exactly one response; `whole` is 0,
+    which never fits, for everything that needs the reader. After a `plain` response nothing is left
+    to do: no redirect to follow, no cookie to keep.
     """
 
     __slots__ = (
-        "_data",
         "_headers",
         "_max_bytes",
         "encoded",
@@ -63,6 +62,7 @@ class Head:
         "plain",
         "reason",
         "set_cookies",
+        "start",
         "status",
         "whole",
     )
@@ -75,7 +75,6 @@ class Head:
         breaks = len(lines) - 1
         if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
             raise BadHead("a malformed header")
-        self._data = data
         self._headers: ResponseHeaders | None = None
         self._max_bytes = max_bytes
         self.keep_alive, self.status, self.reason, self.outcome, self.error = line
@@ -89,7 +88,8 @@ class Head:
             self.length = 0
         self.encoded = decompress and bool(self.encodings)
         self.plain = 200 <= self.status < 300 and not self.set_cookies
-        self.whole = self.length + 4 if 0 <= self.length <= max_bytes and final else 0
+        self.start = data + b"\r\n\r\n"
+        self.whole = len(self.start) + self.length if 0 <= self.length <= max_bytes and final else 0
 
     def _read_fields(self, lines: list[bytes]) -> None:
         chunked = False
@@ -128,7 +128,7 @@ class Head:
     @property
     def headers(self) -> ResponseHeaders:
         if self._headers is None:
-            lines = _FOLD.sub(b" ", self._data).decode("latin-1").split("\r\n")[1:]
+            lines = _FOLD.sub(b" ", self.start[:-4]).decode("latin-1").split("\r\n")[1:]
             pairs = (line.partition(":") for line in lines)
             self._headers = ResponseHeaders([(n.strip(), v.strip()) for n, _, v in pairs])
         return self._headers

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from hyperscale.clients.http.head import Head
 from hyperscale.clients.http.multipart import CONTENT_TYPE, multipart
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
@@ -61,7 +62,10 @@ class Call(NamedTuple):
 
 
 class Request:
-    """`wire[:cookies_at]` ends before the Cookie line, `wire[body_at:]` is the body."""
+    """`wire[:cookies_at]` ends before the Cookie line, `wire[body_at:]` is the body.
+
+    `usual` is the head of the last answer: the next one has most often the same.
+    """
 
     __slots__ = (
         "bodiless",
@@ -77,6 +81,7 @@ class Request:
         "size",
         "target",
         "url",
+        "usual",
         "wire",
     )
 
@@ -87,6 +92,7 @@ class Request:
         self.target = target
         self.url = url
         self.route = route
+        self.usual: Head | None = None
         self.bodiless = call.method == "HEAD"
         self.hops: tuple[str, ...] = ()
         self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
