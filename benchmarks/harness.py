@@ -150,16 +150,22 @@ class Rounds:
         pairs = zip(self.values[ours], self.values[theirs], strict=True)
         return [a / b for a, b in pairs if a is not None and b]
 
+    def ratio(self, ours: str, theirs: str) -> str:
+        """For a person: the median of the rounds, lowest to highest, or why there is none."""
+        for label in (ours, theirs):
+            if label in self.reasons:
+                return f"not measured: {self.reasons[label]}"
+        ratios = self.ratios(ours, theirs)
+        return f"{statistics.median(ratios):.2f} × ({min(ratios):.2f}–{max(ratios):.2f})"
+
     def figure(self, what: str, ours: str, theirs: str, at_least: float, aim: str = "") -> Figure:
         required = f"≥ {at_least:g} × {theirs}{aim}"
         if ours in self.reasons:
             return failed(what, required, self.reasons[ours])
         if theirs in self.reasons:
             return Figure(what, required, f"not measured: {self.reasons[theirs]}", None)
-        ratios = self.ratios(ours, theirs)
-        middle = statistics.median(ratios)
-        measured = f"{middle:.2f} × ({min(ratios):.2f}–{max(ratios):.2f})"
-        return Figure(what, required, measured, middle >= at_least)
+        middle = statistics.median(self.ratios(ours, theirs))
+        return Figure(what, required, self.ratio(ours, theirs), middle >= at_least)
 
     def report(self, unit: str) -> str:
         lines = [f"| | median {unit} | lowest | highest |", "|---|---|---|---|"]
