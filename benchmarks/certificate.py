@@ -30,6 +30,8 @@ def write_certificate(folder: Path) -> None:
     )
     pem = serialization.Encoding.PEM
     (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
+    secret = folder / "key.pem"
+    secret.touch(mode=0o600)
+    secret.write_bytes(
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )

@@ -54,8 +54,10 @@ def wrk(url: str, options: argparse.Namespace) -> float:
     length = f"-d{max(1, round(options.seconds))}s"
     printed, cpu_s = spent([WRK.path(), "-t1", f"-c{options.users}", length, url])
     counted = re.search(r"(\d+) requests in", printed)
-    if counted is None or "Non-2xx" in printed or "Socket errors" in printed:
-        raise NotMeasured(last_words(printed))
+    if complaint := WRK.complaint(printed, Path()):
+        raise NotMeasured(complaint)
+    if counted is None or not int(counted[1]):
+        raise NotMeasured("wrk made no request in this time")
     return int(counted[1]) / cpu_s
 
 

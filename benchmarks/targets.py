@@ -189,6 +189,7 @@ class Nginx(Target):
 
     def command(self, folder: Path) -> list[str]:
         write_certificate(folder)
+        folder.chmod(0o755)  # nginx started by root gives up its rights before it reads files
         files = folder / "www"
         files.mkdir()
         for size in BODY_BYTES:
