@@ -1,7 +1,8 @@
 """How each tool is started for the same load, and how its rate is taken.
 
 Every tool gets its fastest honest setting: one process or thread on the client's core, keep-alive
-connections, no think time, nothing printed while it runs. An answer other than 2xx spoils a run.
+connections, no think time, nothing printed while it runs, no certificate checked. An answer other
+than 2xx spoils a run.
 """
 
 from __future__ import annotations
@@ -28,12 +29,19 @@ from harness import CLIENT_CORE, HERE, NotMeasured, cpu_seconds, last_words, on_
 from targets import Target, rate
 
 SETTLE_S = 1.0
+AFTER_S = 0.2  # a look at the load after the window
+RATE_MIN = 50.0  # requests per second below which there is no load: our own looks are counted too
 PEERS = HERE / "peers"
 DRAWN_BYTES_MIN = 10_000  # a view that drew less in a run was not really on
 
 
 SIX = ["Browse", "Search", "View", "Order", "Pay", "Leave"]
 WORKFLOWS_FILES = {"weighted": "workflows_weighted.py"}
+WRK_OPTIONS = {
+    "fresh": ["-H", "Connection: close"],
+    "gzip": ["-H", "Accept-Encoding: gzip"],
+    "post": ["-s", str(PEERS / "wrk_post.lua")],
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,9 @@ class Load:
     flow: str  # names our workflow and the peers' scripts; "six" is the six workflows at once
     vus: int
     window_s: float
-    slack_s: float = 3.0  # for the tool to start, connect everyone and finish
+    slack_s: float = 2.0  # for the tool to connect everyone and to be looked at after the window
+    path: str = "/"
+    keeps_connections: bool = True
 
     @property
     def duration_s(self) -> int:
@@ -54,6 +64,7 @@ class Contender:
     program: str
     arguments: Callable[[Load, str, Path], list[str]]  # load, target's URL, a folder of its own
     complaint: Callable[[str, Path], str]  # why the run does not count, from its output, or ""
+    slack_s: float = 0.0  # what it takes longer than others until everyone is at work
     terminal: bool = False
     checkout: Path | None = None  # of other code of ours to run instead
 
@@ -66,7 +77,8 @@ class Contender:
 
 
 def _wrk(load: Load, url: str, folder: Path) -> list[str]:
-    return ["-t1", f"-c{load.vus}", f"-d{load.duration_s}s", f"{url}/"]
+    size = ["-t1", f"-c{load.vus}", f"-d{load.duration_s}s"]
+    return [*size, *WRK_OPTIONS.get(load.flow, []), f"{url}{load.path}"]
 
 
 def _k6(load: Load, url: str, folder: Path) -> list[str]:
@@ -119,13 +131,22 @@ def read_results(folder: Path) -> Any:
 
 WRK = Contender("wrk", "wrk", _wrk, _wrk_complaint)
 K6 = Contender("k6", "k6", _k6, _nothing)
-LOCUST = Contender("Locust", "locust", _locust, _nothing)
+# With TLS each of Locust's users reads the system's authorities before it connects.
+LOCUST = Contender("Locust", "locust", _locust, _nothing, slack_s=5.0)
 HYPERSCALE = Contender("hyperscale", "hyperscale", _hyperscale("none"), _hyperscale_complaint)
 IN_TERMINAL = Contender(
-    "hyperscale in a terminal", "hyperscale", _hyperscale("none"), _hyperscale_complaint, True
+    "hyperscale in a terminal",
+    "hyperscale",
+    _hyperscale("none"),
+    _hyperscale_complaint,
+    terminal=True,
 )
 WITH_VIEW = Contender(
-    "hyperscale with the view", "hyperscale", _hyperscale("full"), _hyperscale_complaint, True
+    "hyperscale with the view",
+    "hyperscale",
+    _hyperscale("full"),
+    _hyperscale_complaint,
+    terminal=True,
 )
 
 
@@ -186,6 +207,7 @@ class Run:
                 env={
                     **os.environ,
                     "BENCH_TARGET": url,
+                    "BENCH_PATH": load.path,
                     "BENCH_VUS": str(load.vus),
                     "BENCH_DURATION": f"{load.duration_s}s",
                     "GOMAXPROCS": "1",
@@ -230,22 +252,26 @@ class Run:
 
 @contextlib.contextmanager
 def running(contender: Contender, load: Load, target: Target) -> Iterator[Run]:
-    """The tool under way with all its users connected."""
+    """The tool under way with all its users at work."""
+    load = replace(load, slack_s=load.slack_s + contender.slack_s)
     with tempfile.TemporaryDirectory(prefix="bench-run-") as folder:
-        idle = target.connections()
+        idle = target.counts()
         most = 0
         run = Run(contender, load, target.url, Path(folder))
 
-        def connected() -> bool:
+        def at_work() -> bool:
+            """Everyone connected, and with TLS, where that is not all, served once on average."""
             nonlocal most
             if run.process.poll() is not None:
                 run.finish()
                 raise NotMeasured(f"{contender.name} connected {most} of {load.vus} users")
-            most = max(most, target.connections() - idle)
-            return most >= load.vus
+            now = target.counts()
+            most = max(most, now.connections - idle.connections)
+            connected = most >= load.vus or not load.keeps_connections
+            return connected and now.requests - idle.requests >= 2 * load.vus
 
         try:
-            wait_for(connected, f"the connection of {load.vus} users by {contender.name}", 60)
+            wait_for(at_work, f"the connection of {load.vus} users by {contender.name}", 60)
             yield run
         finally:
             run.close()
@@ -256,7 +282,11 @@ class Window:
     """What happened in the middle of a load."""
 
     rate: float  # requests per second, counted by the target
-    cpu_share: float  # of one core, all processes of the tool
+    cpu_share: float  # of one core, all processes of the tool, in the kernel too
+
+    @property
+    def per_cpu_second(self) -> float:
+        return self.rate / self.cpu_share
 
 
 def measured(contender: Contender, load: Load, target: Target) -> Window:
@@ -265,7 +295,7 @@ def measured(contender: Contender, load: Load, target: Target) -> Window:
         used, began = cpu_seconds(run.process.pid), time.perf_counter()
         reached = rate(target, load.window_s)
         used, took = cpu_seconds(run.process.pid) - used, time.perf_counter() - began
-        if rate(target, 0.2) < reached / 10:
+        if run.process.poll() is not None or rate(target, AFTER_S) < max(reached / 10, RATE_MIN):
             raise NotMeasured(f"the load of {contender.name} ended inside the window")
         run.finish()
         return Window(reached, used / took)
@@ -273,9 +303,3 @@ def measured(contender: Contender, load: Load, target: Target) -> Window:
 
 def measured_rate(contender: Contender, load: Load, target: Target) -> float:
     return measured(contender, load, target).rate
-
-
-def per_cpu_second(contender: Contender, load: Load, target: Target) -> float:
-    """Requests per second of CPU time: other work on the machine costs wall time first."""
-    window = measured(contender, load, target)
-    return window.rate / window.cpu_share

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -107,10 +108,19 @@ def fetch(port: int, path: str) -> bytes:
     return body
 
 
+@dataclass(frozen=True)
+class Counts:
+    """What has reached the target; our own look at it may be among both."""
+
+    requests: int
+    connections: int  # open now
+
+
 class Target:
     """A server on core 1, alive inside a `with` block."""
 
     name: str
+    scheme = "http"
 
     def __init__(self) -> None:
         self.port = free_port()  # without TLS; the counts are read here
@@ -124,12 +134,11 @@ class Target:
     def command(self, folder: Path) -> list[str]:
         raise NotImplementedError
 
-    def requests(self) -> int:
-        """Requests the target has received; ours for this count may be among them."""
+    def counts(self) -> Counts:
         raise NotImplementedError
 
-    def connections(self) -> int:
-        raise NotImplementedError
+    def requests(self) -> int:
+        return self.counts().requests
 
     def __enter__(self) -> Self:
         raise_open_file_limit()  # a child inherits it
@@ -208,15 +217,10 @@ class Nginx(Target):
         )
         return [self.program, "-p", str(folder), "-c", str(conf), "-e", str(folder / "error.log")]
 
-    def _status(self) -> list[str]:
-        return fetch(self.port, "/status").decode().split()
-
-    def requests(self) -> int:
+    def counts(self) -> Counts:
         # "Active connections: 1 server accepts handled requests 10 10 27 Reading: ..."
-        return int(self._status()[9])
-
-    def connections(self) -> int:
-        return int(self._status()[2])
+        words = fetch(self.port, "/status").decode().split()
+        return Counts(requests=int(words[9]), connections=int(words[2]))
 
 
 class Embedded(Target):
@@ -229,11 +233,9 @@ class Embedded(Target):
     def stats(self) -> Any:
         return json.loads(fetch(self.port, "/stats"))
 
-    def requests(self) -> int:
-        return int(self.stats()["requests"])
-
-    def connections(self) -> int:
-        return int(self.stats()["connections_open"])
+    def counts(self) -> Counts:
+        stats = self.stats()
+        return Counts(int(stats["requests"]), int(stats["connections_open"]))
 
 
 def nginx_program() -> str | None:
