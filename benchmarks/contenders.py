@@ -52,6 +52,7 @@ class Load:
     slack_s: float = 2.0  # for the tool to connect everyone and to be looked at after the window
     path: str = "/"
     keeps_connections: bool = True
+    processes: int = 1  # of Hyperscale, a core each as far as there are any
 
     @property
     def duration_s(self) -> int:
@@ -101,7 +102,7 @@ def _hyperscale(ui: str) -> Callable[[Load, str, Path], list[str]]:
     def arguments(load: Load, url: str, folder: Path) -> list[str]:
         file = HERE / WORKFLOWS_FILES.get(load.flow, "workflows.py")
         named = SIX if load.flow == "six" else [load.flow.title().replace("_", "")]
-        size = ["-u", str(load.vus), "-d", f"{load.duration_s}s", "-w", "1"]
+        size = ["-u", str(load.vus), "-d", f"{load.duration_s}s", "-w", str(load.processes)]
         out = ["--ui", ui, "--json", str(folder / "results.json")]
         return ["run", str(file), *named, *size, *out]
 
@@ -195,7 +196,7 @@ class Run:
         self.output = (folder / "output").open("w+b")
         stream: Any = self.screen.slave if self.screen else self.output
         command = [contender.path(), *contender.arguments(load, url, folder)]
-        with on_core(CLIENT_CORE):
+        with on_core(*range(CLIENT_CORE, CLIENT_CORE + load.processes)):
             self.process = subprocess.Popen(
                 command,
                 stdin=stream if self.screen else subprocess.DEVNULL,

@@ -85,15 +85,25 @@ def raise_open_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def open_file_limit() -> int:
+    """How many files a process may open when it asks for all it can have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if hard == resource.RLIM_INFINITY else hard
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """Processes started inside belong to this core, with all their children."""
+def on_core(*cores: int) -> Iterator[None]:
+    """Processes started inside belong to these cores, with all their children."""
     if not hasattr(os, "sched_setaffinity"):
         note("this system cannot pin processes to a core: the ratios are rougher than they look")
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(allowed)[min(core, len(allowed) - 1)]})
+    os.sched_setaffinity(0, {sorted(allowed)[min(core, len(allowed) - 1)] for core in cores})
     try:
         yield
     finally:

@@ -16,9 +16,9 @@ import sys
 from collections.abc import Sequence
 
 from harness import NotMeasured, failed, machine, note, raise_open_file_limit, table
-from races import comparisons_table
-from rows import PARTS, Part
-from targets import Target, find_target
+from races import Comparison, comparisons_table
+from rows import NEED_NGINX, PARTS, Part
+from targets import Nginx, Target, find_target
 
 
 def options_of(description: str | None, names: Sequence[str]) -> argparse.Namespace:
@@ -46,6 +46,10 @@ def take(target: Target, options: argparse.Namespace) -> dict[str, Part]:
     for name in options.chosen:
         title, measure = PARTS[name]
         note(title)
+        if name in NEED_NGINX and not isinstance(target, Nginx):
+            reason = "not measured: nginx is not installed"
+            parts[title] = Part([Comparison(title, "", "", reason, "", None)])
+            continue
         try:
             parts[title] = measure(target, options)
         except NotMeasured as error:

@@ -101,12 +101,15 @@ def main() -> int:
     parser.add_argument("--tls", action="store_true")
     options = parser.parse_args()
     raise_open_file_limit()
-    with find_target("https" if options.tls else "http") as target:
-        if options.minutes:
-            figures = [over_time(target, options.minutes)]
-        else:
-            tools = (HYPERSCALE, K6, LOCUST) if options.peers else (HYPERSCALE,)
-            figures = per_vu(target, options.vus, tools=tools)
+    try:
+        with find_target("https" if options.tls else "http") as target:
+            if options.minutes:
+                figures = [over_time(target, options.minutes)]
+            else:
+                tools = (HYPERSCALE, K6, LOCUST) if options.peers else (HYPERSCALE,)
+                figures = per_vu(target, options.vus, tools=tools)
+    except NotMeasured as error:
+        sys.exit(f"not measured: {error}")
     print(table(figures))
     return int(any(figure.ok is False for figure in figures))
 

@@ -240,3 +240,5 @@ PARTS: dict[str, tuple[str, Callable[[Target, argparse.Namespace], Part]]] = {
     "startup": ("From enter to the first request", enter),
     "accuracy": ("Accuracy", truth),
 }
+# The embedded target has no such pages.
+NEED_NGINX = {"sizes", "post", "gzip"}

@@ -42,7 +42,7 @@ BODY_BYTES = (1_000, 100_000)  # of the files /1000 and /100000
 
 NGINX_CONF = """
 daemon off;
-worker_processes 1;
+worker_processes {workers};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
 events {{ worker_connections 16000; multi_accept on; }}
@@ -58,8 +58,7 @@ http {{
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
   server {{
-    listen 127.0.0.1:{port} backlog=16384;
-    listen 127.0.0.1:{tls_port} ssl backlog=16384;
+{listen}
     ssl_certificate {folder}/cert.pem;
     ssl_certificate_key {folder}/key.pem;
     ssl_protocols TLSv1.3;
@@ -117,13 +116,14 @@ class Counts:
 
 
 class Target:
-    """A server on core 1, alive inside a `with` block."""
+    """A server, on core 1 unless `cores` says otherwise, alive inside a `with` block."""
 
     name: str
     scheme = "http"
 
     def __init__(self) -> None:
         self.port = free_port()  # without TLS; the counts are read here
+        self.cores: tuple[int, ...] = (TARGET_CORE,)
         self.folder = tempfile.TemporaryDirectory(prefix="bench-target-")
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -144,7 +144,7 @@ class Target:
         raise_open_file_limit()  # a child inherits it
         folder = Path(self.folder.name)
         log = (folder / "log").open("wb")
-        with on_core(TARGET_CORE), log:
+        with on_core(*self.cores), log:
             self.process = subprocess.Popen(
                 self.command(folder), stdin=subprocess.PIPE, stdout=log, stderr=log
             )
@@ -186,15 +186,35 @@ class Target:
 class Nginx(Target):
     name = "nginx"
 
-    def __init__(self, program: str, scheme: str = "http") -> None:
+    def __init__(
+        self, program: str, scheme: str = "http", workers: int = 1, addresses: int = 1
+    ) -> None:
         super().__init__()
         self.program = program
         self.scheme = scheme
+        self.workers = workers
+        self.addresses = [f"127.0.0.{last}" for last in range(1, addresses + 1)]
         self.tls_port = free_port()
+        self.looks = 0  # requests of our own, each in the count it asks for
 
     @property
     def url(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.tls_port if self.scheme == 'https' else self.port}"
+        return self.urls[0]
+
+    @property
+    def urls(self) -> list[str]:
+        """One for each address: each has local ports of its own on the side of the client."""
+        port = self.tls_port if self.scheme == "https" else self.port
+        return [f"{self.scheme}://{address}:{port}" for address in self.addresses]
+
+    def _listen(self) -> str:
+        # Each worker has a queue of its own: the kernel gives all of them as many connections.
+        both = ((self.port, ""), (self.tls_port, " ssl"))
+        return "\n".join(
+            f"    listen {address}:{port}{tls} backlog=16384 reuseport;"
+            for address in self.addresses
+            for port, tls in both
+        )
 
     def command(self, folder: Path) -> list[str]:
         write_certificate(folder)
@@ -208,8 +228,8 @@ class Nginx(Target):
         conf.write_text(
             NGINX_CONF.format(
                 folder=folder,
-                port=self.port,
-                tls_port=self.tls_port,
+                workers=self.workers,
+                listen=self._listen(),
                 token=TOKEN,
                 login=LOGIN,
                 profile=PROFILE,
@@ -219,6 +239,7 @@ class Nginx(Target):
 
     def counts(self) -> Counts:
         # "Active connections: 1 server accepts handled requests 10 10 27 Reading: ..."
+        self.looks += 1
         words = fetch(self.port, "/status").decode().split()
         return Counts(requests=int(words[9]), connections=int(words[2]))
 

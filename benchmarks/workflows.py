@@ -12,6 +12,7 @@ from hyperscale.testing import URL, Data, HTTPOptions, HTTPResponse
 
 TARGET = os.environ["BENCH_TARGET"]
 PATH = os.environ.get("BENCH_PATH", "/")
+TARGETS = os.environ.get("BENCH_TARGETS", TARGET).split(",")  # addresses of the same one
 POSTED_BYTES = 10_000
 
 
@@ -110,6 +111,16 @@ class Pay(Get):
 
 class Leave(Get):
     vus = 10
+
+
+class Waiting(Bench):
+    """Users of whom nearly all wait at any time, spread over the addresses of the target."""
+
+    think_time = ("20s", "60s")
+
+    @step()
+    async def look(self) -> HTTPResponse:
+        return await self.client.http.get(f"{TARGETS[self.vu_id % len(TARGETS)]}/")
 
 
 class Closed(Workflow):
