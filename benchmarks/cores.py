@@ -1,6 +1,6 @@
 """More than one core: what a second generator process costs, and 50,000 users on one machine.
 
-    python benchmarks/cores.py                     both, about four minutes
+    python benchmarks/cores.py                     both, about two minutes
     python benchmarks/cores.py processes           two processes against one, by CPU time
     python benchmarks/cores.py many --vus 50000    users who mostly wait
 

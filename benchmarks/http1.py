@@ -1,6 +1,6 @@
 """Every figure the project promises for one machine and HTTP/1.1 without TLS.
 
-    python benchmarks/http1.py                      all of it, about 40 minutes
+    python benchmarks/http1.py                      all of it, about 35 minutes
     python benchmarks/http1.py --only get,flow      some rows
     python benchmarks/http1.py --rounds 1 --seconds 1 --minutes 0
     python benchmarks/http1.py --only before --before CHECKOUT

@@ -1,6 +1,6 @@
 """The figures of `http1.py` for which TLS matters, with TLS.
 
-    python benchmarks/https.py                      all of it, about 25 minutes
+    python benchmarks/https.py                      all of it, about 20 minutes
     python benchmarks/https.py --only get,fresh     some rows
     python benchmarks/https.py --rounds 1 --seconds 1
 

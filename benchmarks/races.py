@@ -75,15 +75,21 @@ class Race:
         by_cpu, by_rate = self.cpu.ratio(ours, theirs), self.rate.ratio(ours, theirs)
         return Comparison(what, theirs, str(required or ""), by_cpu, by_rate, ok)
 
+    def _shares(self, label: str) -> list[float]:
+        pairs = zip(self.rate.values[label], self.cpu.values[label], strict=True)
+        return [rate / cpu for rate, cpu in pairs if rate is not None and cpu]
+
     def report(self) -> str:
-        lines = ["| | requests per CPU second | requests/s |", "|---|---|---|"]
+        """A contender with much less than a whole core was kept waiting, by the target or by
+        other work on the machine: its rate says little, and fixed costs weigh more."""
+        lines = ["| | requests per CPU second | requests/s | of a core |", "|---|---|---|---|"]
         for label in self.cpu.values:
             if reason := self.cpu.reasons.get(label):
-                lines.append(f"| {label} | not measured: {reason} | |")
+                lines.append(f"| {label} | not measured: {reason} | | |")
             else:
-                lines.append(
-                    f"| {label} | {_spread(self.cpu, label)} | {_spread(self.rate, label)} |"
-                )
+                cpu, rate = _spread(self.cpu, label), _spread(self.rate, label)
+                share = statistics.median(self._shares(label))
+                lines.append(f"| {label} | {cpu} | {rate} | {share:.0%} |")
         return "\n".join(lines)
 
 
