@@ -261,6 +261,10 @@ class Run:
         self.output.close()
 
 
+class EndedEarly(NotMeasured):
+    """The load was over before the window was."""
+
+
 @contextlib.contextmanager
 def running(contender: Contender, load: Load, target: Target) -> Iterator[Run]:
     """The tool under way with all its users at work."""
@@ -275,7 +279,7 @@ def running(contender: Contender, load: Load, target: Target) -> Iterator[Run]:
             nonlocal most
             if run.process.poll() is not None:
                 run.finish()
-                raise NotMeasured(f"{contender.name} connected {most} of {load.vus} users")
+                raise EndedEarly(f"{contender.name} connected {most} of {load.vus} users")
             now = target.counts()
             most = max(most, now.connections - idle.connections)
             connected = most >= load.vus or not load.keeps_connections
@@ -298,10 +302,6 @@ class Window:
     @property
     def per_cpu_second(self) -> float:
         return self.rate / self.cpu_share
-
-
-class EndedEarly(NotMeasured):
-    """The load was over before the window was."""
 
 
 def measured(contender: Contender, load: Load, target: Target) -> Window:
