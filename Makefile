@@ -52,7 +52,10 @@ integration: $(VENV)/.test
 	$(PYTEST) tests/integration
 
 bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/exchange.py
 	$(BIN)/python benchmarks/http1.py
+	$(BIN)/python benchmarks/https.py
+	$(BIN)/python benchmarks/cores.py
 	$(BIN)/python benchmarks/wire.py
 	$(BIN)/python benchmarks/wal.py
 	$(BIN)/python benchmarks/idempotency.py

@@ -85,15 +85,25 @@ def raise_open_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def open_file_limit() -> int:
+    """How many files a process may open when it asks for all it can have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if hard == resource.RLIM_INFINITY else hard
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """Processes started inside belong to this core, with all their children."""
+def on_core(*cores: int) -> Iterator[None]:
+    """Processes started inside belong to these cores, with all their children."""
     if not hasattr(os, "sched_setaffinity"):
         note("this system cannot pin processes to a core: the ratios are rougher than they look")
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(allowed)[min(core, len(allowed) - 1)]})
+    os.sched_setaffinity(0, {sorted(allowed)[min(core, len(allowed) - 1)] for core in cores})
     try:
         yield
     finally:
@@ -150,16 +160,22 @@ class Rounds:
         pairs = zip(self.values[ours], self.values[theirs], strict=True)
         return [a / b for a, b in pairs if a is not None and b]
 
+    def ratio(self, ours: str, theirs: str) -> str:
+        """For a person: the median of the rounds, lowest to highest, or why there is none."""
+        for label in (ours, theirs):
+            if label in self.reasons:
+                return f"not measured: {self.reasons[label]}"
+        ratios = self.ratios(ours, theirs)
+        return f"{statistics.median(ratios):.2f} × ({min(ratios):.2f}–{max(ratios):.2f})"
+
     def figure(self, what: str, ours: str, theirs: str, at_least: float, aim: str = "") -> Figure:
         required = f"≥ {at_least:g} × {theirs}{aim}"
         if ours in self.reasons:
             return failed(what, required, self.reasons[ours])
         if theirs in self.reasons:
             return Figure(what, required, f"not measured: {self.reasons[theirs]}", None)
-        ratios = self.ratios(ours, theirs)
-        middle = statistics.median(ratios)
-        measured = f"{middle:.2f} × ({min(ratios):.2f}–{max(ratios):.2f})"
-        return Figure(what, required, measured, middle >= at_least)
+        middle = statistics.median(self.ratios(ours, theirs))
+        return Figure(what, required, self.ratio(ours, theirs), middle >= at_least)
 
     def report(self, unit: str) -> str:
         lines = [f"| | median {unit} | lowest | highest |", "|---|---|---|---|"]

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from contenders import HYPERSCALE
 from harness import HERE, Figure, NotMeasured, failed, last_words, note, table
 
-FIRST_REQUEST_S_MAX = 1.0
+FIRST_REQUEST_S_MAX = 0.5
 IMPORT_S_MAX = 0.25
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 # What every test file begins with; `import hyperscale` alone is less, as names load on first use.

@@ -1,28 +1,58 @@
-"""What Hyperscale runs in the benchmarks. The target's address comes from the environment."""
+"""What Hyperscale runs in the benchmarks. The target's address comes from the environment.
+
+Nobody checks the certificate of the target: wrk cannot, and all do the same.
+"""
 
 from __future__ import annotations
 
 import os
 
 from hyperscale import Workflow, step
-from hyperscale.testing import URL, Data, HTTPResponse
+from hyperscale.testing import URL, Data, HTTPOptions, HTTPResponse
 
 TARGET = os.environ["BENCH_TARGET"]
+PATH = os.environ.get("BENCH_PATH", "/")
+TARGETS = os.environ.get("BENCH_TARGETS", TARGET).split(",")  # addresses of the same one
+POSTED_BYTES = 10_000
 
 
-class Get(Workflow):
+class Bench(Workflow):
     vus = 64
     duration = "10s"
+    http = HTTPOptions(verify=False)
 
+
+class Get(Bench):
     @step()
-    async def home(self, url: URL = URL(f"{TARGET}/")) -> HTTPResponse:
+    async def home(self, url: URL = URL(f"{TARGET}{PATH}")) -> HTTPResponse:
         return await self.client.http.get(url)
 
 
-class Flow(Workflow):
-    vus = 64
-    duration = "10s"
+class GetRead(Bench):
+    """The body is read too, which is when a compressed one is decoded."""
 
+    @step()
+    async def home(self, url: URL = URL(f"{TARGET}{PATH}")) -> HTTPResponse:
+        response = await self.client.http.get(url)
+        response.text()
+        return response
+
+
+class Fresh(Get):
+    """A new connection for each request."""
+
+    http = HTTPOptions(verify=False, connections="fresh")
+
+
+class Post(Bench):
+    @step()
+    async def post(
+        self, url: URL = URL(f"{TARGET}/post"), body: Data = Data(b"x" * POSTED_BYTES)
+    ) -> HTTPResponse:
+        return await self.client.http.post(url, data=body)
+
+
+class Flow(Bench):
     @step()
     async def login(
         self,
@@ -46,11 +76,8 @@ class GetFlow(Get):
         await self.home()
 
 
-class Ten(Workflow):
+class Ten(Bench):
     """Ten calls in one step."""
-
-    vus = 64
-    duration = "10s"
 
     @step()
     async def ten(self, url: URL = URL(f"{TARGET}/")) -> HTTPResponse:
@@ -84,6 +111,16 @@ class Pay(Get):
 
 class Leave(Get):
     vus = 10
+
+
+class Waiting(Bench):
+    """Users of whom nearly all wait at any time, spread over the addresses of the target."""
+
+    think_time = ("20s", "60s")
+
+    @step()
+    async def look(self) -> HTTPResponse:
+        return await self.client.http.get(f"{TARGETS[self.vu_id % len(TARGETS)]}/")
 
 
 class Closed(Workflow):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hyperscale import Workflow, step
-from hyperscale.testing import URL, HTTPResponse
+from hyperscale.testing import URL, HTTPOptions, HTTPResponse
 
 TARGET = os.environ["BENCH_TARGET"]
 
@@ -13,6 +13,7 @@ TARGET = os.environ["BENCH_TARGET"]
 class Weighted(Workflow):
     vus = 64
     duration = "10s"
+    http = HTTPOptions(verify=False)
 
     @step(weight=10)
     async def browse(self, url: URL = URL(f"{TARGET}/")) -> HTTPResponse:

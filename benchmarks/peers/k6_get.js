@@ -1,17 +1,10 @@
 // One GET per iteration: the k6 twin of workflows.Get.
 import http from 'k6/http';
 
-const target = __ENV.BENCH_TARGET;
+export { options } from './k6_options.js';
 
-export const options = {
-  scenarios: {
-    get: { executor: 'constant-vus', vus: Number(__ENV.BENCH_VUS), duration: __ENV.BENCH_DURATION },
-  },
-  noConnectionReuse: false,
-  discardResponseBodies: false,
-  thresholds: { http_req_failed: ['rate==0'] },
-};
+const url = `${__ENV.BENCH_TARGET}${__ENV.BENCH_PATH}`;
 
 export default function () {
-  http.get(`${target}/`);
+  http.get(url);
 }
