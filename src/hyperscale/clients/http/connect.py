@@ -69,6 +69,8 @@ async def _reach(
 ) -> tuple[asyncio.Transport, asyncio.Protocol]:
     if pool.unix_socket:
         return await pool.loop.create_unix_connection(plain, pool.unix_socket)
+    if len(addresses) == 1 and not pool.local_addresses:  # nothing to choose: the loop is quicker
+        return await pool.loop.create_connection(plain, addresses[0], route.peer[1])
     return await pool.loop.create_connection(plain, sock=await _race(pool, route, addresses))
 
 

@@ -34,6 +34,9 @@ class LocalAddresses:
             family: itertools.cycle(dict.fromkeys(addresses)) for family, addresses in found.items()
         }
 
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
     def next(self, family: int) -> str | None:
         turn = self._turns.get(family)
         return next(turn) if turn is not None else None
@@ -58,7 +61,7 @@ class LocalAddresses:
 
         Raises Failure when there is none: a connection must not go out from anywhere else.
         """
-        if not self._turns:
+        if not self:
             return addresses
         usable = [
             address
