@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         state,
         step,
     )
-    from hyperscale.workload.http_options import HTTPOptions
+    from hyperscale.workload.http_options import ClientCert, HTTPOptions
     from hyperscale.workload.results import CustomResult
     from hyperscale.workload.secrets import secret
     from hyperscale.workload.workflow import Workflow
@@ -45,7 +45,7 @@ _HOMES = {
     "hyperscale.workload.hooks": (
         *("Provide", "Use", "action", "check", "depends", "metric", "state", "step"),
     ),
-    "hyperscale.workload.http_options": ("HTTPOptions",),
+    "hyperscale.workload.http_options": ("ClientCert", "HTTPOptions"),
     "hyperscale.workload.results": ("CustomResult",),
     "hyperscale.workload.secrets": ("secret",),
     "hyperscale.workload.workflow": ("Workflow",),
@@ -58,6 +58,7 @@ __all__ = [
     "RATE",
     "SAMPLE",
     "BadInput",
+    "ClientCert",
     "CustomResult",
     "DependentWorkflow",
     "HTTPOptions",

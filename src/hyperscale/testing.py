@@ -5,7 +5,7 @@ from __future__ import annotations
 from hyperscale.workload.arguments import URL, Auth, Cookies, Data, File, Headers, Params
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
-from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
@@ -18,6 +18,7 @@ __all__ = [
     "Auth",
     "CallFailed",
     "CallResult",
+    "ClientCert",
     "Cookies",
     "CustomResult",
     "Data",

@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any
 
 import cloudpickle
-import msgspec
 
 from hyperscale.clients import ClientPool
 from hyperscale.engine.clock import LoadClock
@@ -46,7 +45,6 @@ from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload import frames
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
-from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.plan import WorkflowPlan, plan_named
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
@@ -109,7 +107,7 @@ class Assignment:
         return await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
 
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
-        pool = ClientPool(_with_brought_files(self._plan.http), rps)
+        pool = ClientPool(self._plan.http.with_files(brought), rps)
         if self._order.http_debug:
             pool.trace = self._trace
         return pool
@@ -392,13 +390,6 @@ class Assignment:
                 "keep connections and files out of the context; pass plain values",
             ) from error
         return Stamped(time.time_ns(), self._order.core, data)
-
-
-def _with_brought_files(http: HTTPOptions) -> HTTPOptions:
-    names = {name: getattr(http, name) for name in ("ca", "cert", "key")}
-    return msgspec.structs.replace(
-        http, **{name: brought(file) for name, file in names.items() if file is not None}
-    )
 
 
 def _unpickled(values: Values) -> dict[str, Any]:

@@ -86,16 +86,14 @@ def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Pat
             for argument in step.optimized.values():
                 if isinstance(argument, File):
                     yield argument.value, _absolute(locate(argument.value))
-        for name in ("ca", "cert", "key"):
-            file = getattr(plan.http, name)
-            if file is not None and Path(file).is_dir():
+        for name, file in plan.http.files():
+            if Path(file).is_dir():
                 raise BadInput(
                     f"{workflow.__name__}: http.{name} is the directory {file}, which cannot be "
                     "sent to other machines",
                     "name one PEM file",
                 )
-            if file is not None:
-                yield file, _absolute(Path(file))
+            yield file, _absolute(Path(file))
 
 
 def _absolute(path: Path) -> Path:

@@ -82,3 +82,20 @@ class Authority:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(self.ca)
         return context
+
+
+def encrypted(pem: str, password: str) -> tuple[str, str]:
+    """The certificate of a PEM file and its key, in files of their own, the key encrypted."""
+    data = Path(pem).read_bytes()
+    at = data.index(b"-----BEGIN PRIVATE KEY")
+    key = serialization.load_pem_private_key(data[at:], None)
+    cert, locked = Path(f"{pem}.cert"), Path(f"{pem}.key")
+    cert.write_bytes(data[:at])
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(password.encode()),
+        )
+    )
+    return str(cert), str(locked)

@@ -69,6 +69,7 @@ async def serve(
     *,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
+    port: int = 0,
     unix: str | None = None,
 ) -> AsyncIterator[Server]:
     """`answer` gives the bytes for each request (None: close); a `handler` does it all itself."""
@@ -100,7 +101,7 @@ async def serve(
         server = await asyncio.start_unix_server(connected, unix)
         seen.url = "http://unix.test"
     else:
-        server = await asyncio.start_server(connected, host, 0, ssl=tls)
+        server = await asyncio.start_server(connected, host, port, ssl=tls)
         seen.port = server.sockets[0].getsockname()[1]
         name = f"[{host}]" if ":" in host else host
         seen.url = f"{'https' if tls else 'http'}://{name}:{seen.port}"

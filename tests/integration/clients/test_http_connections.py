@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.clients.http import route as route_module
+from hyperscale.clients.http import names
 from hyperscale.errors import BadInput
+from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.results import Outcome
 
 from .conftest import Run
@@ -150,7 +151,7 @@ def test_all_addresses_are_used_in_rotation(run: Run, monkeypatch: pytest.Monkey
             while await peer.request():
                 await peer.send(response())
 
-        monkeypatch.setattr(route_module.Resolver, "_look_up", look_up)
+        monkeypatch.setattr(names.Resolver, "_look_up", look_up)
         async with serve(handler=handler, host="0.0.0.0") as server, pool() as made:
             url = f"http://many.test:{server.port}/"
             calls = (made.client().http.get(url) for _ in range(9))
@@ -166,7 +167,7 @@ def test_an_address_that_refuses_is_passed_over(run: Run, monkeypatch: pytest.Mo
         async def look_up(self: object, host: str) -> tuple[str, ...]:
             return ("127.0.0.9", "127.0.0.1")
 
-        monkeypatch.setattr(route_module.Resolver, "_look_up", look_up)
+        monkeypatch.setattr(names.Resolver, "_look_up", look_up)
         async with serve(response()) as server, pool() as made:
             for _ in range(4):
                 assert (await made.client().http.get(f"http://two.test:{server.port}/")).ok
@@ -240,8 +241,10 @@ def test_a_proxy_that_is_not_there(run: Run) -> None:
         async with client(proxy="http://127.0.0.1:9") as vu:
             got = await vu.http.get("http://far.test/")
             assert got.error == "connection to proxy 127.0.0.1:9 was refused"
-        async with client(proxy="socks5://127.0.0.1:9") as vu:
-            with pytest.raises(BadInput, match="socks5"):
-                await vu.http.get("http://far.test/")
+        async with client(proxy="socks5h://127.0.0.1:9") as vu:
+            got = await vu.http.get("http://far.test/")
+            assert got.error == "connection to proxy 127.0.0.1:9 was refused"
+        with pytest.raises(BadInput, match="ftp://"):
+            HTTPOptions(proxy="ftp://127.0.0.1:9")
 
     run(go())

@@ -19,7 +19,7 @@ from hyperscale.workload.arguments import (
     OptimizedArgument,
     Params,
 )
-from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.http_options import ClientCert, HTTPOptions
 
 
 class Model(pydantic.BaseModel):
@@ -144,8 +144,42 @@ def test_wrapping_is_idempotent_and_copies() -> None:
         ({"key": "k.pem"}, "cert"),
         ({"base_url": "/api"}, "base_url"),
         ({"timeout": "30s"}, "timeout"),
+        ({"key_password": "x"}, "key_password is set without http.cert"),
+        ({"cert": "c", "key_password": b"x"}, "key_password must be text, not a bytes"),
+        ({"tls_min": "1.4"}, "tls_min must be"),
+        ({"tls_max": 1.2}, "tls_max must be"),
+        ({"tls_min": "1.3", "tls_max": "1.2"}, "tls_min 1.3 is above http.tls_max 1.2"),
+        ({"tls_min": "1.3", "ciphers": "HIGH"}, "ciphers means nothing"),
+        ({"certs": ("shop.pem",)}, "certs must be a tuple of ClientCert"),
+        ({"proxy": "socks4://p.test"}, "cannot be of the kind socks4://"),
+        ({"hosts": ["a"]}, "hosts must be a dict"),
+        ({"hosts": {"a.test": "b.test"}}, "maps a.test to 'b.test', which is no address"),
+        ({"hosts": {"a.test": "10.0.0.1:x"}}, "which is no address"),
+        ({"hosts": {"a.test": 7}}, "which is no address"),
+        ({"hosts": {"a.*.test": "10.0.0.1"}}, "which is no host"),
+        ({"hosts": {"http://a.test": "10.0.0.1"}}, "which is no host"),
+        ({"dns_ttl": -1}, "dns_ttl"),
+        ({"local_addresses": "10.0.0.1"}, "local_addresses must be a tuple"),
+        ({"local_addresses": ("eth0",)}, "'eth0', which is no address"),
+        ({"local_addresses": ("10.0.0.0/8",)}, "at most 65536"),
     ],
 )
 def test_options_are_checked(options: dict[str, object], named: str) -> None:
     with pytest.raises(BadInput, match=named):
         HTTPOptions(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("domains", ["", (), ("",), "a.*", ("ok.test", "http://x"), None])
+def test_domains_of_client_certificates_are_checked(domains: object) -> None:
+    with pytest.raises(BadInput, match="ClientCert"):
+        ClientCert(domains, cert="c.pem")  # type: ignore[arg-type]
+
+
+def test_files_of_options_can_be_elsewhere() -> None:
+    certs = (ClientCert("a", "a.pem", "a.key"), ClientCert("b", "b.pem"))
+    options = HTTPOptions(ca="ca.pem", cert="me.pem", certs=certs, timeout=7)
+    assert [file for _, file in options.files()] == ["ca.pem", "me.pem", "a.pem", "a.key", "b.pem"]
+    moved = options.with_files(lambda file: f"/there/{file}")
+    assert [file for _, file in moved.files()] == [f"/there/{file}" for _, file in options.files()]
+    assert moved.certs[1].key is None
+    assert moved.timeout == 7

@@ -115,20 +115,24 @@ def test_files_beside_the_test_alone_have_no_directories(project: Path) -> None:
 
 
 def test_files_named_in_code_and_certificates_come_along(project: Path) -> None:
-    (project / "elsewhere/ca.pem").write_text("ca")
+    for name in ("ca.pem", "shop.pem", "shop.key"):
+        (project / "elsewhere" / name).write_text(name)
     (project / "elsewhere/part.bin").write_text("part")
     made = bundled(
         write(
             project,
-            imports="from hyperscale.testing import HTTPOptions\n"
+            imports="from hyperscale.testing import ClientCert, HTTPOptions\n"
             "PARTS = {'a': File('part.bin'), 'b': File('not there')}",
-            settings="http = HTTPOptions(ca='ca.pem')",
+            settings="http = HTTPOptions(ca='ca.pem', "
+            "certs=(ClientCert('shop.test', cert='shop.pem', key='shop.key'),))",
         )
     )
     assert made.baggage.names == {
         "picture.png": "elsewhere/picture.png",
         "part.bin": "elsewhere/part.bin",
         "ca.pem": "elsewhere/ca.pem",
+        "shop.pem": "elsewhere/shop.pem",
+        "shop.key": "elsewhere/shop.key",
     }
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.failures import Failure
-from hyperscale.clients.http.reader import ResponseReader
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.http.tunnel import Handshake
 from hyperscale.clients.io import opening
+from hyperscale.clients.io.relay import relay
 from hyperscale.workload.results import Connect, Outcome
 
 if TYPE_CHECKING:
@@ -23,80 +25,128 @@ if TYPE_CHECKING:
 async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) -> Connection:
     """Raises Failure for everything the network can do."""
     started = perf_counter()
-    addresses: tuple[str, ...] = ()
+    addresses: Sequence[str] = ()
+    target: str | None = None
     try:
         if not pool.unix_socket:
             addresses = await pool.resolver.addresses(route.peer[0])
+            addresses = pool.local_addresses.usable(addresses, route.peer_name)
+            if route.looks_up_target:
+                target = (await pool.resolver.addresses(route.place[0]))[0]
         resolved = perf_counter()
         sock = await _reach(pool, route, addresses)
     except (OSError, Failure) as error:
-        raise failures.of_connecting(error, _peer(pool, route)) from error
+        raise failures.of_connecting(error, pool.unix_socket or route.peer_name) from error
     connected = secured = perf_counter()
-    if route.secure:
-        try:
-            if route.proxy:
-                await _tunnel(pool, sock, route)
-            sock = await opening.secure(pool.readiness, sock, pool.tls, route.server_name)
-        except (OSError, Failure) as error:
-            sock.close()
-            raise _of_tls(error, route) from error
-        except BaseException:
-            sock.close()
-            raise
+    to_proxy = route.proxy is not None and route.proxy.scheme == "https"
+    if to_proxy or route.secure or route.proxy:
+        sock = await _greet(pool, route, sock, target)
+    if to_proxy or route.secure:
         secured = perf_counter()
     phases = Connect(resolved - started, connected - resolved, secured - connected)
     return Connection(pool, route, idle, sock, phases)
 
 
-async def _reach(pool: HTTPPool, route: Route, addresses: tuple[str, ...]) -> socket.socket:
+async def _reach(pool: HTTPPool, route: Route, addresses: Sequence[str]) -> socket.socket:
     if pool.unix_socket:
         return await opening.connect_unix(pool.readiness, pool.unix_socket)
-    turn = route.in_turn(addresses)
-    port = route.peer[1]
-    for address in turn[:-1]:
-        try:
-            # Half of what is left for each address, so that a silent one does not use it all up.
-            async with asyncio.timeout(pool.connect_timeout / 2):
-                return await opening.connect(pool.readiness, address, port)
-        except OSError:
-            route.rest(address)
-    return await opening.connect(pool.readiness, turn[-1], port)
+    if len(addresses) == 1:
+        return await _connect(pool, route, addresses[0])
+    return await _race(pool, route, addresses)
 
 
-def _peer(pool: HTTPPool, route: Route) -> str:
-    if pool.unix_socket:
-        return pool.unix_socket
-    if route.proxy:
-        return f"proxy {route.proxy.host}:{route.proxy.port}"
-    return route.where
+async def _connect(pool: HTTPPool, route: Route, address: str) -> socket.socket:
+    return await opening.connect(pool.readiness, address, route.peer[1], pool.local_addresses.bind)
 
 
-async def _tunnel(pool: HTTPPool, sock: socket.socket, route: Route) -> None:
+async def _race(pool: HTTPPool, route: Route, addresses: Sequence[str]) -> socket.socket:
+    """A socket to the first address that answers."""
+    attempts = route.attempts(addresses)
+    running: dict[asyncio.Task[socket.socket], str] = {}
+    reason: BaseException | None = None
+    try:
+        while not attempts.exhausted:
+            now = perf_counter()
+            address = attempts.start(now)
+            if address is not None:
+                running[asyncio.ensure_future(_connect(pool, route, address))] = address
+            due = attempts.next_at(now)
+            done, _ = await asyncio.wait(
+                running,
+                timeout=None if due is None else due - now,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for task in done:
+                address = running.pop(task)
+                reason = task.exception()
+                if reason is None:
+                    attempts.connected(address)
+                    return task.result()
+                if not isinstance(reason, OSError):
+                    raise reason
+                attempts.failed(address, perf_counter())
+    finally:
+        for task in running:
+            if not task.cancel() and not task.exception():
+                task.result().close()
+    assert reason is not None
+    raise reason
+
+
+async def _greet(
+    pool: HTTPPool, route: Route, sock: socket.socket, target: str | None
+) -> socket.socket:
+    """All that is said before the first request: to a proxy, and for TLS."""
+    try:
+        if route.proxy is not None and route.proxy.scheme == "https":
+            sock = await _secure_proxy(pool, route, sock)
+        handshake = route.handshake(pool.heads, target)
+        if handshake is not None:
+            await _shake_hands(pool, sock, handshake)
+        if route.secure:
+            if isinstance(sock, ssl.SSLSocket):
+                sock = relay(pool.readiness, sock)
+            context = pool.tls.context(route.host)
+            session = pool.tls.session(route.authority)
+            sock = await opening.secure(pool.readiness, sock, context, route.server_name, session)
+    except (OSError, Failure) as error:
+        sock.close()
+        raise _of_tls(error, route.authority) from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _secure_proxy(pool: HTTPPool, route: Route, sock: socket.socket) -> ssl.SSLSocket:
     assert route.proxy is not None
-    reader = ResponseReader(pool.heads, bodiless=True)
-    auth = f"Proxy-Authorization: {route.proxy.auth}\r\n" if route.proxy.auth else ""
-    asked = f"CONNECT {route.where} HTTP/1.1\r\nHost: {route.where}\r\n{auth}\r\n"
-    sock.send(asked.encode())
-    while not reader.done:
-        await pool.readiness.readable(sock.fileno())
-        data = sock.recv(4096)
+    context = pool.tls.proxy_context(route.proxy.host)
+    try:
+        return await opening.secure(pool.readiness, sock, context, route.proxy.host)
+    except OSError as error:
+        raise _of_tls(error, route.proxy.name) from error
+
+
+async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake) -> None:
+    await opening.send(pool.readiness, sock, handshake.start())
+    while not handshake.done:
+        data = await opening.receive(pool.readiness, sock)
         if not data:
+            handshake.end()
             break
-        reader.feed(data)
-    proxy = f"proxy {route.proxy.host}:{route.proxy.port}"
-    if reader.head is None:
-        problem = reader.error or "closed the connection"
-        raise Failure(Outcome.PROTOCOL, f"{proxy} {problem} when asked for {route.where}")
-    if not 200 <= reader.head.status < 300:
-        answer = f"{reader.head.status} {reader.head.reason}".strip()
-        raise Failure(Outcome.REFUSED, f"{proxy} refused the tunnel to {route.where}: {answer}")
+        answer = handshake.feed(data)
+        if answer:
+            await opening.send(pool.readiness, sock, answer)
+    failure = handshake.failure()
+    if failure is not None:
+        raise failure
 
 
-def _of_tls(error: Exception, route: Route) -> Failure:
+def _of_tls(error: Exception, where: str) -> Failure:
     if isinstance(error, Failure):
         return error
-    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-        return failures.of_tls(error, route.where)
     if isinstance(error, ConnectionError | ssl.SSLEOFError):
-        return Failure(Outcome.TLS, f"{route.where} closed the connection during the TLS handshake")
-    return failures.of_connecting(error, route.where)
+        return Failure(Outcome.TLS, f"{where} closed the connection during the TLS handshake")
+    if isinstance(error, ssl.SSLError):
+        return failures.of_handshake(error, where)
+    return failures.of_connecting(error, where)

@@ -14,6 +14,11 @@ _UNKNOWN_ISSUER = {2, 20, 21}
 _EXPIRED = 10
 _WRONG_NAME = {62, 64}
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
+# How OpenSSL names what the other side (an alert) or this one had against the handshake
+_NO_CERT = ("CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE")
+_BAD_CERT = ("UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "CERTIFICATE_REVOKED")
+_NO_VERSION = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "VERSION_TOO_LOW")
+_NO_AGREEMENT = ("HANDSHAKE_FAILURE",)  # of TLS 1.2: also for want of a client certificate
 _TRUST_HINT = "pass a CA or --insecure-skip-tls-verify"
 
 
@@ -38,7 +43,7 @@ def of_connecting(error: BaseException, where: str) -> Failure:
     if isinstance(error, Failure):
         return error
     if isinstance(error, ssl.SSLError | ssl.CertificateError):
-        return of_tls(error, where)
+        return of_handshake(error, where)
     if isinstance(error, TimeoutError):
         return Failure(Outcome.TIMEOUT, f"connecting to {where} took too long")
     if isinstance(error, socket.gaierror):
@@ -64,27 +69,59 @@ def of_lookup(error: OSError, host: str) -> Failure:
     return Failure(Outcome.DNS, f"{host} cannot be resolved: {error.strerror or error}")
 
 
-def of_tls(error: BaseException, where: str) -> Failure:
-    host = where.rpartition(":")[0] or where
+def of_handshake(error: BaseException, where: str) -> Failure:
+    """TLS that was never there."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        code = error.verify_code
-        if code in _SELF_SIGNED:
-            text = f"certificate of {host} is self-signed; {_TRUST_HINT}"
-        elif code in _UNKNOWN_ISSUER:
-            text = f"certificate of {host} is signed by an unknown authority; {_TRUST_HINT}"
-        elif code == _EXPIRED:
-            text = f"certificate of {host} has expired"
-        elif code in _WRONG_NAME:
-            text = f"certificate of {host} is for another name: {error.verify_message}"
-        else:
-            text = f"certificate of {host} is not accepted: {error.verify_message}"
-        return Failure(Outcome.TLS, text)
+        return Failure(Outcome.TLS, _of_certificate(error, where.rpartition(":")[0] or where))
     reason = getattr(error, "reason", None) or ""
     if reason in _NOT_TLS:
         return Failure(Outcome.TLS, f"{where} does not speak TLS; did you mean http://?")
-    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:
-        return Failure(Outcome.TLS, f"{where} asks for a client certificate; set http.cert")
-    return Failure(Outcome.TLS, f"TLS with {where} failed: {_reason(error)}")
+    text = _of_alert(reason, where) or f"TLS with {where} failed: {_reason(error)}"
+    return Failure(Outcome.TLS, text)
+
+
+def of_tls(error: BaseException, where: str) -> Failure:
+    """TLS that broke after this side had finished its handshake.
+
+    With TLS 1.3 that is also when a server refuses the client's certificate.
+    """
+    reason = getattr(error, "reason", None) or ""
+    refused = _of_alert(reason, where)
+    if refused:
+        return Failure(Outcome.TLS, refused)
+    if reason in _NOT_TLS:
+        text = f"{where} sent something in the middle of TLS that is not TLS"
+        return Failure(Outcome.PROTOCOL, text)
+    return Failure(Outcome.PROTOCOL, f"TLS with {where} broke: {_reason(error)}")
+
+
+def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+    code = error.verify_code
+    if code in _SELF_SIGNED:
+        return f"certificate of {host} is self-signed; {_TRUST_HINT}"
+    if code in _UNKNOWN_ISSUER:
+        return f"certificate of {host} is signed by an unknown authority; {_TRUST_HINT}"
+    if code == _EXPIRED:
+        return f"certificate of {host} has expired"
+    if code in _WRONG_NAME:
+        return f"certificate of {host} is for another name: {error.verify_message}"
+    return f"certificate of {host} is not accepted: {error.verify_message}"
+
+
+def _of_alert(reason: str, where: str) -> str:
+    if reason.endswith(_NO_CERT):
+        return f"{where} asks for a client certificate; set http.cert"
+    if "ALERT" in reason and reason.endswith(_BAD_CERT):
+        shown = reason.partition("ALERT_")[2].replace("_", " ").lower()
+        return f"{where} does not accept the client certificate: {shown}"
+    if reason.endswith(_NO_VERSION):
+        return f"{where} speaks no TLS version that is allowed here (http.tls_min, http.tls_max)"
+    if reason.endswith(_NO_AGREEMENT):
+        return (
+            f"{where} refused the TLS handshake; it may ask for a client certificate (http.cert) "
+            "or for other ciphers or versions (http.ciphers, http.tls_min)"
+        )
+    return ""
 
 
 def _reason(error: BaseException) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
@@ -20,13 +19,16 @@ from hyperscale.clients.http.connect import open_connection
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.decoding import accepted_encodings
 from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.http.hosts import HostMap
+from hyperscale.clients.http.local_addresses import LocalAddresses
+from hyperscale.clients.http.names import Resolver
 from hyperscale.clients.http.proxy import proxy_for
 from hyperscale.clients.http.queue import ConnectionQueue
 from hyperscale.clients.http.reader import Heads
 from hyperscale.clients.http.request import RequestBuilder
-from hyperscale.clients.http.route import Resolver, Route
+from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
-from hyperscale.clients.http.tls import tls_context
+from hyperscale.clients.http.tls import TLSContexts
 from hyperscale.clients.io.readiness import Readiness
 from hyperscale.errors import RunFailed
 from hyperscale.workload.arguments import URL
@@ -52,17 +54,18 @@ class HTTPPool:
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
         self.queue = ConnectionQueue(options.max_connections)
-        self.resolver = Resolver(options.ip)
+        self.resolver = Resolver(options.ip, options.dns_ttl)
+        self.local_addresses = LocalAddresses(options.local_addresses)
+        self._hosts = HostMap(options.hosts)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tls: ssl.SSLContext | None = None
         self._routes: dict[tuple[str, str, int], Route] = {}
         self._resting: list[Connection] = []
         self._connecting: set[asyncio.Timeout] = set()
         self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
         self._due = 0.0
         self._ticking: asyncio.TimerHandle | None = None
-        if options.ca or options.cert:
-            self.tls  # noqa: B018 - a file that cannot be used is reported now, not in the run
+        self.tls = TLSContexts(options)
+        self.tls.check()
 
     # No cached_property: it would make every other attribute of the pool slower to read.
     @property
@@ -74,12 +77,6 @@ class HTTPPool:
     @property
     def readiness(self) -> Readiness:
         return Readiness.of(self.loop)
-
-    @property
-    def tls(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = tls_context(self.options)
-        return self._tls
 
     def _default_headers(self) -> dict[str, str]:
         agent = self.options.user_agent
@@ -100,7 +97,9 @@ class HTTPPool:
         route = self._routes.get(origin)
         if route is None:
             proxy = proxy_for(target, self.options.proxy, os.environ)
-            route = self._routes[origin] = Route(target, proxy, self.options.server_name)
+            route = self._routes[origin] = Route(
+                target, proxy, self.options.server_name, self._hosts
+            )
         return route
 
     async def prepare(self, url: URL) -> None:
@@ -109,7 +108,7 @@ class HTTPPool:
         self.builder.own(target)
         route = self.route(target)
         if route.secure:
-            self.tls  # noqa: B018
+            self.tls.context(route.host)
         if self.unix_socket:
             return
         try:
@@ -144,6 +143,8 @@ class HTTPPool:
         return await self._open(route, idle, deadline)
 
     def release(self, connection: Connection) -> None:
+        if self.options.tls_resume and connection.route.secure:
+            self.tls.keep_session(connection.route.authority, connection.session)
         if not connection.alive:
             return
         if not self.keeps:

@@ -295,7 +295,7 @@ def _keep(kept: dict[Any, Any], key: Any, value: object) -> None:
 
 
 def _absolute(route: Route) -> bool:
-    return route.proxy is not None and not route.secure
+    return route.is_forwarded
 
 
 def _author_headers(headers: Any) -> tuple[bytes, frozenset[str]]:

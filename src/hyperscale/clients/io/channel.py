@@ -137,6 +137,11 @@ class Channel:
         self.readiness.watch_writes(self._fd, self.writable)
 
     @property
+    def session(self) -> ssl.SSLSession | None:
+        """Of TLS, by which a later connection may spare itself most of the handshake."""
+        return self._socket.session if isinstance(self._socket, ssl.SSLSocket) else None
+
+    @property
     def is_open(self) -> bool:
         return self._fd >= 0
 

@@ -6,19 +6,22 @@ import errno
 import os
 import socket
 import ssl
+from collections.abc import Callable
 
 from hyperscale.clients.io.readiness import Readiness
 
 _UNDER_WAY = {errno.EINPROGRESS, errno.EINTR}
+Prepare = Callable[[socket.socket], None]
 
 
-async def connect(readiness: Readiness, address: str, port: int) -> socket.socket:
-    """A connected TCP socket. Raises OSError."""
+async def connect(readiness: Readiness, address: str, port: int, prepare: Prepare) -> socket.socket:
+    """A connected TCP socket; `prepare` may bind it first. Raises OSError."""
     family, where = _socket_address(address, port)
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        prepare(sock)
         await _established(readiness, sock, where)
     except BaseException:
         sock.close()
@@ -58,12 +61,16 @@ def _socket_address(address: str, port: int) -> tuple[socket.AddressFamily, tupl
 
 
 async def secure(
-    readiness: Readiness, sock: socket.socket, context: ssl.SSLContext, server_name: str
+    readiness: Readiness,
+    sock: socket.socket,
+    context: ssl.SSLContext,
+    server_name: str,
+    session: ssl.SSLSession | None = None,
 ) -> ssl.SSLSocket:
     """The socket with TLS on it. Raises OSError (ssl.SSLError is one); it is closed then."""
     try:
         secured = context.wrap_socket(
-            sock, server_hostname=server_name, do_handshake_on_connect=False
+            sock, server_hostname=server_name, do_handshake_on_connect=False, session=session
         )
     except BaseException:
         sock.close()
@@ -81,3 +88,23 @@ async def secure(
     except BaseException:
         secured.close()
         raise
+
+
+async def receive(readiness: Readiness, sock: socket.socket) -> bytes:
+    """The next bytes of a socket that no channel reads yet; none: the peer has closed."""
+    while True:
+        try:
+            return sock.recv(16 * 1024)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            await readiness.readable(sock.fileno())
+        except ssl.SSLEOFError:
+            return b""
+
+
+async def send(readiness: Readiness, sock: socket.socket, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[sock.send(rest) :]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            await readiness.writable(sock.fileno())

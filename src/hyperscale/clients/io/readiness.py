@@ -65,18 +65,22 @@ class Readiness:
     def watch_writes(self, fd: int, writable: Callback) -> None:
         raise NotImplementedError
 
+    def unwatch(self, fd: int) -> None:
+        raise NotImplementedError
+
     def unwatch_writes(self, fd: int) -> None:
         raise NotImplementedError
 
     def forget(self, fd: int) -> None:
         """To be called before the socket is closed."""
-        raise NotImplementedError
+        self.unwatch(fd)
+        self.unwatch_writes(fd)
 
     def read(self) -> None:
         """Read what is ready now, without waiting for the loop to say so."""
 
     async def writable(self, fd: int) -> None:
-        """Until a socket, of which nothing else is awaited, can be written (or has failed)."""
+        """Until a socket that nobody watches can be written, or has failed."""
         done = self._loop.create_future()
         self.watch_writes(fd, partial(_wake, done))
         try:
@@ -90,7 +94,7 @@ class Readiness:
         try:
             await done
         finally:
-            self.forget(fd)
+            self.unwatch(fd)
 
     def transmit_soon(self) -> None:
         """What is `outgoing` is written when all users whose turn it is have made their calls.
@@ -126,15 +130,13 @@ class EpollReadiness(Readiness):
         self._writers[fd] = writable
         self._await(fd, self._awaited.get(fd, 0) | _OUT)
 
+    def unwatch(self, fd: int) -> None:
+        if self._readers.pop(fd, None) is not None:
+            self._await(fd, self._awaited[fd] & ~_IN)
+
     def unwatch_writes(self, fd: int) -> None:
         if self._writers.pop(fd, None) is not None:
             self._await(fd, self._awaited[fd] & ~_OUT)
-
-    def forget(self, fd: int) -> None:
-        self._readers.pop(fd, None)
-        self._writers.pop(fd, None)
-        if fd in self._awaited:
-            self._await(fd, 0)
 
     def _await(self, fd: int, events: int) -> None:
         known = self._awaited.get(fd)
@@ -175,14 +177,13 @@ class LoopReadiness(Readiness):
         self._writers[fd] = writable
         self._loop.add_writer(fd, writable)
 
+    def unwatch(self, fd: int) -> None:
+        if self._readers.pop(fd, None) is not None:
+            self._loop.remove_reader(fd)
+
     def unwatch_writes(self, fd: int) -> None:
         if self._writers.pop(fd, None) is not None:
             self._loop.remove_writer(fd)
-
-    def forget(self, fd: int) -> None:
-        self.unwatch_writes(fd)
-        if self._readers.pop(fd, None) is not None:
-            self._loop.remove_reader(fd)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
