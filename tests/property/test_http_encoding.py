@@ -98,4 +98,4 @@ def test_no_set_cookie_breaks_the_jar(lines: list[str]) -> None:
         jar.store(line, "a.t.test", "/x/y")
     sent = jar.matching("a.t.test", "/x/y", True)
     assert len(sent) <= len(jar) <= len(lines)
-    assert jar.matching("other.test", "/x/y", True) == {}
+    assert jar.matching("other.test", "/x/y", True) == []

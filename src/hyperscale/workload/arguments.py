@@ -227,9 +227,9 @@ def header_value(name: str, value: Any) -> bytes:
     if _LINE_BREAK(text):
         raise BadInput(f"the value of header {name} contains a line break: {text!r}")
     try:
-        return text.strip().encode("latin-1")
+        return text.strip(" \t").encode("latin-1")
     except UnicodeEncodeError:
-        return text.strip().encode()
+        return text.strip(" \t").encode()
 
 
 def header_lines(headers: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:

@@ -78,6 +78,7 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     connect_timeout: float = 10.0  # name lookup, TCP and TLS together
     read_timeout: float = 0.0  # longest silence while waiting for the response; 0: no limit
     max_response_bytes: int = 64 * MIB  # of a body, as received and as decompressed
+    max_header_bytes: int = 64 * 1024  # of a status line with its headers
     redirects: int = 10  # followed at most; 0: the redirect itself is the response
     decompress: bool = True  # ask for compressed bodies and decode them when they are read
     unix_socket: str | None = None  # connect here whatever host the URL names
@@ -94,9 +95,10 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             value = getattr(self, name)
             if not isinstance(value, int | float) or not value >= 0:
                 raise BadInput(f"http.{name} must be a number from 0 up, not {value!r}")
-        size = self.max_response_bytes
-        if not isinstance(size, int) or size < 1:
-            raise BadInput(f"http.max_response_bytes must be a number from 1 up, not {size!r}")
+        for name in ("max_response_bytes", "max_header_bytes"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise BadInput(f"http.{name} must be a number from 1 up, not {value!r}")
         if self.connections not in ("per_vu", "shared", "fresh"):
             raise BadInput(
                 f"http.connections must be per_vu, shared or fresh, not {self.connections!r}"

@@ -203,7 +203,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
         for line in self.headers.get_list("set-cookie"):
             name, equals, value = line.partition(";")[0].partition("=")
             if equals:
-                cookies[name.strip()] = value.strip().strip('"')
+                cookies[name.strip(" \t")] = value.strip(" \t").strip('"')
         return cookies
 
     @property

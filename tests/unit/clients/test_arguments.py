@@ -139,6 +139,8 @@ def test_wrapping_is_idempotent_and_copies() -> None:
         ({"connect_timeout": -1}, "connect_timeout"),
         ({"redirects": -1}, "redirects"),
         ({"max_response_bytes": 0}, "max_response_bytes"),
+        ({"max_header_bytes": 0}, "max_header_bytes"),
+        ({"max_header_bytes": "64k"}, "max_header_bytes"),
         ({"connections": "many"}, "connections"),
         ({"ip": "5"}, "ip"),
         ({"key": "k.pem"}, "cert"),

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import pickle
-import time
-from email.utils import formatdate
 
 import pytest
 
-from hyperscale.clients.http.cookies import MAX_COOKIES, CookieJar
 from hyperscale.clients.http.head import Head
 from hyperscale.clients.http.proxy import proxy_for
 from hyperscale.clients.http.reader import MAX_KEPT_HEADS, Heads
@@ -82,50 +79,6 @@ def test_proxy_choice() -> None:
     assert own is not None
     assert own.host == "own.test"
     assert proxy_for(Target("http://a.test"), "", environment) is None
-
-
-def sent(jar: CookieJar, url: str) -> dict[str, str]:
-    target = Target(url)
-    return jar.matching(target.host, target.path, target.scheme == "https")
-
-
-def test_cookie_scope() -> None:
-    jar = CookieJar()
-    for line in (
-        "host=1",
-        "domain=1; Domain=.b.test",
-        "path=1; Path=/deep/er",
-        "secure=1; Secure; Path=/",
-        "foreign=1; Domain=c.test",
-        "top=1; Domain=test",
-        "=nameless",
-        "valueless",
-    ):
-        jar.store(line, "a.b.test", "/deep/page")
-    assert sent(jar, "http://a.b.test/deep/er/x") == {"host": "1", "domain": "1", "path": "1"}
-    assert sent(jar, "http://a.b.test/deeper") == {}
-    assert sent(jar, "https://a.b.test/") == {"secure": "1"}
-    assert sent(jar, "http://b.test/deep/") == {"domain": "1"}
-    assert sent(jar, "http://c.test/deep/") == {}
-
-
-def test_cookie_replacement_expiry_and_longest_path() -> None:
-    jar = CookieJar()
-    jar.store("a=old; Path=/", "h", "/")
-    jar.store("a=new; Path=/; Max-Age=100; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "h", "/")
-    jar.store("a=deep; Path=/x", "h", "/")
-    jar.store(f"b=1; Expires={formatdate(time.time() + 100, usegmt=True)}", "h", "/")
-    assert sent(jar, "http://h/") == {"a": "new", "b": "1"}
-    assert sent(jar, "http://h/x") == {"a": "deep", "b": "1"}
-    jar.store("a=; Path=/; Max-Age=0", "h", "/")
-    jar.store("b=; Expires=Thu, 01-Jan-1970 00:00:00 GMT", "h", "/")
-    assert sent(jar, "http://h/") == {}
-    for number in range(MAX_COOKIES * 2):
-        jar.store(f"c{number}=1", "h", "/")
-    assert len(jar) == MAX_COOKIES
-    jar.clear()
-    jar.set("mine", "1", "h")
-    assert sent(jar, "http://sub.h/") == {"mine": "1"}
 
 
 def builder() -> RequestBuilder:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 
-MAX_COOKIES = 300  # per virtual user; the oldest go first
+from hyperscale.clients.http.head import BLANKS
+
+MAX_COOKIES = 300  # per virtual user; those that were not set again for longest go first
 
 
 class Cookie:
-    __slots__ = ("expires", "host_only", "secure", "value")
+    __slots__ = ("created", "expires", "host_only", "secure", "value")
 
     def __init__(self, value: str, expires: float, host_only: bool, secure: bool) -> None:
+        self.created = 0  # its number in the jar; a new value leaves it as it was
         self.value = value
         self.expires = expires
         self.host_only = host_only
@@ -24,9 +27,10 @@ class Cookie:
 class CookieJar:
     """Cookies by (domain, path, name). `domain` and `path` default to the whole target host."""
 
-    __slots__ = ("_cookies",)
+    __slots__ = ("_cookies", "_created")
 
     def __init__(self) -> None:
+        self._created = 0
         self._cookies: dict[tuple[str, str, str], Cookie] = {}
 
     def __len__(self) -> int:
@@ -43,7 +47,7 @@ class CookieJar:
         """Keep what one Set-Cookie header says, or forget it when it says so."""
         pair, *attributes = line.split(";")
         name, equals, value = pair.partition("=")
-        name = name.strip()
+        name = name.strip(BLANKS)
         if not equals or not name:
             return
         domain, host_only, expires, secure = host, True, 0.0, False
@@ -51,8 +55,8 @@ class CookieJar:
         where = path[: path.rfind("/")] or "/"
         for attribute in attributes:
             key, _, setting = attribute.partition("=")
-            setting = setting.strip()
-            match key.strip().lower():
+            setting = setting.strip(BLANKS)
+            match key.strip(BLANKS).lower():
                 case "domain" if setting.strip("."):
                     domain, host_only = setting.lstrip(".").lower(), False
                 case "path" if setting.startswith("/"):
@@ -71,11 +75,11 @@ class CookieJar:
         if expires and expires <= time.time():
             self._cookies.pop(where_and_name, None)
             return
-        self._keep(where_and_name, Cookie(value.strip(), expires, host_only, secure))
+        self._keep(where_and_name, Cookie(value.strip(BLANKS), expires, host_only, secure))
 
-    def matching(self, host: str, path: str, secure: bool) -> dict[str, str]:
-        """What to send; of equal names the one with the longest path."""
-        found: list[tuple[int, str, str]] = []
+    def matching(self, host: str, path: str, secure: bool) -> list[tuple[str, str]]:
+        """Names and values to send: longer paths first, of equal ones the older first."""
+        found: list[tuple[int, int, str, str]] = []
         now = time.time()
         for (domain, where, name), cookie in list(self._cookies.items()):
             if cookie.expires and cookie.expires <= now:
@@ -83,12 +87,17 @@ class CookieJar:
                 continue
             reaches = host == domain or (not cookie.host_only and _within(host, domain))
             if reaches and _below(path, where) and (secure or not cookie.secure):
-                found.append((len(where), name, cookie.value))
-        found.sort(key=lambda entry: entry[0])
-        return {name: value for _, name, value in found}
+                found.append((-len(where), cookie.created, name, cookie.value))
+        found.sort()
+        return [(name, value) for _, _, name, value in found]
 
     def _keep(self, where_and_name: tuple[str, str, str], cookie: Cookie) -> None:
-        self._cookies.pop(where_and_name, None)
+        before = self._cookies.pop(where_and_name, None)
+        if before is None:
+            self._created += 1
+            cookie.created = self._created
+        else:
+            cookie.created = before.created
         while len(self._cookies) >= MAX_COOKIES:
             del self._cookies[next(iter(self._cookies))]
         self._cookies[where_and_name] = cookie

@@ -50,7 +50,7 @@ class HTTPPool:
         self.shares = options.connections == "shared"
         self.trace: Callable[[HTTPResponse], None] | None = None
         self.stopped = False
-        self.heads = Heads(options.max_response_bytes, options.decompress)
+        self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
         self.queue = ConnectionQueue(options.max_connections)

@@ -8,7 +8,7 @@ are encoded each time. All take the same path, so the bytes are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hyperscale.clients.http.head import Head
@@ -106,11 +106,11 @@ class Request:
         self.needs_reader = self.bodiless or self.size > _LONG_BYTES
         return self
 
-    def with_cookies(self, kept: dict[str, str]) -> Request:
+    def with_cookies(self, kept: list[tuple[str, str]]) -> Request:
         """This request with cookies of the jar added; the author's own win."""
         if self.cookies is None or not kept:
             return self
-        line = header_value("Cookie", cookie_pairs({**kept, **self.cookies}))
+        line = header_value("Cookie", cookie_pairs(self.cookies, kept))
         return self._copy(self.hops, line)
 
     def after(self, redirecting: Request) -> Request:
@@ -148,8 +148,9 @@ class Frame(NamedTuple):
         return made.encode(self.before + lines + self.after + length, self.cookies, body)
 
 
-def cookie_pairs(cookies: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+def cookie_pairs(cookies: Mapping[str, str], kept: Iterable[tuple[str, str]] = ()) -> str:
+    others = (pair for pair in kept if pair[0] not in cookies)
+    return "; ".join(f"{name}={value}" for name, value in (*others, *cookies.items()))
 
 
 class RequestBuilder:
