@@ -354,12 +354,12 @@ def test_names_cannot_end_their_line() -> None:
     assert b'name="a%22%0D%0AX: y"; filename="n%22%0D%0A"' in wire
 
 
-@pytest.mark.parametrize("kind", ["bytes", "open", "File"])
+@pytest.mark.parametrize("kind", ["bytes", "open", "File", "path"])
 def test_a_long_form_is_streamed_with_its_length(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(LONG)
     with path.open("rb") as opened:
-        value: Any = {"bytes": LONG, "open": opened, "File": File(path)}[kind]
+        value: Any = {"bytes": LONG, "open": opened, "File": File(path), "path": path}[kind]
         for _ in range(2):
             request = built("post", "http://h/", files={"f": value}, form={"a": "1"})
             assert request.stream is not None

@@ -78,15 +78,16 @@ def _file(field: str, value: Any) -> tuple[str | None, bytes | Upload, str]:
     if hasattr(value, "read"):
         name = name_of(value) or field
         return name, of_file_object(value, f"files[{field!r}]"), content_type_of(name)
-    if not isinstance(value, File):
-        try:
-            value = File(value)
-        except BadInput:
-            raise BadInput(
-                f"files[{field!r}] is a {type(value).__name__}, which is no file",
-                "a path, File, bytes, an open file, or (filename, content, content type)",
-            ) from None
-    return value.name, of_file(value), value.content_type
+    if isinstance(value, File):
+        return value.name, of_file(value), value.content_type
+    try:
+        file = File(value)
+    except BadInput:
+        raise BadInput(
+            f"files[{field!r}] is a {type(value).__name__}, which is no file",
+            "a path, File, bytes, an open file, or (filename, content, content type)",
+        ) from None
+    return file.name, of_file(file, kept=False), file.content_type
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ are encoded each time. All take the same path, so the bytes are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hyperscale.clients.http.body import Body, body_of
@@ -28,6 +28,9 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 # A server may answer before it has read a long request, whose rest is then still on its way;
 # shorter ones are gone with the first write.
 _LONG_BYTES = 64 * 1024
+
+# Of a jar: several cookies may have one name, for different paths.
+CookiePairs = Mapping[str, str] | Sequence[tuple[str, str]]
 
 
 class Call(NamedTuple):
@@ -107,16 +110,18 @@ class Request:
                 self.size += upload.length or 0
         return self
 
-    def with_cookies(self, kept: dict[str, str]) -> Request:
+    def with_cookies(self, kept: CookiePairs) -> Request:
         """This request with cookies of the jar added; the author's own win."""
         if self.cookies is None or not kept:
             return self
-        line = header_value("Cookie", cookie_pairs({**kept, **self.cookies}))
+        own = self.cookies
+        pairs = kept.items() if isinstance(kept, Mapping) else kept
+        line = cookie_line([*(pair for pair in pairs if pair[0] not in own), *own.items()])
         return self._copy(self.hops, line)
 
     def after(self, redirecting: Request) -> Request:
         """This request as the one that follows a redirect."""
-        line = header_value("Cookie", cookie_pairs(self.cookies or {}))
+        line = cookie_line((self.cookies or {}).items())
         return self._copy((*redirecting.hops, redirecting.url), line)
 
     def _copy(self, hops: tuple[str, ...], cookies: bytes) -> Request:
@@ -185,8 +190,8 @@ class Frame(NamedTuple):
         return b"Content-Length: %d\r\n" % body.length, b"", body
 
 
-def cookie_pairs(cookies: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+def cookie_line(pairs: Iterable[tuple[str, str]]) -> bytes:
+    return header_value("Cookie", "; ".join([f"{name}={value}" for name, value in pairs]))
 
 
 class RequestBuilder:
@@ -309,7 +314,7 @@ class RequestBuilder:
             lines.append(f"Proxy-Authorization: {route.proxy.auth}\r\n".encode())
         if call.cookies is not None:
             request.cookies = Cookies.of(call.cookies).value
-        pairs = header_value("Cookie", cookie_pairs(request.cookies or {}))
+        pairs = cookie_line((request.cookies or {}).items())
         if "cookie" in names:
             request.cookies = None
         chunked = "transfer-encoding" in names

@@ -89,10 +89,13 @@ def upload_of(value: Any) -> tuple[bytes | Upload, str] | None:
     return None
 
 
-def of_file(file: File) -> bytes | Upload:
-    """A short file is read once, for all requests; a long one from the disk, each time."""
+def of_file(file: File, kept: bool = True) -> bytes | Upload:
+    """A short file is read once, for all requests; a long one from the disk, each time.
+
+    `kept`: the argument is used again. Else more than a short file would be read whole each time.
+    """
     size = file.size()
-    if size <= KEPT_FILE_BYTES_MAX:
+    if size <= (KEPT_FILE_BYTES_MAX if kept else WHOLE_BYTES_MAX):
         return file.body()[0]
 
     def pieces() -> Iterator[bytes]:

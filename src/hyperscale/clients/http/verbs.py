@@ -20,6 +20,9 @@ from hyperscale.workload.texts import shown
 
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
+# Plain bodies are not kept. To find that out by looking for one, a long body would be hashed.
+_PLAIN = frozenset({dict, list, str, bytes})
+
 Timeout = float | str
 Sink = Callable[[bytes], object]
 Expect = int | Container[int] | Callable[[HTTPResponse], bool]
@@ -74,6 +77,8 @@ class Verbs:
         raise NotImplementedError
 
     def _request(self, *call: Any) -> Request:
+        if len(call) > 8 and (type(call[8]) in _PLAIN or type(call[9]) in _PLAIN):
+            return self._builder.build(call)
         headers, tags = call[3], call[7]
         if type(tags) is dict:
             call = (*call[:7], tuple(tags.items()), *call[8:])
