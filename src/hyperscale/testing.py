@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from hyperscale.workload.arguments import URL, Auth, Cookies, Data, File, Headers, Params
+from hyperscale.workload.arguments import (
+    URL,
+    Auth,
+    Cookies,
+    Data,
+    Digest,
+    File,
+    Headers,
+    Params,
+)
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
@@ -22,6 +31,7 @@ __all__ = [
     "Cookies",
     "CustomResult",
     "Data",
+    "Digest",
     "File",
     "HTTPOptions",
     "HTTPResponse",

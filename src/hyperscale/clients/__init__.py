@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from hyperscale.clients.http.client import HTTPClient, LimitedHTTPClient
 from hyperscale.clients.http.pool import HTTPPool
+from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.http_options import HTTPOptions
@@ -54,8 +55,10 @@ class ClientPool:
                 argument.lines()
             case Params():
                 argument.query()
-            case Data() | File():
+            case Data():
                 argument.body()
+            case File():
+                of_file(argument)
             case Auth():
                 argument.header()
 

@@ -11,21 +11,20 @@ from __future__ import annotations
 import base64
 import mimetypes
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
-from urllib.parse import quote, urlencode
-
-import msgspec
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.encoding import encode_body, pairs_of, query_string
 from hyperscale.workload.files import locate
+from hyperscale.workload.headers import TOKEN, header_lines, header_pairs
+from hyperscale.workload.texts import SURROGATE, UNPRINTABLE, as_text, shown
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_LINE_BREAK = re.compile(r"[\r\n\0]").search
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_FORBIDDEN_IN_COOKIE = re.compile(r"[\x00-\x1f\x7f;]")
+_FORBIDDEN_IN_COOKIE = re.compile(r"[\x00-\x1f\x7f;\ud800-\udfff]")
+
+Read = TypeVar("Read")
 
 
 class OptimizedArgument:
@@ -50,7 +49,7 @@ class OptimizedArgument:
 
     @classmethod
     def refuse(cls, value: Any) -> BadInput:
-        return BadInput(f"{cls.__name__} takes {cls.accepts}, not {value!r}")
+        return BadInput(f"{cls.__name__} takes {cls.accepts}, not {shown(value)}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
@@ -65,7 +64,7 @@ class URL(OptimizedArgument):
 
     @classmethod
     def checked(cls, value: Any) -> str:
-        if not isinstance(value, str) or not value.strip() or _CONTROL.search(value):
+        if not isinstance(value, str) or not value.strip() or UNPRINTABLE.search(value):
             raise cls.refuse(value)
         return value.strip()
 
@@ -74,16 +73,17 @@ class URL(OptimizedArgument):
 
 
 class Headers(OptimizedArgument):
-    """Encoded as `Name: value` lines; None as a value means: do not send this header."""
+    """Encoded as `Name: value` lines; None as a value means: do not send this header, a list:
+    send it several times. A list of pairs may have a name several times."""
 
     __slots__ = ()
-    accepts = "a dict of header names and values"
+    accepts = "a dict of header names and values or a list of pairs"
 
     @classmethod
-    def checked(cls, value: Any) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise cls.refuse(value)
-        return dict(value)
+    def checked(cls, value: Any) -> dict[str, Any] | list[tuple[str, Any]]:
+        if isinstance(value, Mapping):
+            return dict(value)
+        return header_pairs(value)
 
     def lines(self) -> tuple[bytes, frozenset[str]]:
         encoded: tuple[bytes, frozenset[str]] | None = self.optimized.get("lines")
@@ -100,9 +100,9 @@ class Params(OptimizedArgument):
 
     @classmethod
     def checked(cls, value: Any) -> Any:
-        if isinstance(value, str):
+        if isinstance(value, str | bytes):
             return value
-        return _pairs(cls, value)
+        return pairs_of("params", value, cls.accepts)
 
     def query(self) -> str:
         encoded: str | None = self.optimized.get("query")
@@ -121,10 +121,16 @@ class Cookies(OptimizedArgument):
     def checked(cls, value: Any) -> dict[str, str]:
         if not isinstance(value, Mapping):
             raise cls.refuse(value)
-        cookies = {str(name): str(content) for name, content in value.items()}
-        for name, content in cookies.items():
-            if not _TOKEN.fullmatch(name) or _FORBIDDEN_IN_COOKIE.search(content):
-                raise BadInput(f"cookie {name}={content!r} cannot be sent: illegal characters")
+        cookies = {}
+        for name, given in value.items():
+            content = as_text(given)
+            if given is None:
+                continue
+            if content is None:
+                raise BadInput(f"cookie {name} is a {type(given).__name__}, not text or a number")
+            if not TOKEN.fullmatch(str(name)) or _FORBIDDEN_IN_COOKIE.search(content):
+                raise BadInput(f"cookie {name}={shown(content)} cannot be sent: illegal characters")
+            cookies[str(name)] = content
         return cookies
 
     def pairs(self) -> str:
@@ -132,30 +138,73 @@ class Cookies(OptimizedArgument):
 
 
 class Auth(OptimizedArgument):
-    """`("user", "password")` is Basic, a string a Bearer token; "Scheme rest" is sent as it is."""
+    """`("user", "password")` is Basic, a string a Bearer token; "Scheme rest" is sent as it is.
+
+    `("user", "password", "digest")` is `Digest("user", "password")`.
+    """
 
     __slots__ = ()
     accepts = "a (user, password) pair or a token"
 
     @classmethod
+    def of(cls, value: Any) -> Auth:
+        if isinstance(value, Auth):
+            return value
+        if isinstance(value, list | tuple) and len(value) == 3:
+            *pair, scheme = value
+            if scheme == "digest":
+                return Digest(pair)
+            if scheme != "basic":
+                raise BadInput(f"auth can be 'basic' or 'digest', not {shown(scheme)}")
+            return Auth(pair)
+        return cls(value)
+
+    @classmethod
     def checked(cls, value: Any) -> str | tuple[str, str]:
         if isinstance(value, str) and value:
-            if _CONTROL.search(value):
+            if UNPRINTABLE.search(value):
                 raise BadInput("an Auth token cannot contain line breaks or control characters")
             return value
-        if isinstance(value, Sequence) and len(value) == 2:
+        return cls._pair(value)
+
+    @classmethod
+    def _pair(cls, value: Any) -> tuple[str, str]:
+        if isinstance(value, list | tuple) and len(value) == 2:
             user, password = value
             if isinstance(user, str) and isinstance(password, str) and ":" not in user:
+                if SURROGATE.search(user + password):
+                    raise BadInput(f"the user or password of {cls.__name__} is not text")
                 return (user, password)
-        raise BadInput(f"Auth takes {cls.accepts}, not a {type(value).__name__}")
+        raise BadInput(f"{cls.__name__} takes {cls.accepts}, not a {type(value).__name__}")
 
     def __repr__(self) -> str:
-        return "Auth(...)"
+        return f"{type(self).__name__}(...)"
 
     def header(self) -> str:
+        """What is sent unasked; nothing when the server has to ask first."""
         if isinstance(self.value, tuple):
             return basic_auth(*self.value)
         return self.value if " " in self.value else f"Bearer {self.value}"
+
+
+class Digest(Auth):
+    """Digest authentication: the client answers the server's challenge, and sends nothing before.
+
+    `Digest("user", "password")`, or of a pair, as a typed default has it.
+    """
+
+    __slots__ = ()
+    accepts = "a user and a password"
+
+    def __init__(self, user: Any, password: Any = None) -> None:
+        super().__init__(user if password is None else (user, password))
+
+    @classmethod
+    def checked(cls, value: Any) -> tuple[str, str]:
+        return cls._pair(value)
+
+    def header(self) -> str:
+        return ""
 
 
 class Data(OptimizedArgument):
@@ -179,7 +228,7 @@ class Data(OptimizedArgument):
 
 
 class File(OptimizedArgument):
-    """A file read once into memory: a body of its own (`data=`) or a part of `files=`."""
+    """A file by its path: a body of its own (`data=`) or a part of `files=`."""
 
     __slots__ = ()
     accepts = "a path"
@@ -194,112 +243,55 @@ class File(OptimizedArgument):
     def name(self) -> str:
         return Path(self.value).name
 
+    @property
+    def content_type(self) -> str:
+        return content_type_of(self.value)
+
+    def size(self) -> int:
+        """In bytes, as it was when first asked for."""
+        size: int | None = self.optimized.get("size")
+        if size is None:
+            size = self.optimized["size"] = self._read(lambda path: path.stat().st_size)
+        return size
+
     def body(self) -> tuple[bytes, str]:
+        """What is in it, read once and kept in memory, and its content type."""
         encoded: tuple[bytes, str] | None = self.optimized.get("body")
         if encoded is None:
-            try:
-                content = locate(self.value).read_bytes()
-            except OSError as error:
-                raise BadInput(f"file {self.value} cannot be read: {error.strerror}") from error
-            encoded = self.optimized["body"] = (content, content_type_of(self.value))
+            encoded = self.optimized["body"] = (self._read(Path.read_bytes), self.content_type)
         return encoded
 
+    def open(self) -> BinaryIO:
+        return self._read(lambda path: path.open("rb"))
 
+    def _read(self, function: Callable[[Path], Read]) -> Read:
+        try:
+            return function(locate(self.value))
+        except OSError as error:
+            raise BadInput(f"file {self.value} cannot be read: {error.strerror}") from error
+        except ValueError as error:  # a path that no file can have
+            raise BadInput(f"file {self.value!r} cannot be read: {error}") from error
+
+
+def headers_without(headers: Any, names: frozenset[str]) -> Any:
+    """The headers of a call, in any form it takes, without those of these (lower case) names."""
+    if headers is None or not names:
+        return headers
+    plain = headers.value if isinstance(headers, Headers) else headers
+    if isinstance(plain, Mapping):
+        return {name: value for name, value in plain.items() if name.lower() not in names}
+    return [(name, value) for name, value in header_pairs(plain) if name.lower() not in names]
+
+
+@lru_cache(maxsize=1024)
 def content_type_of(path: str) -> str:
     return mimetypes.guess_type(path)[0] or "application/octet-stream"
 
 
-def basic_auth(user: str, password: str) -> str:
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+def basic_auth(user: str | bytes, password: str | bytes) -> str:
+    pair = b"%b:%b" % (_utf8(user), _utf8(password))
+    return "Basic " + base64.b64encode(pair).decode()
 
 
-@lru_cache(maxsize=1024)
-def header_name(name: str) -> tuple[bytes, str]:
-    """A header's name as it starts its line, and in lower case."""
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise BadInput(f"{name!r} is not a header name")
-    return f"{name}: ".encode(), name.lower()
-
-
-def header_value(name: str, value: Any) -> bytes:
-    """A header's value; a line break in it would let the value write other headers."""
-    text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-    if _LINE_BREAK(text):
-        raise BadInput(f"the value of header {name} contains a line break: {text!r}")
-    try:
-        return text.strip(" \t").encode("latin-1")
-    except UnicodeEncodeError:
-        return text.strip(" \t").encode()
-
-
-def header_lines(headers: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
-    """The lines, and the names they set. None as a value means: do not send this header."""
-    names = _names(*headers)
-    lines = b""
-    for name, value in headers.items():
-        if value is not None:
-            lines += b"%b%b\r\n" % (header_name(name)[0], header_value(name, value))
-    return lines, names
-
-
-@lru_cache(maxsize=1024)
-def _names(*names: str) -> frozenset[str]:
-    return frozenset(header_name(name)[1] for name in names)
-
-
-def query_string(params: str | Iterable[tuple[str, Any]]) -> str:
-    if isinstance(params, str):
-        encoded = quote(params.lstrip("?"), safe="%!$&'()*+,;=:@/?-._~[]")
-    else:
-        encoded = urlencode(list(_scalars(params)), quote_via=quote)
-    return "?" + encoded if encoded else ""
-
-
-def form_fields(form: Any) -> list[tuple[str, str]]:
-    return list(_scalars(_pairs(Params, form)))
-
-
-def encode_form(form: Any) -> bytes:
-    return urlencode(form_fields(form)).encode()
-
-
-def encode_json(value: Any) -> bytes:
-    dump = getattr(value, "model_dump_json", None)
-    if dump is not None:
-        return str(dump()).encode()
-    try:
-        return msgspec.json.encode(value, enc_hook=_plain)
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise BadInput(f"the body cannot be written as JSON: {error}") from error
-
-
-def encode_body(value: Any) -> tuple[bytes, str]:
-    if isinstance(value, bytes):
-        return value, "application/octet-stream"
-    if isinstance(value, str):
-        return value.encode(), "text/plain; charset=utf-8"
-    return encode_json(value), "application/json"
-
-
-def _plain(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if dump is None:
-        raise TypeError(f"a {type(value).__name__} is not a JSON value")
-    return dump(mode="json")
-
-
-def _pairs(cls: type[OptimizedArgument], value: Any) -> list[tuple[str, Any]]:
-    items = value.items() if isinstance(value, Mapping) else value
-    try:
-        return [(str(name), content) for name, content in items]
-    except (TypeError, ValueError):
-        raise cls.refuse(value) from None
-
-
-def _scalars(pairs: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
-    """A list gives its name several times, None drops it, booleans are written as JSON does."""
-    for name, content in pairs:
-        many = content if isinstance(content, list | tuple | set | frozenset) else (content,)
-        for one in many:
-            if one is not None:
-                yield name, str(one).lower() if isinstance(one, bool) else str(one)
+def _utf8(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

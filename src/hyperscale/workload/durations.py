@@ -10,6 +10,7 @@ import math
 import re
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.texts import shown
 
 _UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"(?:(\d+(?:\.\d+)?){})?"
@@ -21,13 +22,16 @@ _HINT = "write a duration such as '500ms', '30s', '1m30s' or '1h'; a bare number
 def parse_duration(value: object, what: str = "duration") -> float:
     """Seconds in `value`; `what` names the setting in the error a person sees."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        try:
+            seconds = float(value)
+        except OverflowError:
+            seconds = math.inf
     elif isinstance(value, str):
         seconds = _parse_text(value, what)
     else:
-        raise BadInput(f"{what} {value!r} is not a duration", _HINT)
+        raise BadInput(f"{what} {shown(value)} is not a duration", _HINT)
     if not math.isfinite(seconds) or seconds < 0:
-        raise BadInput(f"{what} {value!r} is not a duration", _HINT)
+        raise BadInput(f"{what} {shown(value)} is not a duration", _HINT)
     return seconds
 
 
@@ -37,7 +41,7 @@ def _parse_text(text: str, what: str) -> float:
         return float(compact)
     match = _DURATION.fullmatch(compact)
     if match is None or not compact:
-        raise BadInput(f"{what} {text!r} is not a duration", _HINT)
+        raise BadInput(f"{what} {shown(text)} is not a duration", _HINT)
     return math.fsum(
         float(amount) * unit
         for amount, unit in zip(match.groups(), _UNITS_S.values(), strict=True)

@@ -8,37 +8,24 @@ are encoded each time. All take the same path, so the bytes are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hyperscale.clients.http.body import Body, body_of
 from hyperscale.clients.http.head import Head
-from hyperscale.clients.http.multipart import CONTENT_TYPE, multipart
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
+from hyperscale.clients.http.upload import Upload
 from hyperscale.errors import BadInput
-from hyperscale.workload.arguments import (
-    URL,
-    Auth,
-    Cookies,
-    Data,
-    File,
-    Headers,
-    OptimizedArgument,
-    Params,
-    encode_body,
-    encode_form,
-    encode_json,
-    header_lines,
-    header_name,
-    header_value,
-)
+from hyperscale.workload.arguments import URL, Auth, Cookies, Headers, OptimizedArgument, Params
+from hyperscale.workload.headers import header_lines, header_name, header_value
 from hyperscale.workload.scope import Label, Tags, fold_ids
 from hyperscale.workload.secrets import mask_url
+from hyperscale.workload.texts import UNPRINTABLE, shown
 
 NAME_MAX = 300  # characters of a request's name
 MAX_KEPT = 4096  # requests and URLs; made-up URLs (/users/17) would otherwise pile up
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_FRAMING = frozenset({"content-length", "transfer-encoding"})
 # A server may answer before it has read a long request, whose rest is then still on its way;
 # shorter ones are gone with the first write.
 _LONG_BYTES = 64 * 1024
@@ -59,12 +46,15 @@ class Call(NamedTuple):
     data: Any = None
     form: Any = None
     files: Any = None
+    compress: Any = None
 
 
 class Request:
     """`wire[:cookies_at]` ends before the Cookie line, `wire[body_at:]` is the body.
 
-    `usual` is the head of the last answer: the next one has most often the same.
+    With a `stream` the wire is the head alone: the pieces that the stream gives are written behind
+    it as they are, in chunks or of the length that the head tells. `usual` is the head of the last
+    answer: the next one has most often the same.
     """
 
     __slots__ = (
@@ -79,6 +69,7 @@ class Request:
         "needs_reader",
         "route",
         "size",
+        "stream",
         "target",
         "url",
         "usual",
@@ -96,6 +87,12 @@ class Request:
         self.bodiless = call.method == "HEAD"
         self.hops: tuple[str, ...] = ()
         self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
+        self.stream: Upload | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can be sent again; a body that a generator gave is gone."""
+        return self.stream is None or self.stream.repeatable
 
     def encode(self, head: bytes, cookies: bytes, body: bytes) -> Request:
         self.cookies_at = len(head)
@@ -106,23 +103,39 @@ class Request:
         self.needs_reader = self.bodiless or self.size > _LONG_BYTES
         return self
 
-    def with_cookies(self, kept: list[tuple[str, str]]) -> Request:
+    def streaming(self, upload: Upload | None) -> Request:
+        if upload is not None:
+            self.stream = upload
+            self.needs_reader = True
+            if not upload.chunked:  # what chunks add is known to whoever writes them
+                self.size += upload.length or 0
+        return self
+
+    def with_cookies(self, kept: Sequence[tuple[str, str]]) -> Request:
         """This request with cookies of the jar added; the author's own win."""
         if self.cookies is None or not kept:
             return self
-        line = header_value("Cookie", cookie_pairs(self.cookies, kept))
+        own = self.cookies
+        line = cookie_line([*(pair for pair in kept if pair[0] not in own), *own.items()])
         return self._copy(self.hops, line)
 
     def after(self, redirecting: Request) -> Request:
         """This request as the one that follows a redirect."""
-        line = header_value("Cookie", cookie_pairs(self.cookies or {}))
+        line = cookie_line((self.cookies or {}).items())
         return self._copy((*redirecting.hops, redirecting.url), line)
 
     def _copy(self, hops: tuple[str, ...], cookies: bytes) -> Request:
         copy = Request(self.call, self.target, self.url, self.route, self.label)
         copy.hops = hops
         copy.cookies = self.cookies
-        return copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
+        copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
+        return copy.streaming(self.stream)
+
+    def __getstate__(self) -> object:
+        state: Any = super().__getstate__()
+        if self.stream is not None:  # an open file or a generator stays in its process
+            state[1].update(stream=None, call=self.call._replace(data=None, files=None))
+        return state
 
 
 class Frame(NamedTuple):
@@ -130,27 +143,55 @@ class Frame(NamedTuple):
 
     request: Request
     names: frozenset[str]  # of the author's headers, in lower case
+    chunked: bool  # because the author wrote Transfer-Encoding
     before: bytes
     after: bytes
     cookies: bytes
 
     def around(self, call: Call, lines: bytes) -> Request:
         body, content_type = _body(call)
-        length = b""
-        if body or content_type or call.method in _WITH_BODY:
+        about = b""
+        upload: Upload | None = None
+        if body or content_type or self.chunked or call.method in _WITH_BODY:
             if content_type and "content-type" not in self.names:
-                length = b"Content-Type: %b\r\n" % content_type.encode()
-            if self.names.isdisjoint(_FRAMING):
-                length += b"Content-Length: %d\r\n" % len(body)
+                about = b"Content-Type: %b\r\n" % content_type.encode()
+            if call.compress is not None and content_type:
+                about += self._coding(call.compress)
+            if isinstance(body, bytes) and not self.chunked:
+                about += b"Content-Length: %d\r\n" % len(body)
+            else:
+                framing, body, upload = self._framed(body)
+                about += framing
+        else:
+            body = b""
         known = self.request
         made = Request(call, known.target, known.url, known.route, known.label)
-        made.cookies = self.request.cookies
-        return made.encode(self.before + lines + self.after + length, self.cookies, body)
+        made.cookies = known.cookies
+        made.encode(self.before + lines + self.after + about, self.cookies, body)
+        return made if upload is None else made.streaming(upload)
+
+    def _coding(self, compress: str) -> bytes:
+        if "content-encoding" in self.names:
+            raise BadInput(
+                f"a call has compress={compress!r} and a header Content-Encoding",
+                "leave the header out: compress sets it",
+            )
+        return b"Content-Encoding: %b\r\n" % compress.encode()
+
+    def _framed(self, body: bytes | Upload) -> tuple[bytes, bytes, Upload | None]:
+        """The line that tells how (an author's own is there already) and the body, whole or not."""
+        if isinstance(body, bytes):
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return b"", chunk + b"0\r\n\r\n", None
+        if self.chunked:
+            return b"", b"", body.in_chunks()
+        if body.length is None:
+            return b"Transfer-Encoding: chunked\r\n", b"", body
+        return b"Content-Length: %d\r\n" % body.length, b"", body
 
 
-def cookie_pairs(cookies: Mapping[str, str], kept: Iterable[tuple[str, str]] = ()) -> str:
-    others = (pair for pair in kept if pair[0] not in cookies)
-    return "; ".join(f"{name}={value}" for name, value in (*others, *cookies.items()))
+def cookie_line(pairs: Iterable[tuple[str, str]]) -> bytes:
+    return header_value("Cookie", "; ".join([f"{name}={value}" for name, value in pairs]))
 
 
 class RequestBuilder:
@@ -178,7 +219,7 @@ class RequestBuilder:
 
     def target(self, url: str | URL) -> Target:
         text = url.value if isinstance(url, URL) else url
-        target = self._targets.get(text)
+        target = self._targets.get(text) if isinstance(text, str) else None
         if target is None:
             target = Target(URL.checked(text), self._base_url)
             if len(self._targets) >= MAX_KEPT:
@@ -193,6 +234,8 @@ class RequestBuilder:
         tags = _plain_tags(call.tags)
         constant = (call.params, call.cookies, call.auth)
         key = (names, call.method, call.url, *constant, call.name, tags)
+        if call.auth is not None and not isinstance(call.auth, Auth):
+            call = call._replace(auth=Auth.of(call.auth))
         try:
             frame = self._frames.get(key)
         except TypeError:  # one of them is a plain dict
@@ -202,7 +245,7 @@ class RequestBuilder:
             if _constant(constant):
                 _keep(self._frames, key, frame)
         request = frame.around(call, lines)
-        if all(map(_constant, (arguments[2:3], arguments[4:6], arguments[8:]))):
+        if _constant(constant) and _constant(arguments[8:12]):
             self._keep_request(arguments, call.headers, request)
         return request
 
@@ -223,12 +266,16 @@ class RequestBuilder:
         """By the call's own name, else by its typed URL as written, else by its path."""
         name = call.name
         if name is not None and not isinstance(name, str):
-            raise BadInput(f"name of a call is {name!r} but must be a string")
+            raise BadInput(f"name of a call is {shown(name)} but must be a string")
         if name is None:
             name = call.url.value if isinstance(call.url, URL) else self._path_of(target)
         key = (call.method, name, tags)
         label = self._labels.get(key)
         if label is None:
+            if UNPRINTABLE.search("".join((name, *(text for tag in tags for text in tag)))):
+                raise BadInput(
+                    f"name or tags of a call contain a control character: {shown(key[1:])}"
+                )
             if len(self._labels) >= MAX_KEPT:
                 self._labels.clear()
             label = self._labels[key] = Label(call.method, mask_url(name)[:NAME_MAX], tags)
@@ -260,17 +307,18 @@ class RequestBuilder:
         before = b"".join(lines)
         lines.clear()
         if "authorization" not in names:
-            authorization = Auth.of(call.auth).header() if call.auth is not None else target.auth
+            authorization = call.auth.header() if call.auth is not None else target.auth
             if authorization:
                 lines.append(f"Authorization: {authorization}\r\n".encode())
         if route.proxy and route.proxy.auth and _absolute(route):
             lines.append(f"Proxy-Authorization: {route.proxy.auth}\r\n".encode())
         if call.cookies is not None:
             request.cookies = Cookies.of(call.cookies).value
-        pairs = header_value("Cookie", cookie_pairs(request.cookies or {}))
+        pairs = cookie_line((request.cookies or {}).items())
         if "cookie" in names:
             request.cookies = None
-        return Frame(request, names, before, b"".join(lines), pairs)
+        chunked = "transfer-encoding" in names
+        return Frame(request, names, chunked, before, b"".join(lines), pairs)
 
 
 def _constant(arguments: tuple[Any, ...]) -> bool:
@@ -283,10 +331,13 @@ def _constant(arguments: tuple[Any, ...]) -> bool:
 def _plain_tags(tags: Any) -> Tags:
     if not tags:
         return ()
-    if not isinstance(tags, Mapping | tuple):
-        raise BadInput(f"tags of a call are {tags!r} but must be a dict of names and values")
-    pairs = tags if isinstance(tags, tuple) else tags.items()
-    return tuple((str(name), str(value)) for name, value in pairs)
+    try:
+        pairs = tags if isinstance(tags, tuple) else tags.items()
+        return tuple([(str(name), str(value)) for name, value in pairs])
+    except (AttributeError, TypeError, ValueError):
+        raise BadInput(
+            f"tags of a call are {shown(tags)} but must be a dict of names and values"
+        ) from None
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: object) -> None:
@@ -304,26 +355,17 @@ def _author_headers(headers: Any) -> tuple[bytes, frozenset[str]]:
         return b"", frozenset()
     if isinstance(headers, Headers):
         return headers.lines()
-    if isinstance(headers, Mapping):
-        return header_lines(headers)
-    raise Headers.refuse(headers)
+    return header_lines(headers)
 
 
-def _body(call: Call) -> tuple[bytes, str]:
+def _body(call: Call) -> Body:
     """The body and its content type; both empty when there is none."""
-    json, data, form, files = call[8:]
-    if json is None and data is None and form is None and files is None:
+    json, data, form, files, compress = call[8:]
+    if json is None and data is None and form is None and files is None and compress is None:
         return b"", ""
     if (json is not None) + (data is not None) + (form is not None or files is not None) > 1:
         raise BadInput(
             f"{call.method} {call.url} has more than one body",
             "pass one of json=, data=, or form= with or without files=",
         )
-    if files is not None:
-        return multipart(files, form), CONTENT_TYPE
-    if form is not None:
-        return encode_form(form), "application/x-www-form-urlencoded"
-    value = json if data is None else data
-    if isinstance(value, Data | File):
-        return value.body()
-    return (encode_json(value), "application/json") if data is None else encode_body(value)
+    return body_of(json, data, form, files, compress)

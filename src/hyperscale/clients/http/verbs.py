@@ -1,7 +1,8 @@
 """The verbs of the HTTP client, with the arguments they take.
 
 Plain functions that find the encoded request and return the coroutine that sends it: one frame
-less for each request of a run.
+less for each request of a run. Arguments are meant to be given by keyword and may be given by
+position, because Python fills in the defaults of keyword-only ones at three times the cost.
 """
 
 from __future__ import annotations
@@ -12,23 +13,40 @@ from typing import Any
 from hyperscale.clients.http.request import Request, RequestBuilder
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
+from hyperscale.workload.headers import TOKEN
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import Tags
+from hyperscale.workload.texts import shown
 
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+# Plain bodies are not kept. To find that out by looking for one, a long body would be hashed.
+_PLAIN = frozenset({dict, list, str, bytes})
+
+Timeout = float | str
+Sink = Callable[[bytes], object]
 Expect = int | Container[int] | Callable[[HTTPResponse], bool]
 Answer = Coroutine[Any, Any, HTTPResponse]
 
 
+def DISCARD(piece: bytes) -> None:
+    """The sink of a body that nobody wants."""
+
+
 class Verbs:
-    """Arguments of every call, all but `url` by keyword:
+    """Arguments of every call; `url` first, the others by keyword:
 
     params    dict, list of pairs or string      json      any JSON value or pydantic model
-    headers   dict; None removes a default one   data      bytes, text, File; dict or list as JSON
+    headers   dict or list of pairs; None        data      bytes, text, File, open file, iterator
+              removes a default one                        of bytes; dict or list as JSON
     cookies   dict, in addition to the jar's     form      dict, URL-encoded
-    auth      (user, password) or a token        files     dict of paths, multipart (with form=)
-    timeout   seconds for the whole call         redirects how many to follow, 0 for none
+    auth      (user, password), a token, Digest  files     dict of files, multipart (with form=)
+    timeout   seconds or "5s", the whole call    compress  "gzip", "deflate", "zstd" or "br"
+    redirects how many to follow, 0 for none
     expect    status, statuses or a function of the response: what counts as success
-    name      what its requests are told under        tags   dict, for reports and thresholds
+    name      what its requests are told under   tags      dict, for reports and thresholds
+    sink      function that takes the answer's body, piece by piece
+    discard_body  True: the answer's body is read and not kept
     """
 
     __slots__ = ("_bare_gets", "_builder", "_kept")
@@ -41,13 +59,26 @@ class Verbs:
     async def _send(
         self,
         request: Request,
-        timeout: float | None,
+        timeout: Any,
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
         raise NotImplementedError
 
+    async def _send_to(
+        self,
+        request: Request,
+        timeout: Any,
+        redirects: int | None,
+        expect: Expect | None,
+        sink: Sink | None,
+    ) -> HTTPResponse:
+        """As `_send`, with the body of the answer to `sink`; None: kept, whatever the options."""
+        raise NotImplementedError
+
     def _request(self, *call: Any) -> Request:
+        if len(call) > 8 and (type(call[8]) in _PLAIN or type(call[9]) in _PLAIN):
+            return self._builder.build(call)
         headers, tags = call[3], call[7]
         if type(tags) is dict:
             call = (*call[:7], tuple(tags.items()), *call[8:])
@@ -60,16 +91,17 @@ class Verbs:
     def get(
         self,
         url: str | URL,
-        *,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        timeout: float | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         if (
             params is None
@@ -85,81 +117,134 @@ class Verbs:
                 request = self._builder.bare_get(url)
         else:
             request = self._request("GET", url, params, headers, cookies, auth, name, tags)
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def post(
         self,
         url: str | URL,
-        *,
+        data: Any = None,
+        json: Any = None,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        json: Any = None,
-        data: Any = None,
         form: Any = None,
         files: Any = None,
-        timeout: float | None = None,
+        compress: str | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request(
-            "POST", url, params, headers, cookies, auth, name, tags, json, data, form, files
+            "POST",
+            url,
+            params,
+            headers,
+            cookies,
+            auth,
+            name,
+            tags,
+            json,
+            data,
+            form,
+            files,
+            compress,
         )
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def put(
         self,
         url: str | URL,
-        *,
+        data: Any = None,
+        json: Any = None,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        json: Any = None,
-        data: Any = None,
         form: Any = None,
         files: Any = None,
-        timeout: float | None = None,
+        compress: str | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request(
-            "PUT", url, params, headers, cookies, auth, name, tags, json, data, form, files
+            "PUT",
+            url,
+            params,
+            headers,
+            cookies,
+            auth,
+            name,
+            tags,
+            json,
+            data,
+            form,
+            files,
+            compress,
         )
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def patch(
         self,
         url: str | URL,
-        *,
+        data: Any = None,
+        json: Any = None,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        json: Any = None,
-        data: Any = None,
         form: Any = None,
         files: Any = None,
-        timeout: float | None = None,
+        compress: str | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request(
-            "PATCH", url, params, headers, cookies, auth, name, tags, json, data, form, files
+            "PATCH",
+            url,
+            params,
+            headers,
+            cookies,
+            auth,
+            name,
+            tags,
+            json,
+            data,
+            form,
+            files,
+            compress,
         )
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def delete(
         self,
         url: str | URL,
-        *,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
@@ -168,56 +253,68 @@ class Verbs:
         data: Any = None,
         form: Any = None,
         files: Any = None,
-        timeout: float | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request(
             "DELETE", url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def head(
         self,
         url: str | URL,
-        *,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        timeout: float | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request("HEAD", url, params, headers, cookies, auth, name, tags)
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def options(
         self,
         url: str | URL,
-        *,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
         auth: Any = None,
-        timeout: float | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         request = self._request("OPTIONS", url, params, headers, cookies, auth, name, tags)
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
 
     def request(
         self,
         method: str,
         url: str | URL,
-        *,
         params: Any = None,
         headers: Any = None,
         cookies: Any = None,
@@ -226,15 +323,61 @@ class Verbs:
         data: Any = None,
         form: Any = None,
         files: Any = None,
-        timeout: float | None = None,
+        compress: str | None = None,
+        timeout: Timeout | None = None,
         redirects: int | None = None,
         expect: Expect | None = None,
         name: str | None = None,
         tags: Tags | Mapping[str, str] | None = None,
+        discard_body: bool | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
-        if not method.isascii() or not method.isalpha():
-            raise BadInput(f"{method!r} is not an HTTP method")
+        known = method if type(method) is str and method in _METHODS else _method(method)
         request = self._request(
-            method.upper(), url, params, headers, cookies, auth, name, tags, json, data, form, files
+            known,
+            url,
+            params,
+            headers,
+            cookies,
+            auth,
+            name,
+            tags,
+            json,
+            data,
+            form,
+            files,
+            compress,
         )
-        return self._send(request, timeout, redirects, expect)
+        if discard_body is None and sink is None:
+            return self._send(request, timeout, redirects, expect)
+        taken = _sink_of(discard_body, sink)
+        return self._send_to(request, timeout, redirects, expect, taken)
+
+
+def _method(method: Any) -> str:
+    if not isinstance(method, str) or not TOKEN.fullmatch(method):
+        raise BadInput(
+            f"{shown(method)} is not an HTTP method",
+            "a word such as 'GET', 'PROPFIND' or 'M-SEARCH'",
+        )
+    if method.upper() == "CONNECT":
+        raise BadInput(
+            "CONNECT opens a tunnel, which no call does", "set http.proxy to use a proxy"
+        )
+    return method.upper()
+
+
+def _sink_of(discard_body: Any, sink: Any) -> Sink | None:
+    """What takes the pieces of the answer's body; None: the response keeps it."""
+    if sink is None:
+        if discard_body is not None and not isinstance(discard_body, bool):
+            raise BadInput(
+                f"discard_body of a call is {shown(discard_body)} but must be True or False"
+            )
+        return DISCARD if discard_body else None
+    if discard_body is not None:
+        raise BadInput("a call has both sink and discard_body", "the sink takes the body alone")
+    if not callable(sink):
+        raise BadInput(f"sink of a call is {shown(sink)} but must be a function of bytes")
+    taken: Sink = sink
+    return taken
