@@ -97,6 +97,7 @@ REQUEST: Any = SimpleNamespace(
     wire=b"x",
     size=1,
     usual=None,
+    stream=None,
     hops=(),
     url="http://t/",
     method="GET",
@@ -112,6 +113,7 @@ def answer(
         heads=heads,
         loop=loop,
         timeout=5.0,
+        sink=None,
         read_timeout=0.0,
         connections=set(),
         readiness=LoopReadiness(loop),
@@ -122,7 +124,7 @@ def answer(
     with theirs:
         ours.setblocking(False)
         made = Connection(pool, route, [], ours, Connect())
-        waiter = made.ask(REQUEST)
+        waiter = made.ask(REQUEST, 5.0, None)
         made.transmit(perf_counter())
         for part in parts:
             if made.is_open:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hyperscale.clients.http.client import HTTPClient, LimitedHTTPClient
+from hyperscale.clients.http.client import HTTPClient
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.request_limit import RequestLimit
@@ -63,9 +63,7 @@ class ClientPool:
                 argument.header()
 
     def client(self) -> Client:
-        if self._limit is not None:
-            return Client(LimitedHTTPClient(self._http, self._limit))
-        return Client(HTTPClient(self._http))
+        return Client(HTTPClient(self._http, self._limit))
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""

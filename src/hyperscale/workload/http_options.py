@@ -79,6 +79,7 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     read_timeout: float = 0.0  # longest silence while waiting for the response; 0: no limit
     max_response_bytes: int = 64 * MIB  # of a body, as received and as decompressed
     max_header_bytes: int = 64 * 1024  # of a status line with its headers
+    discard_bodies: bool = False  # read them and do not keep them; a call may say otherwise
     redirects: int = 10  # followed at most; 0: the redirect itself is the response
     decompress: bool = True  # ask for compressed bodies and decode them when they are read
     unix_socket: str | None = None  # connect here whatever host the URL names

@@ -103,6 +103,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
     outcome: Outcome
     error: str
     connect: Connect | None = None
+    trailers: ResponseHeaders = NO_HEADERS  # the fields behind a chunked body
     _content: bytes | None = None
     _page: Any = None  # the body as a page, once a selector or form was asked for
 

@@ -311,5 +311,5 @@ def test_cookies_of_a_jar_may_have_one_name_and_the_authors_win() -> None:
     kept = [("a", "deep"), ("mine", "0"), ("a", "voil\xe0\xa0")]
     line = b"Cookie: a=deep; a=voil\xe0\xa0; mine=1\r\n"
     assert request.with_cookies(kept).wire == b"GET / HTTP/1.1\r\n%b%b\r\n" % (HOST, line)
-    assert request.with_cookies({"b": "2"}).wire.endswith(b"Cookie: b=2; mine=1\r\n\r\n")
+    assert request.with_cookies([("b", "2")]).wire.endswith(b"Cookie: b=2; mine=1\r\n\r\n")
     assert request.with_cookies([]) is request

@@ -227,7 +227,7 @@ def test_an_author_may_ask_for_chunks_where_the_length_is_known() -> None:
 
 def test_cookies_and_redirects_keep_the_stream() -> None:
     request = built("post", "http://h/", data=io.BytesIO(LONG))
-    with_cookies = request.with_cookies({"a": "1"})
+    with_cookies = request.with_cookies([("a", "1")])
     following = with_cookies.after(request)
     for made in (with_cookies, following):
         assert made.needs_reader

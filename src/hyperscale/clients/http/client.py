@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Container
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
+from hyperscale.clients.http.credentials import Credentials, is_digest
 from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.http.limits import call_redirects, call_timeout
 from hyperscale.clients.http.pool import HTTPPool
+from hyperscale.clients.http.reader import Sink
 from hyperscale.clients.http.redirects import next_call
 from hyperscale.clients.http.request import Request
-from hyperscale.clients.http.verbs import Expect, Verbs
+from hyperscale.clients.http.verbs import Answer, Expect, Verbs
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
@@ -31,31 +34,39 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
 class HTTPClient(Verbs):
-    __slots__ = ("_idle", "_jar", "_pool")
+    """`_is_plain`: nothing is to be done before a request but to send it."""
 
-    def __init__(self, pool: HTTPPool) -> None:
+    __slots__ = ("_credentials", "_idle", "_is_plain", "_jar", "_limit", "_pool")
+
+    def __init__(self, pool: HTTPPool, limit: RequestLimit | None = None) -> None:
+        """`limit`: how many requests all users may make; each exchange waits for its turn, in no
+        latency and in no timeout of the call."""
         super().__init__(pool.builder)
         self._pool = pool
         self._idle = pool.resting_place()
+        self._limit = limit
+        self._is_plain = limit is None
         self._jar: CookieJar | None = None
+        self._credentials: Credentials | None = None
 
     @property
     def cookies(self) -> CookieJar:
         """This virtual user's cookies; made when first needed, most users never do."""
         if self._jar is None:
             self._jar = CookieJar()
+            self._is_plain = False
         return self._jar
 
     async def _send(
         self,
         request: Request,
-        timeout: float | None,
+        timeout: Any,
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
         pool = self._pool
         idle = self._idle
-        if timeout is None and self._jar is None and idle and idle[-1].route is request.route:
+        if timeout is None and self._is_plain and idle and idle[-1].route is request.route:
             connection = idle.pop()
             # `Connection.ask`, written out
             create_waiter, outgoing = connection.create_waiter, connection.outgoing
@@ -99,15 +110,45 @@ class HTTPClient(Verbs):
                 return response
             deadline = response.started + pool.timeout
             if _may_repeat(response):
-                response = await self._again(request, response, deadline)
-        else:
-            deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
-            response = await self._exchange(request, deadline)
-        hops = pool.options.redirects if redirects is None else redirects
-        return await self._settle(response, deadline, hops, expect)
+                response = await self._again(request, response, deadline, pool.sink)
+            hops = pool.options.redirects if redirects is None else call_redirects(redirects)
+            return await self._settle(response, deadline, hops, expect, pool.sink)
+        return await self._call(request, timeout, redirects, expect, pool.sink)
 
-    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
+    def _send_to(
+        self,
+        request: Request,
+        timeout: Any,
+        redirects: int | None,
+        expect: Expect | None,
+        sink: Sink | None,
+    ) -> Answer:
+        return self._call(request, timeout, redirects, expect, sink)
+
+    async def _call(
+        self,
+        request: Request,
+        timeout: Any,
+        redirects: int | None,
+        expect: Expect | None,
+        sink: Sink | None,
+    ) -> HTTPResponse:
+        """A call of any kind: its exchanges until there is an answer for the author."""
+        pool = self._pool
+        allowed = pool.timeout if timeout is None else call_timeout(timeout)
+        hops = pool.options.redirects if redirects is None else call_redirects(redirects)
+        if self._limit is not None:
+            await self._limit.wait()
+        deadline = perf_counter() + allowed
+        response = await self._exchange(request, deadline, sink)
+        return await self._settle(response, deadline, hops, expect, sink)
+
+    async def _exchange(
+        self, request: Request, deadline: float, sink: Sink | None, new: bool = False
+    ) -> HTTPResponse:
         """One request and its response; a kept connection found closed is replaced once."""
+        if self._credentials is not None and is_digest(request):
+            request = self._credentials.with_answer(request)
         if self._jar:
             target = request.target
             request = request.with_cookies(
@@ -121,40 +162,49 @@ class HTTPClient(Verbs):
                 request, failure.outcome, failure.error, began, perf_counter()
             )
         connect, connection.connect = connection.connect, None
-        response = await self._on(connection, request, deadline)
+        response = await self._on(connection, request, deadline, sink)
         if connect is None and _may_repeat(response):
-            return await self._again(request, response, deadline)
+            return await self._again(request, response, deadline, sink)
         response.connect = connect
         return response
 
-    async def _again(self, request: Request, stale: HTTPResponse, deadline: float) -> HTTPResponse:
+    async def _next_exchange(
+        self, request: Request, deadline: float, sink: Sink | None, new: bool = False
+    ) -> HTTPResponse:
+        """One that follows another: after a redirect or a challenge, or again."""
+        if self._limit is not None:
+            await self._limit.wait()
+        return await self._exchange(request, deadline, sink, new)
+
+    async def _again(
+        self, request: Request, stale: HTTPResponse, deadline: float, sink: Sink | None
+    ) -> HTTPResponse:
         """On a new connection: the kept one was closed. What was written there counts."""
         if stale.bytes_out:
             _note(stale)
-        return await self._exchange(request, deadline, new=True)
+        return await self._next_exchange(request, deadline, sink, new=True)
 
-    async def _on(self, connection: Connection, request: Request, deadline: float) -> HTTPResponse:
+    async def _on(
+        self, connection: Connection, request: Request, deadline: float, sink: Sink | None
+    ) -> HTTPResponse:
         self._pool.look_by(deadline)
         try:
-            connection.timeout = deadline - perf_counter()
-            response = await connection.ask(request)
+            response = await connection.ask(request, deadline - perf_counter(), sink)
         except BaseException:
             self._given_up(connection, request)
             raise
-        connection.timeout = self._pool.timeout
+        connection.settle()
         self._pool.release(connection)
         return response
 
     def _given_up(self, connection: Connection, request: Request) -> None:
         """Nobody waits for the answer any more; a request that was written counts all the same."""
-        sent_at = connection.sent_at
+        sent_at, written = connection.sent_at, connection.written
         connection.abort()
         if sent_at is not None:
             text = "the call was given up before its answer came"
             now = perf_counter()
-            _note(
-                HTTPResponse.failed(request, Outcome.CANCELLED, text, sent_at, now, 0, request.size)
-            )
+            _note(HTTPResponse.failed(request, Outcome.CANCELLED, text, sent_at, now, 0, written))
 
     async def _settle(
         self,
@@ -162,22 +212,25 @@ class HTTPClient(Verbs):
         deadline: float,
         redirects: int,
         expect: Expect | None,
+        sink: Sink | None,
     ) -> HTTPResponse:
-        """After the first answer: cookies, redirects, the author's expectation, the trace."""
+        """After the first answer: cookies, challenges, redirects, the author's expectation."""
         while True:
             head, request = response.head, cast(Request, response.request)
             if head is None:
                 break
             for line in head.set_cookies:
                 self.cookies.store(line, request.target.host, request.target.path)
-            if not head.is_redirect or not redirects:
-                break
-            following = self._follow(request, response, head.location or "", redirects)
+            following = None
+            if head.status == 401 and is_digest(request):
+                following = self._authorize(request, response)
+            elif head.is_redirect and redirects:
+                following = self._follow(request, response, head.location or "", redirects)
             if following is None:
                 break
             _note(response)
             self._trace(response)
-            response = await self._exchange(following, deadline)
+            response = await self._next_exchange(following, deadline, sink)
         try:
             if expect is not None and response.head is not None:
                 _judge(response, expect)
@@ -185,6 +238,15 @@ class HTTPClient(Verbs):
             _note(response)
         self._trace(response)
         return response
+
+    def _authorize(self, request: Request, response: HTTPResponse) -> Request | None:
+        if self._credentials is None:
+            self._credentials = Credentials(self._pool.builder)
+            self._is_plain = False
+        following = self._credentials.to_challenge(request, response.headers)
+        if following is not None:
+            response.accept()  # a server that asks has not failed
+        return following
 
     def _follow(
         self, request: Request, response: HTTPResponse, location: str, redirects: int
@@ -195,8 +257,10 @@ class HTTPClient(Verbs):
             response.error = f"more than {redirects} redirects, the last one to {location}"
             return None
         try:
-            following = self._pool.builder.build(next_call(request, response.status, location))
-            return following.after(request)
+            call = next_call(request, response.status, location)
+            if call.method == request.method and not request.repeatable:
+                return None  # its body is gone: the redirect itself is the answer
+            return self._pool.builder.build(call).after(request)
         except BadInput as error:
             response.outcome = Outcome.PROTOCOL
             response.error = f"{request.url} redirects to a place that cannot be called: {error}"
@@ -211,36 +275,6 @@ class HTTPClient(Verbs):
         if not self._pool.shares:
             for connection in list(self._idle):
                 connection.close()
-
-
-class LimitedHTTPClient(HTTPClient):
-    """Of a workflow with a limit of requests per second: each exchange waits for its turn, in no
-    latency and in no timeout of the call."""
-
-    __slots__ = ("_limit",)
-
-    def __init__(self, pool: HTTPPool, limit: RequestLimit) -> None:
-        super().__init__(pool)
-        self._limit = limit
-
-    async def _send(
-        self,
-        request: Request,
-        timeout: float | None,
-        redirects: int | None,
-        expect: Expect | None,
-    ) -> HTTPResponse:
-        pool = self._pool
-        await self._limit.wait()
-        deadline = perf_counter() + (pool.timeout if timeout is None else timeout)
-        response = await super()._exchange(request, deadline)
-        hops = pool.options.redirects if redirects is None else redirects
-        return await self._settle(response, deadline, hops, expect)
-
-    async def _exchange(self, request: Request, deadline: float, new: bool = False) -> HTTPResponse:
-        """One that follows another: after a redirect, or again."""
-        await self._limit.wait()
-        return await super()._exchange(request, deadline, new)
 
 
 def _note(response: HTTPResponse) -> None:
@@ -271,7 +305,9 @@ def _may_repeat(response: HTTPResponse) -> bool:
     the request or may see it twice (RFC 9110, 9.2.2)."""
     if response.outcome is not Outcome.RESET or response.bytes_in:
         return False
-    return not response.bytes_out or response.request.method in _IDEMPOTENT
+    request = cast(Request, response.request)
+    unseen = not response.bytes_out
+    return request.repeatable and (unseen or request.method in _IDEMPOTENT)
 
 
 def _judge(response: HTTPResponse, expect: Expect) -> None:

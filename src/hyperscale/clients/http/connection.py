@@ -12,15 +12,17 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import aclosing
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hyperscale.clients.http import failures
 from hyperscale.clients.http.head import Head
-from hyperscale.clients.http.reader import ResponseReader
+from hyperscale.clients.http.reader import ResponseReader, Sink
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.http.upload import Upload
 from hyperscale.clients.io.channel import NOT_NOW, Channel
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
@@ -38,14 +40,19 @@ class Connection(Channel):
     """
 
     __slots__ = (
+        "_drain",
         "_first_byte",
         "_heads",
+        "_is_special",
         "_moved",
         "_pool",
         "_reader",
         "_received",
         "_silence",
+        "_sink",
         "_started",
+        "_uploaded",
+        "_uploading",
         "alive",
         "connect",
         "create_waiter",
@@ -78,16 +85,22 @@ class Connection(Channel):
         self.sent = 0.0  # when all of it was handed over; 0: not yet
         self._moved = 0.0  # when bytes went or came last
         self.alive = True
+        self._uploaded = 0  # bytes of a body that is streamed
+        self._uploading: asyncio.Task[None] | None = None
+        self._drain: asyncio.Future[None] | None = None
         self.connect: Connect | None = connect
-        self.timeout = pool.timeout
+        self.settle()
         self.idle = idle  # where it rests between requests
         self.route = route
         self.open(pool.readiness, sock)
         pool.connections.add(self)
 
-    def ask(self, request: Request) -> Waiter:
+    def ask(self, request: Request, timeout: float, sink: Sink | None) -> Waiter:
         """Have the request written with those of others, and answered. `HTTPClient._send` has
-        this written out."""
+        this written out, for calls without settings of their own."""
+        self.timeout = timeout
+        self._sink = sink
+        self._is_special = True
         create_waiter = self.create_waiter  # a slot is called quicker by a local name
         self.request = request
         self.waiter = waiter = create_waiter()
@@ -103,8 +116,8 @@ class Connection(Channel):
             return now
         request = self.request
         self._started = now
-        if request.needs_reader or self._silence:
-            return self._transmit_long(request, now)
+        if request.needs_reader or self._is_special:
+            return self._transmit_special(request, now)
         # `write`, written out for the request that goes at once
         try:
             send = self.send
@@ -120,15 +133,18 @@ class Connection(Channel):
             self.send_later(memoryview(request.wire)[sent:])
         return now
 
-    def _transmit_long(self, request: Request, now: float) -> float:
-        self._reader = ResponseReader(self._heads, request.bodiless)
+    def _transmit_special(self, request: Request, now: float) -> float:
+        if request.needs_reader or self._sink is not None or self._silence:
+            self._reader = ResponseReader(self._heads, request.bodiless, self._sink)
         try:
-            done = self.write(request.wire)
+            self.write(request.wire)
         except OSError:
             return self._broken(now)
-        self._moved = now = perf_counter()
-        if done:
-            self.sent = now
+        now = perf_counter()
+        if request.stream is not None:
+            upload = self._upload(request.stream)
+            self._uploading = self._pool.loop.create_task(upload, context=request.stream.context)
+        self.drained(now)
         return now
 
     def _broken(self, now: float) -> float:
@@ -136,15 +152,53 @@ class Connection(Channel):
         self.fail(Outcome.RESET, f"{self.route.where} closed the connection", now)
         return now
 
+    async def _upload(self, upload: Upload) -> None:
+        """Write a body behind the head of the request, as fast as the author's code gives it and
+        the peer takes it."""
+        try:
+            async with aclosing(upload()) as pieces:
+                await self._room()
+                async for piece in pieces:
+                    self._uploaded += len(piece)
+                    self.write(piece)
+                    self._moved = perf_counter()
+                    await self._room()
+        except OSError:
+            return  # what it has answered, or that it has not, is read
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            self._raise(error)
+            return
+        self._uploading = None
+        self.drained(perf_counter())
+
+    def _raise(self, error: Exception) -> None:
+        """What the author's own code raised comes out of the call, which ends the connection."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(error)
+
+    async def _room(self) -> None:
+        """Until the socket has taken all that was given to it, or is closed."""
+        while self.alive and self.unsent is not None:
+            self._drain = self._pool.loop.create_future()
+            await self._drain
+
     def drained(self, now: float) -> None:
         self._moved = now
-        if self.unsent is None:
+        if self.unsent is None and self._uploading is None:
             self.sent = now
+        if self._drain is not None and not self._drain.done():
+            self._drain.set_result(None)
+
+    def _stop_upload(self) -> None:
+        self._uploaded = 0
+        if self._uploading is not None:
+            self._uploading.cancel()
+            self._uploading = None
 
     @property
     def _is_written(self) -> bool:
         """The request, or the beginning of it."""
-        return self.sent > 0.0 or self.unsent is not None
+        return self.sent > 0.0 or self.unsent is not None or self._uploading is not None
 
     @property
     def deadline(self) -> float:
@@ -222,7 +276,11 @@ class Connection(Channel):
         if not self._received:
             self._first_byte = now
         self._received += len(data)
-        reader.feed(data)
+        try:
+            reader.feed(data)
+        except Exception as error:  # noqa: BLE001 - a sink of the author's may raise anything
+            self._raise(error)
+            return
         if reader.done:
             self._finish(reader, now)
         else:
@@ -241,23 +299,33 @@ class Connection(Channel):
             self._first_byte,
             now,
             self._received,
-            self._written,
+            self.written,
         )
-        if self.unsent is not None or not reader.reusable:
+        response.trailers = reader.trailers
+        if self.sent == 0.0 or not reader.reusable:
             self.close()
         self._resolve(response)
 
     @property
-    def _written(self) -> int:
+    def written(self) -> int:
         """How many bytes of the request were handed to the operating system."""
         if not self._is_written:
             return 0
-        return self.request.size - (len(self.unsent) if self.unsent is not None else 0)
+        unsent = len(self.unsent) if self.unsent is not None else 0
+        return len(self.request.wire) + self._uploaded - unsent
+
+    def settle(self) -> None:
+        """Back to what calls without settings of their own want."""
+        pool = self._pool
+        self.timeout = pool.timeout
+        self._sink = pool.sink
+        self._is_special = self._silence > 0.0 or self._sink is not None
 
     def _resolve(self, response: HTTPResponse) -> None:
         waiter, self.waiter = self.waiter, None
         self._reader = None
         self._received = 0
+        self._stop_upload()
         if waiter is not None and not waiter.done():
             waiter.set_result(response)
 
@@ -315,7 +383,7 @@ class Connection(Channel):
                     self._started if self._is_written else now,
                     now,
                     self._received,
-                    self._written,
+                    self.written,
                 )
             )
         self.abort()
@@ -333,6 +401,7 @@ class Connection(Channel):
         if self.alive:
             self.alive = False
             self.shut()
+            self._stop_upload()
             if self in self.idle:
                 self.idle.remove(self)
             self._pool.forget(self)

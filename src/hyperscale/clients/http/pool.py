@@ -24,7 +24,7 @@ from hyperscale.clients.http.local_addresses import LocalAddresses
 from hyperscale.clients.http.names import Resolver
 from hyperscale.clients.http.proxy import proxy_for
 from hyperscale.clients.http.queue import ConnectionQueue
-from hyperscale.clients.http.reader import Heads
+from hyperscale.clients.http.reader import DISCARD, Heads, Sink
 from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
@@ -46,6 +46,7 @@ class HTTPPool:
         self.connect_timeout = options.connect_timeout
         self.read_timeout = options.read_timeout
         self.unix_socket = options.unix_socket
+        self.sink: Sink | None = DISCARD if options.discard_bodies else None
         self.keeps = options.connections != "fresh"
         self.shares = options.connections == "shared"
         self.trace: Callable[[HTTPResponse], None] | None = None

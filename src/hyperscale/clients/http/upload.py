@@ -12,6 +12,7 @@ import io
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from contextvars import copy_context
 from typing import Any
 
 from hyperscale.clients.http.compression import compressor_for
@@ -33,9 +34,13 @@ Pieces = Callable[[], AsyncGenerator[bytes, None]]
 
 
 class Upload:
-    """Call it for the pieces to write. `repeatable`: it can be called again, for the same ones."""
+    """Call it for the pieces to write. `repeatable`: it can be called again, for the same ones.
 
-    __slots__ = ("_pieces", "chunked", "length", "repeatable")
+    `context` is the author's, in which a generator of theirs runs: calls it makes count for the
+    step that made this one.
+    """
+
+    __slots__ = ("_pieces", "chunked", "context", "length", "repeatable")
 
     def __init__(
         self, pieces: Pieces, length: int | None, repeatable: bool = True, chunked: bool = False
@@ -44,6 +49,7 @@ class Upload:
         self.length = length  # None: not known before the end
         self.repeatable = repeatable
         self.chunked = chunked or length is None
+        self.context = copy_context()
 
     def in_chunks(self) -> Upload:
         return Upload(self._pieces, self.length, self.repeatable, True)

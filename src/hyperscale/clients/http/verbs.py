@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Coroutine, Mapping
 from typing import Any
 
+from hyperscale.clients.http.reader import DISCARD, Sink
 from hyperscale.clients.http.request import Request, RequestBuilder
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
@@ -24,13 +25,8 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"
 _PLAIN = frozenset({dict, list, str, bytes})
 
 Timeout = float | str
-Sink = Callable[[bytes], object]
 Expect = int | Container[int] | Callable[[HTTPResponse], bool]
 Answer = Coroutine[Any, Any, HTTPResponse]
-
-
-def DISCARD(piece: bytes) -> None:
-    """The sink of a body that nobody wants."""
 
 
 class Verbs:
@@ -65,14 +61,14 @@ class Verbs:
     ) -> HTTPResponse:
         raise NotImplementedError
 
-    async def _send_to(
+    def _send_to(
         self,
         request: Request,
         timeout: Any,
         redirects: int | None,
         expect: Expect | None,
         sink: Sink | None,
-    ) -> HTTPResponse:
+    ) -> Answer:
         """As `_send`, with the body of the answer to `sink`; None: kept, whatever the options."""
         raise NotImplementedError
 
