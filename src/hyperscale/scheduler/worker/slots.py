@@ -18,7 +18,7 @@ from hyperscale.scheduler.executors.contract import Broken, Result
 from hyperscale.scheduler.executors.lanes import Lane, Laned
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute
+from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute, tell
 
 UPCOMING_MAX: Final = 64
 """Enough that a process is told once of many jobs; some milliseconds of very short ones."""
@@ -87,6 +87,8 @@ class Slots:
         assert task is not None
         try:
             while (running := self._next(slot)) is not None:
+                if self._finish(slot, running):
+                    continue
                 running.task = task
                 if running.stopped:
                     task.cancel()
@@ -104,6 +106,20 @@ class Slots:
         if not self._waiting:
             self._take_back()
         return self._waiting.popleft() if self._waiting else None
+
+    def _finish(self, slot: _Slot, running: Running) -> bool:
+        """Whether it has run while its slot was at the one before: then it is over, in no time.
+        Not when the lane should be told of more, or the job be stopped: `_run` does both."""
+        if not running.admitted or running.stopped:
+            return False
+        if self._waiting and len(slot.upcoming) <= UPCOMING_MAX // 2:
+            return False
+        result = slot.lanes[slot.kind].answered(running.job.id)
+        if result is None:
+            return False
+        tell(self._breakers, running, result)
+        self._ended(running, result, 0.0)
+        return True
 
     async def _run(self, slot: _Slot, running: Running) -> None:
         kind = running.job.spec.kind

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-SIZES: Final = (64, 8, 1)
-"""Rows per statement: each size is compiled once per connection, and 64 rows of a dozen values are
+SIZES: Final = (256, 64, 8, 1)
+"""Rows per statement: each size is compiled once per connection, and 256 rows of a dozen values are
 far below what SQLite lets a statement hold (32,766)."""
 
 
