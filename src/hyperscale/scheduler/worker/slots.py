@@ -22,6 +22,8 @@ from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, ex
 
 UPCOMING_MAX: Final = 64
 """Enough that a process is told once of many jobs; some milliseconds of very short ones."""
+REFILL_MIN: Final = 8
+"""To tell a process that has work of fewer more costs more than it saves."""
 
 Ended = Callable[[Running, Result, float], None]
 """Takes a job, what became of it, and the seconds it ran. Called as soon as its slot is free."""
@@ -112,7 +114,7 @@ class Slots:
         Not when the lane should be told of more, or the job be stopped: `_run` does both."""
         if not running.admitted or running.stopped:
             return False
-        if self._waiting and len(slot.upcoming) <= UPCOMING_MAX // 2:
+        if self._share(slot):
             return False
         result = slot.lanes[slot.kind].answered(running.job.id)
         if result is None:
@@ -145,9 +147,9 @@ class Slots:
     def _look_ahead(self, slot: _Slot, kind: str) -> list[Running]:
         """Of those that wait, the slot's share that can follow in the same lane."""
         waiting, added = self._waiting, list[Running]()
-        if len(slot.upcoming) > UPCOMING_MAX // 2 or (slot.upcoming and slot.kind != kind):
+        if slot.upcoming and slot.kind != kind:
             return added
-        share = min(UPCOMING_MAX - len(slot.upcoming), len(waiting) // self._count)
+        share = self._share(slot)
         while len(added) < share and waiting[0].job.spec.kind == kind:
             if self._breakers.circuit(waiting[0].target) is not Circuit.CLOSED:
                 break
@@ -156,6 +158,14 @@ class Slots:
         slot.kind = kind
         slot.upcoming.extend(added)
         return added
+
+    def _share(self, slot: _Slot) -> int:
+        """How many more of those that wait the slot should be told of."""
+        told = len(slot.upcoming)
+        if told > UPCOMING_MAX // 2:
+            return 0
+        share = min(UPCOMING_MAX - told, len(self._waiting) // self._count)
+        return share if not told or share >= REFILL_MIN else 0
 
     def _take_back(self) -> None:
         for slot in self._working:

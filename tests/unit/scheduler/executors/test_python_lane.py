@@ -151,7 +151,6 @@ def test_what_has_run_meanwhile_is_had_without_waiting(tmp_path: Path) -> None:
             assert isinstance(lane.answered("made"), Done)
             assert lane.answered("made") is None, "it was told"
             assert lane.answered("no") is None, "it is not for the process to refuse"
-            assert lane.answered("long") is None
-            assert lane.withdraw() == {"long"}
+            assert lane.answered("long") is None, "it runs, or was not begun"
 
     run(main())
