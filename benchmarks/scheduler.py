@@ -22,13 +22,22 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from harness import Figure, NotMeasured, Part, interleave, last_words, measure, note, parser_of
+import scheduler_bounds as bounds
+from harness import (
+    Figure,
+    NotMeasured,
+    Part,
+    Rounds,
+    interleave,
+    last_words,
+    measure,
+    note,
+    parser_of,
+)
 from scheduler_contenders import (
     BATCH,
     NOTHING,
     SLOTS,
-    bare_commits,
-    bare_sqlite,
     ours_on_redis,
     ours_on_sqlite,
     peer,
@@ -52,7 +61,8 @@ from hyperscale.scheduler.stores.opening import open_store
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
 
-OURS, CELERY, ARQ, BARE = "Hyperscale", "Celery", "arq", "bare SQLite"
+OURS, CELERY, ARQ = "Hyperscale", "Celery", "arq"
+BARE, SAME = "bare SQLite", "the same statements alone"
 WHAT_TIME = JobSpec(name="pickup", kind="python", payload={"call": "time:time"})
 """Its output tells when it really ran."""
 
@@ -83,24 +93,46 @@ def throughput(directory: Path, options: argparse.Namespace) -> list[Figure]:
 
 
 def disk(directory: Path, options: argparse.Namespace) -> list[Figure]:
-    taken = interleave(
-        [
-            (OURS, partial(ours_on_sqlite, directory, options.jobs)),
-            (BARE, partial(bare_sqlite, directory, options.jobs)),
-        ],
-        options.rounds,
-    )
-    note(taken.report("jobs/s"))
-    middle = statistics.median(value for value in taken.values[OURS] if value is not None)
-    share = taken.figure("no-op jobs on SQLite, durable", OURS, BARE, 0.5)
+    sent = bounds.statements(directory, options.jobs)
+    by_clock, by_cpu = Rounds(), Rounds()
+    turns = {
+        OURS: partial(ours_on_sqlite, directory, options.jobs),
+        BARE: partial(bounds.rows, directory, options.jobs),
+        SAME: partial(bounds.same, directory, options.jobs, sent),
+    }
+    for number in range(1, options.rounds + 1):
+        note(f" round {number} of {options.rounds}")
+        for label, measured in turns.items():
+            speed = measured()
+            by_clock.add(label, partial(getattr, speed, "per_s"))
+            by_cpu.add(f"{label}, by CPU time", partial(getattr, speed, "per_cpu_s"))
+    note(by_clock.report("jobs/s"))
+    note(by_cpu.report("jobs per second of CPU"))
+    middle = statistics.median(value for value in by_clock.values[OURS] if value is not None)
+    share = by_clock.figure("no-op jobs on SQLite, durable", OURS, BARE, 0.5)
     return [
         Figure(
             share.what,
             f"≥ 5,000 jobs/s, or {share.required}",
             f"{middle:,.0f} jobs/s, {share.measured}",
             middle >= 5_000 or share.ok,
-        )
+        ),
+        _against("the same, by CPU time", by_cpu, f"{BARE}, by CPU time", 0.3),
+        _against("the same", by_clock, SAME),
+        _against("the same, by CPU time", by_cpu, f"{SAME}, by CPU time"),
     ]
+
+
+def _against(what: str, taken: Rounds, bound: str, aim: float | None = None) -> Figure:
+    """A share that is looked at; none is required."""
+    ours = next(iter(taken.values))
+    share = taken.figure(what, ours, bound, aim or 0.0)
+    return Figure(
+        f"{what}, against {bound.partition(',')[0]}",
+        f"aim {aim:g} ×" if aim else "",
+        share.measured,
+        None,
+    )
 
 
 async def _pickup(directory: Path) -> list[float]:
@@ -151,7 +183,7 @@ async def _queue(directory: Path, pending: int) -> tuple[float, float]:
 def queue(directory: Path, _: argparse.Namespace) -> list[Figure]:
     enqueue, claim = run(_queue(directory, 10_000))
     claim_many = run(_queue(directory, 100_000))[1]
-    note(f"  one row in a bare SQLite, p95: {percentile(bare_commits(directory), 0.95):.2f} ms")
+    note(f"  one row in a bare SQLite, p95: {percentile(bounds.commits(directory), 0.95):.2f} ms")
     return [
         below("enqueue at 10,000 pending, p95", enqueue, 10, "ms"),
         below("claim at 10,000 pending, p95", claim, 10, "ms"),

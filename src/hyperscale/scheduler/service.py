@@ -247,7 +247,7 @@ class Scheduler:
     ) -> Submitted:
         """Raises InvalidJob, AlreadyExists, DedupConflict, StoreFull, StoreUnavailable."""
         now = self.now()
-        name = job_id or self.new_id()
+        name = job_id or time_ordered_id(now, self._dice)
         job = new_job(
             name, check_spec(spec), now, due_at=due_at, correlation_id=correlation_id or name
         )

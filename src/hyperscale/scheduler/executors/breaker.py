@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -83,8 +84,15 @@ def target_of(kind: str, payload: Mapping[str, str]) -> str:
         return f"http {urlsplit(payload.get('url', '')).netloc.rpartition('@')[2]}"
     for name in ("call", "file", "argv"):
         if name in payload:
-            return f"{kind} {mask_body(payload[name])[:200]}"
+            return f"{kind} {_masked(payload[name])}"
     return kind
+
+
+@lru_cache(maxsize=TARGETS_MAX)
+def _masked(text: str) -> str:
+    """Remembered, because jobs are many and targets few. Whoever shows it masks it again: a value
+    may have become known as a secret since."""
+    return mask_body(text)[:200]
 
 
 def counts(kind: str, failure: Failure) -> bool:

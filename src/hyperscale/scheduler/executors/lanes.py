@@ -19,6 +19,11 @@ class Lane(Protocol):
         named before need not be named again."""
         ...
 
+    def answered(self, job_id: str) -> Result | None:
+        """What became of an upcoming job that has run already, without waiting for anything; it is
+        not upcoming any more. None: `run` tells."""
+        ...
+
     def withdraw(self) -> frozenset[str]:
         """What has not begun will not. Ids of the upcoming jobs that have: they stay upcoming."""
         ...

@@ -94,7 +94,7 @@ class PythonLane:
     async def run(self, task: Task, upcoming: Sequence[Task]) -> Result:
         self._unsent = [c for c in map(self._executor.call_of, upcoming) if isinstance(c, Call)]
         sent = self._sent.pop(task.job_id, None)
-        if sent is not None and not sent.process.gone:
+        if sent is not None and self._unsent and not sent.process.gone:
             self._send(sent.process)
         while True:
             if sent is None:
@@ -114,6 +114,16 @@ class PythonLane:
             if outcome is Fate.ENDED:
                 return await _ended(sent.process)
             sent = None
+
+    def answered(self, job_id: str) -> Result | None:
+        sent = self._sent.get(job_id)
+        if sent is None or not sent.pending.done():
+            return None
+        outcome = sent.pending.result()
+        if not isinstance(outcome, Returned):
+            return None
+        del self._sent[job_id]
+        return _result(outcome)
 
     def withdraw(self) -> frozenset[str]:
         self._unsent.clear()

@@ -82,7 +82,7 @@ class PythonProcess(asyncio.Protocol):
         return made
 
     def send(self, calls: Sequence[Call]) -> list[Pending]:
-        loop = asyncio.get_running_loop()
+        loop, gone = asyncio.get_running_loop(), self.gone
         sent: list[Pending] = []
         bodies: list[bytes] = []
         numbers: list[bytes] = []
@@ -90,7 +90,7 @@ class PythonProcess(asyncio.Protocol):
             self._number += 1
             pending: Pending = loop.create_future()
             sent.append(pending)
-            if self.gone:
+            if gone:
                 pending.set_result(Fate.WITHDRAWN)
                 continue
             self._pending[self._number] = pending

@@ -31,6 +31,8 @@ def instance_id(schedule_id: str, tick: Instant) -> str:
 def time_ordered_id(now: Instant, dice: Random) -> str:
     """A version 7 UUID (RFC 9562): 48 bits of milliseconds, 12 of their fraction, 62 of chance."""
     milliseconds, rest = divmod(now, 1000)
-    time_bits = milliseconds << 16 | 0x7000 | (rest << 12) // 1000
-    text = f"{time_bits:016x}{dice.getrandbits(62) | 1 << 63:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    chance = dice.getrandbits(62)
+    return (
+        f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{(rest << 12) // 1000:03x}"
+        f"-{chance >> 48 | 0x8000:04x}-{chance & 0xFFFF_FFFF_FFFF:012x}"
+    )

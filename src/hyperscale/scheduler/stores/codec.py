@@ -7,7 +7,7 @@ a run without knowing the head. A new field goes to the end of its half and need
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, fields
@@ -17,7 +17,7 @@ from hyperscale.scheduler.stores.records import KINDS, Kind
 
 T = TypeVar("T")
 
-_encoder = msgspec.msgpack.Encoder()
+encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def _half(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
@@ -39,19 +39,15 @@ _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
 
 
 def encode_head(job: Job) -> bytes:
-    return _encoder.encode(_head_values(job))
+    return encode(_head_values(job))
 
 
 def encode_run(job: Job) -> bytes:
-    return _encoder.encode(_run_values(job))
+    return encode(_run_values(job))
 
 
 def decode_job(head: bytes, run: bytes) -> Job:
     return Job(**(asdict(_head_decoder.decode(head)) | asdict(_run_decoder.decode(run))))
-
-
-def encode(value: object) -> bytes:
-    return _encoder.encode(value)
 
 
 def decode(kind: Kind[T], data: bytes) -> T:

@@ -16,6 +16,7 @@ from hyperscale.scheduler.executors.tail import plain
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+from hyperscale.workload.secrets import mask
 
 _log: Any = logger("scheduler.worker")
 CANCELLED_BY_ASKING: Final = "stopped as asked"
@@ -87,7 +88,8 @@ async def execute(
     if lane is None and executor is None:
         return permanent(f"this worker has no executor {kind!r}")
     if not running.admitted and not breakers.admits(target, time.monotonic()):
-        return Broken(failure=Failure.EXHAUSTED, error=f"{target} keeps failing and rests")
+        error = f"{mask(target)} keeps failing and rests"
+        return Broken(failure=Failure.EXHAUSTED, error=error)
     task = running.as_task()
     if lane is not None:
         # It works for the upcoming ones too: what it logs is not of one job.
@@ -97,11 +99,15 @@ async def execute(
         assert executor is not None
         with correlated(correlation_id=task.correlation_id, job_id=task.job_id):
             result = await _result(running.job, executor.run(task))
-    if isinstance(result, Done):
-        breakers.ended(target, True, time.monotonic())
-    elif counts(kind, result.failure):
-        breakers.ended(target, False, time.monotonic())
+    tell(breakers, running, result)
     return result
+
+
+def tell(breakers: Breakers, running: Running, result: Result) -> None:
+    if isinstance(result, Done):
+        breakers.ended(running.target, True, time.monotonic())
+    elif counts(running.job.spec.kind, result.failure):
+        breakers.ended(running.target, False, time.monotonic())
 
 
 async def _result(job: Job, work: Coroutine[Any, Any, Result]) -> Result:

@@ -18,10 +18,12 @@ from hyperscale.scheduler.executors.contract import Broken, Result
 from hyperscale.scheduler.executors.lanes import Lane, Laned
 from hyperscale.scheduler.executors.registry import Executors
 from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute
+from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute, tell
 
 UPCOMING_MAX: Final = 64
 """Enough that a process is told once of many jobs; some milliseconds of very short ones."""
+REFILL_MIN: Final = 8
+"""To tell a process that has work of fewer more costs more than it saves."""
 
 Ended = Callable[[Running, Result, float], None]
 """Takes a job, what became of it, and the seconds it ran. Called as soon as its slot is free."""
@@ -87,6 +89,8 @@ class Slots:
         assert task is not None
         try:
             while (running := self._next(slot)) is not None:
+                if self._finish(slot, running):
+                    continue
                 running.task = task
                 if running.stopped:
                     task.cancel()
@@ -104,6 +108,20 @@ class Slots:
         if not self._waiting:
             self._take_back()
         return self._waiting.popleft() if self._waiting else None
+
+    def _finish(self, slot: _Slot, running: Running) -> bool:
+        """Whether it has run while its slot was at the one before: then it is over, in no time.
+        Not when the lane should be told of more, or the job be stopped: `_run` does both."""
+        if not running.admitted or running.stopped:
+            return False
+        if self._share(slot):
+            return False
+        result = slot.lanes[slot.kind].answered(running.job.id)
+        if result is None:
+            return False
+        tell(self._breakers, running, result)
+        self._ended(running, result, 0.0)
+        return True
 
     async def _run(self, slot: _Slot, running: Running) -> None:
         kind = running.job.spec.kind
@@ -129,9 +147,9 @@ class Slots:
     def _look_ahead(self, slot: _Slot, kind: str) -> list[Running]:
         """Of those that wait, the slot's share that can follow in the same lane."""
         waiting, added = self._waiting, list[Running]()
-        if len(slot.upcoming) > UPCOMING_MAX // 2 or (slot.upcoming and slot.kind != kind):
+        if slot.upcoming and slot.kind != kind:
             return added
-        share = min(UPCOMING_MAX - len(slot.upcoming), len(waiting) // self._count)
+        share = self._share(slot)
         while len(added) < share and waiting[0].job.spec.kind == kind:
             if self._breakers.circuit(waiting[0].target) is not Circuit.CLOSED:
                 break
@@ -140,6 +158,14 @@ class Slots:
         slot.kind = kind
         slot.upcoming.extend(added)
         return added
+
+    def _share(self, slot: _Slot) -> int:
+        """How many more of those that wait the slot should be told of."""
+        told = len(slot.upcoming)
+        if told > UPCOMING_MAX // 2:
+            return 0
+        share = min(UPCOMING_MAX - told, len(self._waiting) // self._count)
+        return share if not told or share >= REFILL_MIN else 0
 
     def _take_back(self) -> None:
         for slot in self._working:

@@ -133,3 +133,24 @@ def test_an_upcoming_job_that_cannot_be_called_fails_in_its_turn() -> None:
             assert isinstance(await lane.run(upcoming[1], []), Done)
 
     run(main())
+
+
+def test_what_has_run_meanwhile_is_had_without_waiting(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened() as lane:
+            upcoming = [
+                task("made", "os:mkdir", f'["{tmp_path / "made"}"]'),
+                task("no", "shutil:rmtree"),
+                task("bad", "os:rmdir", f'["{tmp_path / "none"}"]'),
+                task("long", "time:sleep", "[600]"),
+            ]
+            await lane.run(pid_of("a"), upcoming)
+            while (bad := lane.answered("bad")) is None:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.001)
+            assert isinstance(bad, Broken)
+            assert isinstance(lane.answered("made"), Done)
+            assert lane.answered("made") is None, "it was told"
+            assert lane.answered("no") is None, "it is not for the process to refuse"
+            assert lane.answered("long") is None, "it runs, or was not begun"
+
+    run(main())

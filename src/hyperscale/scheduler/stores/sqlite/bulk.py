@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-SIZES: Final = (64, 8, 1)
-"""Rows per statement: each size is compiled once per connection, and 64 rows of a dozen values are
-far below what SQLite lets a statement hold (32,766)."""
-
+SIZES: Final = (256, 128, 64, 32, 16, 8, 4, 2, 1)
+"""Rows per statement, so that any number is a few statements: 500 rows are six. Each size is
+compiled once per connection, and 256 rows of a dozen values are far below what SQLite lets a
+statement hold (32,766)."""
 
 T = TypeVar("T")
 

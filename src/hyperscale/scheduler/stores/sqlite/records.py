@@ -31,7 +31,9 @@ KNOWN_MAX: Final = 4096
 in the order they came, so the oldest are the ones to keep."""
 COUNTED: Final = frozenset({SCHEDULES.name, WORKERS.name, LETTERS.name})
 _STATES: Final = {state: state.value for state in JobState}
+_PLACES: Final = {place: place.value for place in Place}
 """As SQLite takes them at once; of an enum's member it first asks how to adapt it."""
+_TO_BE_CLAIMED: Final = (Place.READY, Place.DELAYED)
 
 _INSERT: Final = Bulk(
     "INSERT OR ROLLBACK INTO jobs (id, head, run, state, place, at, lane, rank, due_at, created_at,"
@@ -150,13 +152,14 @@ class SqliteRecords:
         return self._jobs[job_id]
 
     def put_job(self, before: Job | None, job: Job, now: Instant) -> None:
+        job_id, place = job.id, place_of(job, now)
         if before is None:
-            self._new.add(job.id)
+            self._new.add(job_id)
             self._add(_JOBS, 1)
-        place = place_of(job, now)
-        self._jobs[job.id] = job
-        self._placed[job.id] = place
-        self.news = self.news or place in (Place.READY, Place.DELAYED)
+        self._jobs[job_id] = job
+        self._placed[job_id] = place
+        if place in _TO_BE_CLAIMED:
+            self.news = True
         self.changes += 1
 
     def drop_job(self, job: Job) -> None:
@@ -191,9 +194,11 @@ class SqliteRecords:
     def put(self, kind: Kind[T], key: str, value: T) -> None:
         if kind.name in COUNTED and self.get(kind, key) is None:
             self._add(kind.name, 1)
-        self._values[kind.name, key] = value
-        self._unsaved[kind.name, key] = kind
-        self.news = self.news or kind.name == SCHEDULES.name
+        name = (kind.name, key)
+        self._values[name] = value
+        self._unsaved[name] = kind
+        if kind is SCHEDULES:
+            self.news = True
         self.changes += 1
 
     def drop(self, kind: Kind[Any], key: str) -> None:
@@ -219,7 +224,8 @@ class SqliteRecords:
         self._save_jobs()
         lanes = [lane for (lane,) in self._db.execute(_LANES) if fits(lane)]
         queues = [self._db.execute(_READY, (lane, limit)).fetchall() for lane in lanes]
-        ids = [job_id for *_, job_id in islice(merge(*queues), limit)]
+        first = queues[0] if len(queues) == 1 else islice(merge(*queues), limit)
+        ids = [row[-1] for row in first]
         self.expect(ids)
         for job_id in ids:
             job = self.job(job_id)
@@ -228,22 +234,18 @@ class SqliteRecords:
 
     def _save_jobs(self) -> None:
         inserts, updates = [], []
+        jobs, new, encode_run = self._jobs, self._new, codec.encode_run
         for job_id, place in self._placed.items():
-            job = self._jobs[job_id]
+            job = jobs[job_id]
             assert job is not None
-            at, run, state = watch_at(job, place), codec.encode_run(job), _STATES[job.state]
-            if job_id in self._new:
-                inserts.append(
-                    (
-                        *(job_id, codec.encode_head(job), run, state, int(place), at),
-                        *(lane_of(job), job.rank, job.due_at, job.created_at),
-                        *(job.schedule_id, job.worker),
-                    )
-                )
+            at, run = watch_at(job, place), encode_run(job)
+            state, number = _STATES[job.state], _PLACES[place]
+            if job_id in new:
+                head, lane = codec.encode_head(job), lane_of(job)
+                row = (job_id, head, run, state, number, at, lane, job.rank, job.due_at)
+                inserts.append((*row, job.created_at, job.schedule_id, job.worker))
             else:
-                updates.append(
-                    (job_id, run, state, int(place), at, job.rank, job.due_at, job.worker)
-                )
+                updates.append((job_id, run, state, number, at, job.rank, job.due_at, job.worker))
         self._placed.clear()
         self._new.clear()
         _INSERT.run(self._db, inserts)
@@ -251,13 +253,14 @@ class SqliteRecords:
 
     def _save_values(self) -> None:
         saves, drops = [], []
-        for (name, key), kind in self._unsaved.items():
-            value = self._values[name, key]
+        values, encode = self._values, codec.encode
+        for name, kind in self._unsaved.items():
+            value = values[name]
             if value is None:
-                drops.append((name, key))
+                drops.append(name)
             else:
                 at = None if kind.at is None else kind.at(value)
-                saves.append((name, key, at, codec.encode(value)))
+                saves.append((*name, at, encode(value)))
         self._unsaved.clear()
         _SAVE.run(self._db, saves)
         self._db.executemany("DELETE FROM records WHERE kind = ? AND key = ?", drops)

@@ -26,7 +26,6 @@ from hyperscale.scheduler.stores.operations import claims
 from hyperscale.scheduler.stores.placement import Place
 from hyperscale.scheduler.stores.records import Kind, Operation
 from hyperscale.scheduler.stores.sqlite.reader import Reader
-from hyperscale.scheduler.stores.sqlite.records import SqliteRecords
 from hyperscale.scheduler.stores.sqlite.schema import connect, migrate
 from hyperscale.scheduler.stores.sqlite.writer import Writer
 from hyperscale.scheduler.stores.wakeups import Wakeups
@@ -62,21 +61,19 @@ class SqliteStore(RecordStore):
             connection.close()
 
     async def claim(self, claim: Claim, now: Instant) -> list[Job]:
-        return await self._take(partial(claims.claim, wanted=claim, now=now))
+        taken: list[Job] = await self._writer.run_one(partial(claims.claim, wanted=claim, now=now))
+        return taken
 
     async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
         step = partial(claims.promote, now=now, limit=min(limit, BATCH_MAX), epoch=epoch)
-        return await self._take(step)
+        promoted: int = await self._writer.run_one(step)
+        return promoted
 
     async def counts(self) -> Counts:
         return await self._look(self._reader.counts)
 
-    async def _take(self, step: Callable[[SqliteRecords], T]) -> T:
-        (outcome,) = await self._writer.run([step])
-        if isinstance(outcome, SchedulerError):
-            raise outcome
-        taken: T = outcome
-        return taken
+    def _step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> Coroutine[Any, Any, T]:
+        return self._writer.run_one(step, job_ids)
 
     def _write(
         self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()

@@ -12,7 +12,6 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -27,13 +26,38 @@ STEPS_PER_COMMIT_MAX: Final = 4096
 Step = Callable[[SqliteRecords], Any]
 
 
-@dataclass(slots=True)
 class _Request:
-    steps: Sequence[Step]
-    job_ids: Sequence[str]
-    waiting: asyncio.Future[list[Any]]
-    outcomes: list[Any] = field(default_factory=list)
-    error: Exception | None = None
+    """`alone`: of one step, whose outcome is the answer and whose refusal is raised."""
+
+    __slots__ = ("alone", "error", "job_ids", "outcomes", "steps", "waiting")
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        job_ids: Sequence[str],
+        waiting: asyncio.Future[Any],
+        alone: bool,
+    ) -> None:
+        self.steps = steps
+        self.job_ids = job_ids
+        self.waiting = waiting
+        self.alone = alone
+        self.outcomes: list[Any] = []
+        self.error: Exception | None = None
+
+    def answer(self) -> None:
+        if self.waiting.done():
+            return
+        error: Exception | None = self.error
+        outcome: Any = self.outcomes
+        if self.alone and error is None:
+            (outcome,) = self.outcomes
+            if isinstance(outcome, SchedulerError):
+                error = outcome
+        if error is None:
+            self.waiting.set_result(outcome)
+        else:
+            self.waiting.set_exception(error)
 
 
 class Writer:
@@ -53,17 +77,33 @@ class Writer:
 
     async def run(self, steps: Sequence[Step], job_ids: Sequence[str] = ()) -> list[Any]:
         """`job_ids` are those the steps will ask for: all that wait are then looked up at once."""
-        while self._unanswered >= REQUESTS_MAX:
-            self._room.clear()
-            await self._room.wait()
+        if self._unanswered >= REQUESTS_MAX:
+            await self._wait_for_room()
+        outcomes: list[Any] = await self._ask(steps, job_ids, alone=False)
+        return outcomes
+
+    async def run_one(self, step: Step, job_ids: Sequence[str] = ()) -> Any:
+        """Raises what the step refuses with."""
+        if self._unanswered >= REQUESTS_MAX:
+            await self._wait_for_room()
+        return await self._ask((step,), job_ids, alone=True)
+
+    def _ask(
+        self, steps: Sequence[Step], job_ids: Sequence[str], alone: bool
+    ) -> asyncio.Future[Any]:
         if self._closed:
             raise StoreUnavailable("the job store is closed")
-        request = _Request(steps, job_ids, self._loop.create_future())
+        waiting: asyncio.Future[Any] = self._loop.create_future()
         self._unanswered += 1
         if not self._arrived:
             self._loop.call_soon(self._hand_over)
-        self._arrived.append(request)
-        return await request.waiting
+        self._arrived.append(_Request(steps, job_ids, waiting, alone))
+        return waiting
+
+    async def _wait_for_room(self) -> None:
+        while self._unanswered >= REQUESTS_MAX:
+            self._room.clear()
+            await self._room.wait()
 
     def _hand_over(self) -> None:
         if self._arrived:
@@ -147,11 +187,6 @@ class Writer:
         self._unanswered -= len(batch)
         self._room.set()
         for request in batch:
-            if request.waiting.done():
-                continue
-            if request.error is not None:
-                request.waiting.set_exception(request.error)
-            else:
-                request.waiting.set_result(request.outcomes)
+            request.answer()
         if sign is not None:
             self._on_news(sign)
