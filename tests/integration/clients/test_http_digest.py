@@ -9,8 +9,13 @@ import subprocess
 import pytest
 
 from hyperscale.clients.http.digest import DigestAuth
+from hyperscale.workload.arguments import Digest
+from hyperscale.workload.results import Outcome
 
+from .conftest import Run
 from .digest_server import PASSWORD, USER, DigestServer, digest_server
+from .scripted import pool
+from .test_http_counted import counted
 
 ALGORITHMS = ["", "MD5", "MD5-sess", "SHA-256", "SHA-256-sess", "SHA-512-256", "SHA-512-256-sess"]
 
@@ -98,3 +103,50 @@ def test_curl_is_let_in_by_the_same_checks(algorithm: str, qop: str) -> None:
         )
         assert done.stdout == "200", server.refused
         assert call(server, DigestAuth(USER, PASSWORD), "GET", "/a?b=c") == 200
+
+
+@pytest.mark.parametrize("auth", [Digest(USER, PASSWORD), (USER, PASSWORD, "digest")])
+def test_the_client_answers_once_and_brings_answers_along_after_that(
+    run: Run, auth: object
+) -> None:
+    async def go(server: DigestServer) -> None:
+        url = f"http://127.0.0.1:{server.server_port}"
+        async with pool() as made:
+            scope = counted()
+            vu = made.client().http
+            for path in ("/a?b=c&d=%22", "/b", "/c"):
+                assert (await vu.get(url + path, auth=auth)).ok, server.refused
+            assert (await vu.post(f"{url}/d", auth=auth, data=b"body")).ok, server.refused
+            assert (server.unasked, server.seen, scope.requests) == (1, 5, 5)
+            other = made.client().http  # another user knows nothing of it
+            assert (await other.get(url, auth=auth)).ok
+            assert (server.unasked, scope.requests) == (2, 7)
+
+    with digest_server("SHA-256", "auth-int, auth") as server:
+        run(go(server))
+
+
+def test_the_client_gives_up_after_one_wrong_answer(run: Run) -> None:
+    async def go(server: DigestServer) -> None:
+        async with pool() as made:
+            scope = counted()
+            url = f"http://127.0.0.1:{server.server_port}"
+            got = await made.client().http.get(url, auth=Digest(USER, "wrong"))
+            assert (got.status, got.outcome) == (401, Outcome.STATUS)
+            assert server.seen == scope.requests == 2
+
+    with digest_server("MD5", "auth") as server:
+        run(go(server))
+
+
+def test_the_client_follows_nonces_that_grow_old(run: Run) -> None:
+    async def go(server: DigestServer) -> None:
+        async with pool() as made:
+            vu = made.client().http
+            for number in range(9):
+                url = f"http://127.0.0.1:{server.server_port}/{number}"
+                assert (await vu.get(url, auth=Digest(USER, PASSWORD))).ok, server.refused
+            assert server.seen == 9 + 3
+
+    with digest_server("SHA-256", "auth", uses=3) as server:
+        run(go(server))

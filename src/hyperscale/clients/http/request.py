@@ -309,7 +309,9 @@ class RequestBuilder:
         if "authorization" not in names:
             authorization = call.auth.header() if call.auth is not None else target.auth
             if authorization:
-                lines.append(f"Authorization: {authorization}\r\n".encode())
+                lines.append(
+                    b"Authorization: %b\r\n" % header_value("Authorization", authorization)
+                )
         if route.proxy and route.proxy.auth and _absolute(route):
             lines.append(f"Proxy-Authorization: {route.proxy.auth}\r\n".encode())
         if call.cookies is not None:
