@@ -92,7 +92,8 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
 
     request: SentRequest  # the last one, after redirects
     head: ReceivedHead | None  # None: there was no answer
-    raw: bytes  # the body as it came, possibly compressed
+    _packet: bytes  # what came last, with the body from `_body_at` on
+    _body_at: int
     started: float
     sent: float
     first_byte: float
@@ -124,6 +125,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
             request,
             head,
             raw,
+            0,
             started,
             sent,
             first_byte,
@@ -150,6 +152,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
             request,
             None,
             b"",
+            0,
             started,
             started,
             ended,
@@ -206,6 +209,13 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
             if equals:
                 cookies[name.strip(" \t")] = value.strip(" \t").strip('"')
         return cookies
+
+    @property
+    def raw(self) -> bytes:
+        """The body as it came, possibly compressed; cut out when somebody wants it."""
+        if self._body_at:
+            self._packet, self._body_at = self._packet[self._body_at :], 0
+        return self._packet
 
     @property
     def content(self) -> bytes:

@@ -234,7 +234,8 @@ class Connection(Channel):
                         HTTPResponse(
                             request,
                             head,
-                            data[len(head.start) :],
+                            data,
+                            len(head.start),
                             self._started,
                             self.sent,
                             now,
@@ -302,6 +303,7 @@ class Connection(Channel):
             self.written,
         )
         response.trailers = reader.trailers
+        self.expect(self._received)
         if self.sent == 0.0 or not reader.reusable:
             self.close()
         self._resolve(response)

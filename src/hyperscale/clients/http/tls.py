@@ -96,9 +96,16 @@ def _domains(cert: ClientCert) -> tuple[str, ...]:
 
 
 def _trusting(options: HTTPOptions) -> ssl.SSLContext:
+    if not options.verify:
+        # Without authorities: OpenSSL would look for the issuer all the same, and to read the
+        # system's directory of certificates takes a quarter of a handshake.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
     ca = Path(options.ca).expanduser() if options.ca else None
     try:
-        context = ssl.create_default_context(
+        return ssl.create_default_context(
             cafile=str(ca) if ca and not ca.is_dir() else None,
             capath=str(ca) if ca and ca.is_dir() else None,
         )
@@ -107,10 +114,6 @@ def _trusting(options: HTTPOptions) -> ssl.SSLContext:
             f"http.ca {options.ca} cannot be used: {error.strerror or error}",
             "it must be a PEM file or a directory of them",
         ) from error
-    if not options.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _limit_versions(context: ssl.SSLContext, options: HTTPOptions) -> None:

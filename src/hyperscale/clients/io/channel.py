@@ -16,6 +16,7 @@ from typing import Any, cast
 from hyperscale.clients.io.readiness import Readiness
 
 RECEIVE_BYTES = 64 * 1024
+RECEIVE_BYTES_MAX = 1024 * 1024
 RECORD_BYTES = 16 * 1024  # what a TLS record can hold; a read of less may leave a rest unheard of
 SEND_BYTES = 256 * 1024  # handed over at once
 # In one turn, so that a long body does not keep the others waiting.
@@ -76,6 +77,11 @@ class Channel:
                 self._read_on()
         else:
             self.ended(None)
+
+    def expect(self, size: int) -> None:
+        """As much as came before may come again: it is then received at once."""
+        if self._receive_bytes < size and self._receive_bytes != RECORD_BYTES:
+            self._receive_bytes = min(size, RECEIVE_BYTES_MAX)
 
     def unreadable(self, error: OSError) -> None:
         """Reading raised: nothing is there yet, or the connection is over."""
