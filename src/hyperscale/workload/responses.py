@@ -92,7 +92,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
 
     request: SentRequest  # the last one, after redirects
     head: ReceivedHead | None  # None: there was no answer
-    _packet: bytes  # what came last, with the body from `_body_at` on
+    _packet: bytes | bytearray  # what came last, with the body from `_body_at` on
     _body_at: int
     started: float
     sent: float
@@ -113,7 +113,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
         cls,
         request: SentRequest,
         head: ReceivedHead,
-        raw: bytes,
+        raw: bytes | bytearray,
         started: float,
         sent: float,
         first_byte: float,
@@ -213,9 +213,11 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False):
     @property
     def raw(self) -> bytes:
         """The body as it came, possibly compressed; cut out when somebody wants it."""
-        if self._body_at:
-            self._packet, self._body_at = self._packet[self._body_at :], 0
-        return self._packet
+        packet = self._packet
+        if self._body_at or isinstance(packet, bytearray):
+            self._packet = packet = bytes(memoryview(packet)[self._body_at :])
+            self._body_at = 0
+        return packet
 
     @property
     def content(self) -> bytes:

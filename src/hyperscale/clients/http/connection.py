@@ -210,7 +210,7 @@ class Connection(Channel):
     def readable(self) -> None:
         """As any channel's, written out for the answer that most calls get."""
         if self._reader is not None:
-            Channel.readable(self)
+            self._read_in_place(self._reader)
             return
         try:
             receive = self._receive
@@ -252,6 +252,27 @@ class Connection(Channel):
             self.received(data, now)
         else:
             self.ended(None)
+
+    def _read_in_place(self, reader: ResponseReader) -> None:
+        """More of an answer: where its body is to be, when that is known."""
+        room = reader.room()
+        if room is None:
+            Channel.readable(self)
+            return
+        try:
+            count = self.receive_into(room)
+        except OSError as error:
+            self.unreadable(error)
+            return
+        self._moved = now = perf_counter()
+        if not count:
+            self.ended(None)
+            return
+        self._received += count
+        reader.filled(count)
+        if reader.done:
+            reader.extra = self.has_more
+            self._finish(reader, now)
 
     def _recognise(self, request: Request, data: bytes) -> Head | None:
         """The head of an answer that is one packet, when it was seen before."""

@@ -27,6 +27,10 @@ MAX_HEAD_BYTES = 64 * 1024
 # Together a few megabytes at most; heads with a date die within a second anyway.
 MAX_KEPT_HEADS = 1024
 MAX_KEPT_HEAD_BYTES = 4096
+# What is missing of a body that is received in place. Less is not worth a buffer, and for more a
+# server's word that it will come is not enough.
+_FILLED_MIN = 16 * 1024
+_FILLED_MAX = 1024 * 1024
 _START = b"HTTP/1."
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\n")
@@ -96,6 +100,7 @@ class ResponseReader:
         "_sink",
         "_state",
         "_trailer",
+        "_whole",
         "done",
         "error",
         "extra",
@@ -112,6 +117,7 @@ class ResponseReader:
         self._interim = 0  # bytes of 1xx heads
         self._missing = 0  # bytes of a body or chunk
         self._parts: list[bytes] = []  # of the body; to join them once is the fewest copies
+        self._whole: bytearray | None = None  # all of the body, when it is received in place
         self._trailer = b""
         self.size = 0
         self.done = False
@@ -120,8 +126,26 @@ class ResponseReader:
         self.extra = False
 
     @property
-    def body(self) -> bytes:
+    def body(self) -> bytes | bytearray:
+        if self._whole is not None:
+            return self._whole
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a long body is to be received, so that nobody copies it again."""
+        if self._whole is None:
+            missing = self._missing
+            if self._state != _BODY or self._sink or not _FILLED_MIN <= missing <= _FILLED_MAX:
+                return None
+            self._whole = bytearray(self.size + missing)
+            self._whole[: self.size] = b"".join(self._parts)
+        return memoryview(self._whole)[self.size :]
+
+    def filled(self, count: int) -> None:
+        """So many bytes were put where there was room."""
+        self.size += count
+        self._missing -= count
+        self.done = not self._missing
 
     @property
     def trailers(self) -> ResponseHeaders:

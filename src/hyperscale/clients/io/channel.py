@@ -78,6 +78,28 @@ class Channel:
         else:
             self.ended(None)
 
+    def receive_into(self, room: memoryview) -> int:
+        """How much of it was received; 0: the peer has closed. Raises as reading does."""
+        if not isinstance(self._socket, ssl.SSLSocket):
+            return self._socket.recv_into(room)
+        at = 0
+        for _ in range(READS):  # a record each
+            try:
+                count = cast(int, self._receive(len(room) - at, room[at:]))
+            except OSError:
+                if not at:
+                    raise
+                break
+            at += count
+            if count < RECORD_BYTES or at == len(room):
+                break
+        return at
+
+    @property
+    def has_more(self) -> bool:
+        """Whether TLS holds bytes that were not read, of which the readiness core cannot know."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
     def expect(self, size: int) -> None:
         """As much as came before may come again: it is then received at once."""
         if self._receive_bytes < size and self._receive_bytes != RECORD_BYTES:
