@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
-import numpy as np
 
 from hyperscale.errors import RunFailed
 from hyperscale.metrics import tiers
+from hyperscale.metrics.arrays import np
 from hyperscale.metrics.delta import (
     CheckDelta,
     GroupDelta,

@@ -18,9 +18,10 @@ import msgspec
 import numpy as np
 
 from hyperscale.metrics import delta as trees
+from hyperscale.metrics.arrays import Floats, Ints
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey, StepDelta
 from hyperscale.metrics.exported import DamagedState
-from hyperscale.metrics.histogram import LATENCY, Floats, Ints, Sparse, pack_sparse
+from hyperscale.metrics.histogram import LATENCY, Sparse, pack_sparse
 from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.tallies import PHASES
 
