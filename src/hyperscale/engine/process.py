@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from hyperscale.engine import memory
 from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.source import decode_source
+from hyperscale.metrics import arrays
 
 if TYPE_CHECKING:
     from hyperscale.engine.messages import Prepare
@@ -58,6 +59,7 @@ class GeneratorProcess:
 
     def _settle(self, order: Prepare) -> None:
         self._settled = True
+        arrays.load()  # nothing is imported under load
         os.environ.update(order.env)
         self._memory_mb = order.memory_mb
         if order.memory_mb:

@@ -25,7 +25,9 @@ from hyperscale.engine.messages import Values
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
+from hyperscale.engine.spawning import EarlyChildren
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.metrics import arrays
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.results import Cut, Results, WorkflowResult
 from hyperscale.workload.facts import WorkflowFacts, test_facts
@@ -54,7 +56,9 @@ class LocalRun:
         source: FileSource | ClassSource,
         overrides: Overrides | None = None,
         options: RunOptions | None = None,
+        early: EarlyChildren | None = None,
     ) -> None:
+        """`early`: generator processes that were started before the run was known."""
         self._options = options or RunOptions()
         overrides = overrides or Overrides()
         if self._options.once:
@@ -68,7 +72,7 @@ class LocalRun:
         if workers is not None and workers < 1:
             raise BadInput(f"workers is {workers} but must be at least 1")
         # The processes start first: their start-up overlaps with loading the test.
-        self._pool = Pool(workers or usable_cores(), self._options.output)
+        self._pool = Pool(workers or usable_cores(), self._options.output, early)
         try:
             self.plan = plan_test(source.load(), overrides)
             self._source = encode_source(
@@ -177,7 +181,10 @@ class LocalRun:
         ]
         if self._course.cut is not None:
             return
-        await asyncio.gather(*(performance.get_ready() for performance in self._playing))
+        preparing = asyncio.gather(*(performance.get_ready() for performance in self._playing))
+        await asyncio.sleep(0)  # the orders are sent
+        arrays.load()  # while the generators prepare, not when their numbers arrive
+        await preparing
         self._load_began = self._load_began or perf_counter()
         age_s = perf_counter() - self._load_began
         await asyncio.gather(*(performance.run(age_s) for performance in self._playing))

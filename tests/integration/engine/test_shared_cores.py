@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hyperscale import Provide, Use, Workflow, action, depends, state, step
-from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import ExitCode
 from hyperscale.local import run
 from hyperscale.metrics import totals
