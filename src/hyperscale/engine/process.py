@@ -33,6 +33,11 @@ SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the coll
 class Beating(Protocol):
     """An assignment whose load runs."""
 
+    @property
+    def measuring(self) -> bool:
+        """Neither waiting for its time nor warming up."""
+        ...
+
     def beat(self, now: float, lag_s: float) -> None: ...
 
     def fold(self, cpu: float, rss_mb: float) -> None: ...
@@ -79,6 +84,11 @@ class GeneratorProcess:
         if not self._beating and self._heart is not None:
             self._heart.cancel()
             self._heart = None
+
+    @property
+    def loads(self) -> int:
+        """Loads that are measured and share this process, at least 1."""
+        return max(1, sum(one.measuring for one in self._beating))
 
     async def _beat(self) -> None:
         """Time-outs, event-loop lag, CPU share, and a delta to the parent."""

@@ -89,6 +89,7 @@ class AggregateState(msgspec.Struct, array_like=True):
     stopped_iterations: int = 0
     stopped_users: int = 0
     unmeasured: dict[str, int] = {}
+    cpu_s: float = 0.0
 
 
 _encoder = msgspec.msgpack.Encoder()
