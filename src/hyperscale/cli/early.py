@@ -45,8 +45,10 @@ def _count(typed: Mapping[str, str]) -> int:
     said = [typed[name] for name in ("-w", "--workers", "--processes") if name in typed]
     wanted = said[0] if said else os.environ.get("HYPERSCALE_WORKERS", "-1")
     if wanted == "-1":
-        return usable_cores()
-    return int(wanted) if wanted.isdecimal() and int(wanted) <= 2 * usable_cores() else 0
+        wanted = str(usable_cores())
+    users = [typed[name] for name in ("-u", "--vus", "--users") if name in typed]
+    few = [int(number) for number in (wanted, *users[:1]) if number.isdecimal()]
+    return min(few) if wanted.isdecimal() and min(few) <= 2 * usable_cores() else 0
 
 
 def _variables(typed: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -12,8 +12,7 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
-from itertools import zip_longest
+from collections.abc import Callable, Mapping, Sequence
 
 from hyperscale.engine.messages import Close, Command, Line, Report
 from hyperscale.engine.spawning import Child, EarlyChildren
@@ -131,15 +130,25 @@ class Core:
 
 
 class Pool:
+    """Up to `size` processes, numbered from 0."""
+
     def __init__(
         self, size: int, output: int | None = None, early: EarlyChildren | None = None
     ) -> None:
-        """Takes those started early first."""
+        """All of them start now, unless some did before."""
+        self.size = size
+        self._output = output
         children = early.give(size) if early is not None else []
-        self.cores = [
-            Core(number, output, child=child)
-            for number, child in zip_longest(range(size), children)
-        ]
+        self.cores = [Core(number, output, child=child) for number, child in enumerate(children)]
+        if not children:
+            self.need(size)
+
+    def need(self, count: int) -> None:
+        """So many there are from now on."""
+        self._end(self.cores[count:])
+        del self.cores[count:]
+        for number in range(len(self.cores), count):
+            self.cores.append(Core(number, self._output))
 
     async def open(self) -> None:
         for core in self.cores:
@@ -150,6 +159,11 @@ class Pool:
 
     def abandon(self) -> None:
         """End all processes without an event loop: nothing was started on them."""
-        for core in self.cores:
+        self._end(self.cores)
+
+    def _end(self, cores: Sequence[Core]) -> None:
+        for core in cores:
             core.hang_up()
+            core.kill()
+        for core in cores:
             core.kill_and_wait()

@@ -81,6 +81,7 @@ class LocalRun:
             self._warnings = list(self.plan.warnings)
             self._facts = {facts.name: facts for facts in test_facts(self.plan)}
             self._check_limits()
+            self._pool.need(self._cores_needed())
         except BaseException:
             self._pool.abandon()
             raise
@@ -96,7 +97,7 @@ class LocalRun:
             name=self._options.name,
             tags=dict(self._overrides.tags),
             warnings=self._warnings,
-            environment=this_machine(len(self._pool.cores), self._options.command),
+            environment=this_machine(self._pool.size, self._options.command),
         )
 
     def abandon(self) -> None:
@@ -122,6 +123,16 @@ class LocalRun:
                     on_core[core][name] = share.peak_vus
         for users in on_core.values():
             require_open_files(" and ".join(users), sum(users.values()))
+
+    def _cores_needed(self) -> int:
+        """With fewer users than cores some would have nothing to do."""
+        return 1 + max(
+            core
+            for layer in self.plan.layers
+            for batch in self._batches(self._facts[name] for name in layer)
+            for share in batch
+            for core in share.cores
+        )
 
     @property
     def generator_pids(self) -> list[int]:
@@ -170,7 +181,7 @@ class LocalRun:
 
     def _batches(self, workflows: Iterable[WorkflowFacts]) -> list[list[Share]]:
         wanted = [Wanted(w.name, w.priority, w.is_test, w.users) for w in workflows]
-        return batches(wanted, len(self._pool.cores))
+        return batches(wanted, self._pool.size)
 
     async def _run_batch(self, batch: list[Share]) -> None:
         """All of it begins when all of it is prepared: what one does before its load must not

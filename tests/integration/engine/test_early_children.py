@@ -17,14 +17,16 @@ from hyperscale.workload.plan import Overrides
 
 TEST = """
 import os
-from hyperscale import Workflow, action
+from hyperscale import CustomResult, Workflow, step
 
 class Prints(Workflow):
-    iterations = 1
+    vus = 2
+    iterations = 2
 
-    @action()
-    async def look(self) -> None:
+    @step()
+    async def look(self) -> CustomResult:
         print("color", os.environ.get("COLOR"))
+        return CustomResult()
 """
 
 
@@ -53,6 +55,7 @@ def test_as_many_as_needed_are_used_and_the_others_end(
     run = LocalRun(source, Overrides(), RunOptions(workers=2), early)
     try:
         assert len(started) == 3
+        assert len(run.generator_pids) == 2
         assert set(run.generator_pids) < started
         assert children() == set(run.generator_pids)
     finally:
@@ -71,6 +74,18 @@ def test_more_are_started_where_those_are_too_few(
     run.abandon()
 
 
+def test_no_more_are_started_than_there_are_users(
+    source: FileSource, children: Callable[[], set[int]]
+) -> None:
+    early = EarlyChildren(1, os.environ)
+    run = LocalRun(source, Overrides(vus=1), RunOptions(workers=2), early)
+    assert len(run.generator_pids) == len(children()) == 1
+    run.abandon()
+    run = LocalRun(source, Overrides(vus=1), RunOptions(workers=3))
+    assert len(run.generator_pids) == len(children()) == 1
+    run.abandon()
+
+
 def test_what_one_prints_goes_where_the_run_wants_it(
     source: FileSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +95,7 @@ def test_what_one_prints_goes_where_the_run_wants_it(
         run = LocalRun(source, None, RunOptions(workers=1, output=printed.fileno()), early)
         results = asyncio.run(run.execute())
     assert results.passed
-    assert (tmp_path / "printed").read_text() == "color red\n"
+    assert (tmp_path / "printed").read_text() == "color red\n" * 2
 
 
 def test_those_with_another_environment_are_not_used(

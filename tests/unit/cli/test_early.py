@@ -38,6 +38,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> Asked | None:
         (["test.py", "--workers=1"], 1),
         (["test.py", "--processes", "-1"], 2),
         (["test.py", "--once"], 1),
+        (["test.py", "--users", "1"], 1),
+        (["test.py", "-u1", "-w", "3"], 1),
     ],
 )
 def test_as_many_as_the_run_will_want(
