@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
 from hyperscale.ui.live import View

@@ -87,6 +87,7 @@ def deltas(draw: st.DrawFn, seq: int) -> Delta:
         rss_mb=64.0,
         stopped_iterations=draw(st.integers(0, 2)),
         unmeasured=draw(st.sampled_from([{}, {"warmup": 3}])),
+        cpu_s=draw(st.sampled_from([0.0, 0.0625, 0.25])),
     )
 
 
@@ -144,6 +145,7 @@ def totals(of: WorkflowAggregate) -> dict[str, object]:
             for p in result.series
         ],
         "cores": of.core_use(),
+        "cpu": result.cpu_seconds,
     }
 
 

@@ -33,6 +33,7 @@ def test_the_sum_is_that_of_the_deltas(several: list[Delta]) -> None:
     plain = merge_deltas(several, 7)
     assert (summed.seq, summed.vus) == (7, plain.vus)
     assert (summed.cpu, summed.rss_mb) == (plain.cpu, plain.rss_mb)
+    assert summed.cpu_s == plain.cpu_s == sum(delta.cpu_s for delta in several)
     left, right = aggregate([(0, 0.2, summed)]), aggregate([(0, 0.2, plain)])
     assert totals(left) == totals(right)
 

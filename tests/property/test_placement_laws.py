@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.cluster.placement import HashRing, rank
-from hyperscale.cluster.placement.rendezvous import score
+from hyperscale.cluster.placement.rendezvous import rank, score
+from hyperscale.cluster.placement.ring import HashRing
 
 NODES = st.sets(st.sampled_from([f"10.0.0.{i}:80" for i in range(12)]), min_size=1, max_size=8)
 KEYS = [f"job-{i}" for i in range(60)]

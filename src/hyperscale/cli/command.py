@@ -6,30 +6,27 @@ from other tools and stay out of the way. The group is the option's `rich_help_p
 
 from __future__ import annotations
 
-import re
-import textwrap
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from hyperscale.errors import ExitCode, HyperscaleError
 
 NAME_COLUMN = 26
-NAMES_WIDTH = 78
 
 
 class Stopped(HyperscaleError):
     exit_code = ExitCode.STOPPED
 
 
-def _names(param: Any) -> str:
+def names_of(param: Any) -> str:
     short = next((opt for opt in param.opts if not opt.startswith("--")), None)
     long = next((opt for opt in param.opts if opt.startswith("--")), None)
     names = f"{short}, {long}" if short and long else f"    {long}" if long else str(short)
     return f"{names} {param.metavar}" if param.metavar else names
 
 
-def _write_rows(
+def write_rows(
     title: str, rows: list[tuple[str, str]], formatter: Any, column: int = NAME_COLUMN
 ) -> None:
     formatter.write(f"{title}:\n")
@@ -49,7 +46,7 @@ class _AsTyped:
         return value
 
 
-def _as_typed(params: list[Any]) -> list[Any]:
+def as_typed(params: list[Any]) -> list[Any]:
     for param in params:
         param._runtime_param = _AsTyped()
     return params
@@ -57,7 +54,7 @@ def _as_typed(params: list[Any]) -> list[Any]:
 
 class CompactCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _as_typed(super().get_params(ctx))
+        return as_typed(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         words = [
@@ -82,46 +79,11 @@ class CompactCommand(TyperCommand):
                 groups["Arguments"].append((str(param.metavar), param.help or ""))
             else:
                 title = param.rich_help_panel or "Options"
-                groups.setdefault(title, []).append((_names(param), param.help or ""))
+                groups.setdefault(title, []).append((names_of(param), param.help or ""))
         formatter.write("\n")
         for title, rows in groups.items():
             if rows:
-                _write_rows(title, rows, formatter)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(f"\n{(self.epilog or '').strip()}\n")
-
-
-class CompactGroup(TyperGroup):
-    """The first group of commands is explained, of the others their names are enough here."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _as_typed(super().get_params(ctx))
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["COMMAND", "..."]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command: Any = self.get_command(ctx, name)
-            if command is not None:
-                title = getattr(command, "rich_help_panel", None) or "Commands"
-                groups.setdefault(title, []).append((name, str(command.help)))
-        formatter.write("\n")
-        for number, (title, rows) in enumerate(groups.items()):
-            if number == 0:
-                _write_rows(title, rows, formatter, column=10)
-                continue
-            names = f"{title}: {' '.join(name for name, _ in rows)}"
-            lines = textwrap.wrap(names, NAMES_WIDTH, subsequent_indent=" " * len(f"{title}: "))
-            formatter.write("".join(f"{line}\n" for line in lines))
-        formatter.write("\n")
-        options = [
-            (_names(param), re.split("[,.]", param.help or "")[0].lower())
-            for param in self.get_params(ctx)
-        ]
-        _write_rows("Options", options, formatter)
+                write_rows(title, rows, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         formatter.write(f"\n{(self.epilog or '').strip()}\n")

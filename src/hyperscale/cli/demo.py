@@ -57,7 +57,7 @@ def demo(
     said = from_flags(given).over(from_environment(os.environ))
 
     from hyperscale.cli.local import perform
-    from hyperscale.engine import FileSource
+    from hyperscale.engine.source import FileSource
     from hyperscale.target import running
 
     with running() as url:

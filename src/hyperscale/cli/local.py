@@ -20,7 +20,8 @@ from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.cli.variables import Variables, variables
 from hyperscale.config import Settings
-from hyperscale.engine import ClassSource, FileSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.metrics.results import fail
 from hyperscale.ui.errors import print_error
@@ -30,13 +31,18 @@ from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.secrets import mask
 
 if TYPE_CHECKING:
+    from hyperscale.engine.spawning import EarlyChildren
     from hyperscale.metrics.results import Results
     from hyperscale.workload.plan import TestPlan
     from hyperscale.workload.step_plan import StepPlan
 
 
 def perform(
-    source: FileSource | ClassSource, said: Settings, filled: Settings, command: str
+    source: FileSource | ClassSource,
+    said: Settings,
+    filled: Settings,
+    command: str,
+    early: EarlyChildren | None = None,
 ) -> int:
     """Run a test; `said` is stronger than what it says itself, `filled` weaker."""
     settings = said.over(filled)
@@ -46,7 +52,7 @@ def perform(
     interrupt_on_sigterm()
     prints = streams.Aside() if show.mode == "full" else None
     options = run_options(settings, env, command, None if prints is None else prints.fileno())
-    run = LocalRun(source, overrides_of(said, filled, source), options)
+    run = LocalRun(source, overrides_of(said, filled, source), options, early)
     if not names_of(source):
         try:
             require_measurement(run.plan)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperscale.config import Settings
-from hyperscale.engine import ClassSource, FileSource
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput
 from hyperscale.workload.given import class_of
 from hyperscale.workload.plan import Overrides

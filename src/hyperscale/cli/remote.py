@@ -19,7 +19,7 @@ from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.sense import require_measurement
 from hyperscale.cli.variables import variables
 from hyperscale.config import Settings, flag_name
-from hyperscale.engine import ClassSource, FileSource
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
 from hyperscale.ui.mode import open_view
@@ -90,6 +90,9 @@ class Announced:
             return
         streams.note(_accepted(self._run))
         await self._view.run(source)
+
+    def over(self) -> None:
+        self._view.over()
 
 
 def _detach(run: ClusterRun) -> int:

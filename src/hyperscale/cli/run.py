@@ -26,7 +26,8 @@ from hyperscale.config import (
 from hyperscale.errors import BadInput
 
 if TYPE_CHECKING:
-    from hyperscale.engine import ClassSource, FileSource
+    from hyperscale.engine.source import ClassSource, FileSource
+    from hyperscale.engine.spawning import EarlyChildren
 
 
 def run(
@@ -80,10 +81,16 @@ def run(
     detach: where.QuietDetach = False,
 ) -> int:
     """Run the workflows of test files, or one URL, and judge the results."""
-    return launch(ctx.params)
+    return launch(ctx.params, early=ctx.obj)
 
 
-def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "") -> int:
+def launch(
+    given: Mapping[str, Any],
+    *,
+    on_cluster: bool = False,
+    key: str = "",
+    early: EarlyChildren | None = None,
+) -> int:
     """Here, or on a cluster when one is named or asked for."""
     said = from_flags(given).over(from_environment(os.environ))
     config_file = find_file(given["config"] or os.environ.get("HYPERSCALE_CONFIG"))
@@ -103,14 +110,14 @@ def launch(given: Mapping[str, Any], *, on_cluster: bool = False, key: str = "")
 
     from hyperscale.cli.local import perform
 
-    return perform(source, said, filled, command)
+    return perform(source, said, filled, command, early)
 
 
 def _source(
     given: Mapping[str, Any], settings: Settings, config_file: Path | None
 ) -> FileSource | ClassSource:
     """The test files with the workflows wanted, or the test that a URL makes."""
-    from hyperscale.engine import ClassSource, FileSource
+    from hyperscale.engine.source import ClassSource, FileSource
 
     words = given["test"] or []
     if words and words[0].startswith(("http://", "https://")):

@@ -1,31 +1,16 @@
 """Standard output and error, whatever they are connected to.
 
-A closed descriptor must not be handed to the next socket that is opened: what is printed there
-would reach the target. Writing itself, and giving up a stream that fails, is `ui.output`'s.
+Writing itself, and giving up a stream that fails, is `ui.output`'s.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
 
 from hyperscale.ui.output import Output
 
 debug = False  # whether tracebacks are shown
-
-
-def secure() -> None:
-    """Make the three standard descriptors and `sys.stdout`/`sys.stderr` usable."""
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
-    if sys.stdout is None:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives to the end
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives to the end
 
 
 def say(text: str) -> None:
@@ -44,6 +29,8 @@ class Aside:
     SHOWN_BYTES = 16_384  # of the end: a step that prints does so thousands of times
 
     def __init__(self) -> None:
+        import tempfile
+
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives to the end
 
     def fileno(self) -> int:

@@ -29,6 +29,7 @@ from hyperscale.metrics.results import (
 )
 from hyperscale.metrics.saturation import saturation
 from hyperscale.metrics.tiers import POINTS_MAX
+from hyperscale.metrics.totals import generator_cost
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import USER_HOOKS, HookType
 from hyperscale.workload.thresholds import reserved_names
@@ -150,6 +151,7 @@ def assemble(
         ),
         environment=course.environment,
     )
+    results.generator = generator_cost(results)
     if not final:
         results.thresholds = standing(judges)
         return results

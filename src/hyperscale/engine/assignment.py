@@ -76,7 +76,8 @@ class Assignment:
         self._errors: dict[str, str] = {}
         self._rng = random.Random()
         self._ordered_at = perf_counter()
-        self._measuring = False
+        self.measuring = False
+        self._cpu_at = 0.0  # CPU time of the process that has been told
         self._measured_s: float | None = None  # the load is over
         self._stop_early = False
         self._cut_off = False
@@ -179,12 +180,14 @@ class Assignment:
                 await self._pace.warm_up(load.warmup_s)
                 clock.restart()
         self._recorder.discard("warmup")
-        self._measuring = True
+        self.measuring = True
+        self._cpu_at = time.process_time()
         await self._pace.drive()
         self._pace.stop()
         ended_at = perf_counter()
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
         await self._pool.finish(load.graceful_stop_s - (perf_counter() - ended_at))
+        self._note_cpu()
         self._measured_s = clock.elapsed()
         self._process.leave(self)
         self._report_progress()
@@ -275,19 +278,27 @@ class Assignment:
 
     def fold(self, cpu: float, rss_mb: float) -> None:
         self._recorder.cpu, self._recorder.rss_mb = cpu, rss_mb
+        if self.measuring and self._measured_s is None:
+            self._note_cpu()
         self._report_progress()
+
+    def _note_cpu(self) -> None:
+        """Loads that share the process share its time."""
+        used_s = time.process_time()
+        self._recorder.cpu_s += (used_s - self._cpu_at) / self._process.loads
+        self._cpu_at = used_s
 
     def out_of_memory(self) -> None:
         self._fatal = self._out_of_memory()
         self.stop(now=True)
 
     def _report_progress(self) -> None:
-        if not self._measuring:
+        if not self.measuring:
             self._recorder.discard("warmup")
         delta = self._recorder.fold()
         if delta is not None:
             at_s = self._pace.clock.elapsed() if self._measured_s is None else self._measured_s
-            self._send(Progress(at_s if self._measuring else 0.0, delta))
+            self._send(Progress(at_s if self.measuring else 0.0, delta))
 
     def _make_user(self, number: int) -> VirtualUser:
         workflow = self._plan.make()

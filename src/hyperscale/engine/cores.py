@@ -6,6 +6,7 @@ sixty-four visible CPUs must not start sixty-four generators.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
@@ -19,13 +20,24 @@ SPARE_FILES = 64
 
 def usable_cores() -> int:
     """Physical cores, within affinity and cgroup quota; at least 1."""
-    import psutil
-
     logical = os.cpu_count() or 1
-    physical = psutil.cpu_count(logical=False) or logical
+    physical = _physical_cores(Path("/sys/devices/system/cpu")) or logical
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
     quota = _cgroup_quota(Path("/sys/fs/cgroup"))
     return max(1, math.floor(min(physical, allowed, quota)))
+
+
+def _physical_cores(cpus: Path) -> int:
+    """Logical ones that share a core name each other; 0: unknown."""
+    cores = set()
+    for siblings in cpus.glob("cpu[0-9]*/topology/thread_siblings_list"):
+        with contextlib.suppress(OSError):
+            cores.add(siblings.read_text())
+    if cores or sys.platform == "linux":
+        return len(cores)
+    import psutil
+
+    return psutil.cpu_count(logical=False) or 0
 
 
 def _cgroup_quota(root: Path) -> float:

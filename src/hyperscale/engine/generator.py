@@ -42,12 +42,16 @@ from hyperscale.engine.messages import (
     Teardown,
 )
 from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.spawning import await_taken
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.metrics import arrays
 from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
 
 # Requests create and drop objects by reference count alone; the collector would only walk the VUs.
 GC_THRESHOLDS = (50_000, 20, 100)
+# One kept in reserve has time to import what its first order would wait for.
+IDLE_S = 1.0
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -62,6 +66,7 @@ class Generator:
         self._leash: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
+        asyncio.get_running_loop().call_later(IDLE_S, arrays.load)
         while (told := await self._line.command()) is not None:
             await self._obey(*told)
 
@@ -149,10 +154,10 @@ class Generator:
         self._send(number, await assignment.teardown(command.context))
 
 
-async def _main(descriptor: int) -> None:
+async def _main(parent: socket.socket) -> None:
     raise_open_files()
     gc.set_threshold(*GC_THRESHOLDS)
-    line = await Line.open(socket.socket(fileno=descriptor))
+    line = await Line.open(parent)
     await Generator(line).serve()
     # The parent is done with us or gone: whatever user code still hangs does not matter any more.
     unpacking.remove()
@@ -178,8 +183,10 @@ def main() -> None:
         loop = asyncio.new_event_loop()
     else:
         loop = uvloop.new_event_loop()
-    with contextlib.suppress(KeyboardInterrupt):
-        _run(_main(int(sys.argv[1])), loop)
+    parent = socket.socket(fileno=int(sys.argv[1]))
+    if await_taken(parent):
+        with contextlib.suppress(KeyboardInterrupt):
+            _run(_main(parent), loop)
 
 
 def _run(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:

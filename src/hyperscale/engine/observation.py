@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from hyperscale.metrics.arrays import np
 from hyperscale.metrics.histogram import LATENCY, VALUES, Histogram, Sparse
 from hyperscale.metrics.results import Distribution, RequestResult, StepResult, WorkflowResult
 from hyperscale.workload.selectors import Selector

@@ -1,6 +1,6 @@
 """The generator processes of one machine: started together or singly, never left behind.
 
-Each is a fresh interpreter (not a fork) holding one end of a socket pair. Its reports go to those
+Each is a fresh interpreter (not a fork) at the other end of a socket pair. Its reports go to those
 who run workflows on it, each to the one it concerns; its death is a report to all of them. One
 that waits for its first order has loaded everything but the test, so that a worker can keep some
 in reserve.
@@ -10,34 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-import socket
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from hyperscale.engine.messages import Close, Command, Line, Report
+from hyperscale.engine.spawning import Child, EarlyChildren
 
-# Ctrl-C reaches the whole process group; the parent alone decides what it means. It is held back
-# from before the process exists until it is ignored.
-_START = (
-    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); "
-    "from hyperscale.engine.generator import main; main()"
-)
 EXIT_GRACE_S = 2.0
-
-
-@contextlib.contextmanager
-def _sigint_held_back() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
 
 OnReport = Callable[["Core", Report], None]
 OnLost = Callable[["Core"], None]
@@ -45,25 +25,18 @@ OnLost = Callable[["Core"], None]
 
 class Core:
     """One generator process. `env` replaces the environment it would inherit; what it prints goes
-    to the file descriptor `output`, stderr unless given."""
+    to the file descriptor `output`, stderr unless given. `child` was started before."""
 
     def __init__(
-        self, number: int = 0, output: int | None = None, env: Mapping[str, str] | None = None
+        self,
+        number: int = 0,
+        output: int | None = None,
+        env: Mapping[str, str] | None = None,
+        child: Child | None = None,
     ) -> None:
         self.number = number
-        ours, theirs = socket.socketpair()
-        os.set_inheritable(theirs.fileno(), True)
-        with _sigint_held_back():
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), _leader()],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=_stderr() if output is None else output,
-                stderr=_stderr() if output is None else output,
-                env={**(os.environ if env is None else env), "PYTHONUNBUFFERED": "1"},
-            )
-        theirs.close()
-        self._socket = ours
+        self._child = child or Child(env)
+        self._child.take(output)
         self._line: Line | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
@@ -73,13 +46,13 @@ class Core:
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._child.process.pid
 
     async def open(self) -> None:
         """May be called by each who has an assignment for it."""
         async with self._opening:
             if self._line is None:
-                self._line = await Line.open(self._socket)
+                self._line = await Line.open(self._child.socket)
                 self._reading = asyncio.create_task(self._read(self._line))
 
     def join(self, on_report: OnReport, on_lost: OnLost) -> int:
@@ -124,7 +97,7 @@ class Core:
 
     def _wait(self) -> int | None:
         try:
-            return self._process.wait(EXIT_GRACE_S)
+            return self._child.process.wait(EXIT_GRACE_S)
         except subprocess.TimeoutExpired:
             return None
 
@@ -134,14 +107,14 @@ class Core:
         if self._line is not None:
             self._line.close()
         else:
-            self._socket.close()
+            self._child.socket.close()
 
     def kill(self) -> None:
-        self._process.kill()
+        self._child.process.kill()
 
     def kill_and_wait(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._child.process.kill()
+        self._child.process.wait()
 
     async def close(self) -> None:
         """End the process, by force if need be."""
@@ -150,32 +123,32 @@ class Core:
 
     async def ended(self) -> None:
         if await asyncio.to_thread(self._wait) is None:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+            self._child.process.kill()
+            await asyncio.to_thread(self._child.process.wait)
         if self._reading is not None:
             self._reading.cancel()
 
 
-def _leader() -> str:
-    """The process the child may not outlive, where the kernel can see to that.
-
-    It watches over the thread that started the child, so only the main thread will do: another
-    may end long before the run."""
-    main = threading.current_thread() is threading.main_thread()
-    return str(os.getpid()) if main and sys.platform == "linux" else ""
-
-
-def _stderr() -> int:
-    """What the author's code prints is talk, not results: it goes where the progress goes."""
-    try:
-        return sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return subprocess.DEVNULL
-
-
 class Pool:
-    def __init__(self, size: int, output: int | None = None) -> None:
-        self.cores = [Core(number, output) for number in range(size)]
+    """Up to `size` processes, numbered from 0."""
+
+    def __init__(
+        self, size: int, output: int | None = None, early: EarlyChildren | None = None
+    ) -> None:
+        """All of them start now, unless some did before."""
+        self.size = size
+        self._output = output
+        children = early.give(size) if early is not None else []
+        self.cores = [Core(number, output, child=child) for number, child in enumerate(children)]
+        if not children:
+            self.need(size)
+
+    def need(self, count: int) -> None:
+        """So many there are from now on."""
+        self._end(self.cores[count:])
+        del self.cores[count:]
+        for number in range(len(self.cores), count):
+            self.cores.append(Core(number, self._output))
 
     async def open(self) -> None:
         for core in self.cores:
@@ -186,6 +159,11 @@ class Pool:
 
     def abandon(self) -> None:
         """End all processes without an event loop: nothing was started on them."""
-        for core in self.cores:
+        self._end(self.cores)
+
+    def _end(self, cores: Sequence[Core]) -> None:
+        for core in cores:
             core.hang_up()
+            core.kill()
+        for core in cores:
             core.kill_and_wait()

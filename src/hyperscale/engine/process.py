@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from hyperscale.engine import memory
 from hyperscale.engine.cores import peak_memory_mb
 from hyperscale.engine.source import decode_source
+from hyperscale.metrics import arrays
 
 if TYPE_CHECKING:
     from hyperscale.engine.messages import Prepare
@@ -31,6 +32,11 @@ SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the coll
 
 class Beating(Protocol):
     """An assignment whose load runs."""
+
+    @property
+    def measuring(self) -> bool:
+        """Neither waiting for its time nor warming up."""
+        ...
 
     def beat(self, now: float, lag_s: float) -> None: ...
 
@@ -58,6 +64,7 @@ class GeneratorProcess:
 
     def _settle(self, order: Prepare) -> None:
         self._settled = True
+        arrays.load()  # nothing is imported under load
         os.environ.update(order.env)
         self._memory_mb = order.memory_mb
         if order.memory_mb:
@@ -77,6 +84,11 @@ class GeneratorProcess:
         if not self._beating and self._heart is not None:
             self._heart.cancel()
             self._heart = None
+
+    @property
+    def loads(self) -> int:
+        """Loads that are measured and share this process, at least 1."""
+        return max(1, sum(one.measuring for one in self._beating))
 
     async def _beat(self) -> None:
         """Time-outs, event-loop lag, CPU share, and a delta to the parent."""

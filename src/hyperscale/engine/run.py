@@ -25,7 +25,9 @@ from hyperscale.engine.messages import Values
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
+from hyperscale.engine.spawning import EarlyChildren
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.metrics import arrays
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.results import Cut, Results, WorkflowResult
 from hyperscale.workload.facts import WorkflowFacts, test_facts
@@ -54,7 +56,9 @@ class LocalRun:
         source: FileSource | ClassSource,
         overrides: Overrides | None = None,
         options: RunOptions | None = None,
+        early: EarlyChildren | None = None,
     ) -> None:
+        """`early`: generator processes that were started before the run was known."""
         self._options = options or RunOptions()
         overrides = overrides or Overrides()
         if self._options.once:
@@ -68,7 +72,7 @@ class LocalRun:
         if workers is not None and workers < 1:
             raise BadInput(f"workers is {workers} but must be at least 1")
         # The processes start first: their start-up overlaps with loading the test.
-        self._pool = Pool(workers or usable_cores(), self._options.output)
+        self._pool = Pool(workers or usable_cores(), self._options.output, early)
         try:
             self.plan = plan_test(source.load(), overrides)
             self._source = encode_source(
@@ -77,6 +81,7 @@ class LocalRun:
             self._warnings = list(self.plan.warnings)
             self._facts = {facts.name: facts for facts in test_facts(self.plan)}
             self._check_limits()
+            self._pool.need(self._cores_needed())
         except BaseException:
             self._pool.abandon()
             raise
@@ -92,7 +97,7 @@ class LocalRun:
             name=self._options.name,
             tags=dict(self._overrides.tags),
             warnings=self._warnings,
-            environment=this_machine(len(self._pool.cores), self._options.command),
+            environment=this_machine(self._pool.size, self._options.command),
         )
 
     def abandon(self) -> None:
@@ -118,6 +123,16 @@ class LocalRun:
                     on_core[core][name] = share.peak_vus
         for users in on_core.values():
             require_open_files(" and ".join(users), sum(users.values()))
+
+    def _cores_needed(self) -> int:
+        """With fewer users than cores some would have nothing to do."""
+        return 1 + max(
+            core
+            for layer in self.plan.layers
+            for batch in self._batches(self._facts[name] for name in layer)
+            for share in batch
+            for core in share.cores
+        )
 
     @property
     def generator_pids(self) -> list[int]:
@@ -166,7 +181,7 @@ class LocalRun:
 
     def _batches(self, workflows: Iterable[WorkflowFacts]) -> list[list[Share]]:
         wanted = [Wanted(w.name, w.priority, w.is_test, w.users) for w in workflows]
-        return batches(wanted, len(self._pool.cores))
+        return batches(wanted, self._pool.size)
 
     async def _run_batch(self, batch: list[Share]) -> None:
         """All of it begins when all of it is prepared: what one does before its load must not
@@ -177,7 +192,10 @@ class LocalRun:
         ]
         if self._course.cut is not None:
             return
-        await asyncio.gather(*(performance.get_ready() for performance in self._playing))
+        preparing = asyncio.gather(*(performance.get_ready() for performance in self._playing))
+        await asyncio.sleep(0)  # the orders are sent
+        arrays.load()  # while the generators prepare, not when their numbers arrive
+        await preparing
         self._load_began = self._load_began or perf_counter()
         age_s = perf_counter() - self._load_began
         await asyncio.gather(*(performance.run(age_s) for performance in self._playing))

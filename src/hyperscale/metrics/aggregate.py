@@ -85,6 +85,7 @@ class WorkflowAggregate:
         self.stopped_iterations = 0
         self.stopped_users = 0
         self.unmeasured: dict[str, int] = {}
+        self.cpu_s = 0.0
         self.vus_max = 0
         templates = (
             s if isinstance(s, StepResult) else StepResult(name=s, workflow=name) for s in steps
@@ -179,6 +180,7 @@ class WorkflowAggregate:
         self.stopped_iterations += told.stopped_iterations
         self.stopped_users += told.stopped_users
         add_counts(self.unmeasured, told.unmeasured)
+        self.cpu_s += told.cpu_s
 
     def _request(self, key: RequestKey) -> RequestTally:
         step = self._steps[key.step]
@@ -282,6 +284,7 @@ class WorkflowAggregate:
             stopped_iterations=self.stopped_iterations,
             stopped_users=self.stopped_users,
             unmeasured=dict(self.unmeasured),
+            cpu_seconds=self.cpu_s,
             steps=[
                 step.freeze(elapsed_s, buckets=buckets)
                 for step in self._steps.values()
@@ -339,6 +342,7 @@ class WorkflowAggregate:
                 stopped_iterations=self.stopped_iterations,
                 stopped_users=self.stopped_users,
                 unmeasured=self.unmeasured,
+                cpu_s=self.cpu_s,
             )
         )
 

@@ -98,6 +98,7 @@ class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     stopped_iterations: int = 0
     stopped_users: int = 0
     unmeasured: dict[str, int] = {}  # requests of warm-up, setup and teardown
+    cpu_s: float = 0.0  # CPU time of the process for this load
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
-import numpy as np
 
 from hyperscale.errors import RunFailed
 from hyperscale.metrics import tiers
+from hyperscale.metrics.arrays import np
 from hyperscale.metrics.delta import (
     CheckDelta,
     GroupDelta,
@@ -89,6 +89,7 @@ class AggregateState(msgspec.Struct, array_like=True):
     stopped_iterations: int = 0
     stopped_users: int = 0
     unmeasured: dict[str, int] = {}
+    cpu_s: float = 0.0
 
 
 _encoder = msgspec.msgpack.Encoder()

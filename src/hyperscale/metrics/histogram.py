@@ -13,13 +13,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
+from hyperscale.metrics.arrays import ArrayLike, Floats, Ints, np
 from hyperscale.metrics.results import Distribution
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SUB_BUCKETS = 64
 _SHIFT = 52 - 6  # a double has 52 mantissa bits; the upper six number the 64 sub-buckets
@@ -94,8 +90,8 @@ class Sparse(msgspec.Struct, array_like=True, frozen=True, gc=False):
     @classmethod
     def of(
         cls,
-        buckets: npt.ArrayLike,
-        counts: npt.ArrayLike,
+        buckets: ArrayLike,
+        counts: ArrayLike,
         low: float,
         high: float,
         total: float,
@@ -116,9 +112,9 @@ class Sparse(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return np.frombuffer(self.packed_counts, kind).astype(np.int64)
 
 
-_BUCKET_TYPE = np.dtype("<u2")
+_BUCKET_TYPE = "<u2"
 # By how many bytes the counts take for each byte of the buckets.
-_COUNT_TYPES = {width / 2: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
+_COUNT_TYPES = {width / 2: f"<u{width}" for width in (1, 2, 4, 8)}
 
 
 def pack_sparse(
@@ -131,7 +127,7 @@ def pack_sparse(
     squares: float,
 ) -> Sparse:
     """No bucket holds more than all of them together, so `count` tells what a count needs."""
-    kind = next(kind for kind in _COUNT_TYPES.values() if count < 1 << 8 * kind.itemsize)
+    kind = next(kind for share, kind in _COUNT_TYPES.items() if count < 1 << int(16 * share))
     return Sparse(
         buckets.astype(_BUCKET_TYPE).tobytes(),
         counts.astype(kind).tobytes(),

@@ -6,6 +6,7 @@ within the merged time something happened is lost, and failures beyond the kinds
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -52,6 +53,7 @@ def merge_deltas(deltas: Iterable[Delta], seq: int, vus: int | None = None) -> D
         stopped_iterations=sum([delta.stopped_iterations for delta in given]),
         stopped_users=sum([delta.stopped_users for delta in given]),
         unmeasured=unmeasured,
+        cpu_s=math.fsum([delta.cpu_s for delta in given]),
     )
 
 

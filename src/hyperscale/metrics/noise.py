@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hyperscale.metrics.histogram import Floats, Histogram
+from hyperscale.metrics.arrays import Floats
+from hyperscale.metrics.histogram import Histogram
 
 PAIRS_MIN = 5
 # Runs too short to show their own noise: requests are taken to be this much noisier (variance)

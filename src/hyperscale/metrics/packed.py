@@ -9,6 +9,7 @@ scale, travels beside it as it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,9 +19,10 @@ import msgspec
 import numpy as np
 
 from hyperscale.metrics import delta as trees
+from hyperscale.metrics.arrays import Floats, Ints
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey, StepDelta
 from hyperscale.metrics.exported import DamagedState
-from hyperscale.metrics.histogram import LATENCY, Floats, Ints, Sparse, pack_sparse
+from hyperscale.metrics.histogram import LATENCY, Sparse, pack_sparse
 from hyperscale.metrics.merging import merge_deltas
 from hyperscale.metrics.tallies import PHASES
 
@@ -50,6 +52,7 @@ class PackedDelta(msgspec.Struct, array_like=True, frozen=True, gc=False):
     keys: bytes
     counts: bytes
     rest: bytes = b""  # a Delta of checks, custom metrics, groups, errors and other rare things
+    cpu_s: float = 0.0
 
 
 class _Requests(msgspec.Struct, array_like=True, frozen=True):
@@ -131,6 +134,7 @@ def pack(delta: Delta) -> PackedDelta:
         keys=keys,
         counts=counts,
         rest=_rest(delta),
+        cpu_s=delta.cpu_s,
     )
 
 
@@ -336,6 +340,7 @@ def _sum(layout: Layout, same: Sequence[PackedDelta]) -> Delta:
         lag=lag,
         cpu=max([one.cpu for one in same]),
         rss_mb=max([one.rss_mb for one in same]),
+        cpu_s=math.fsum([one.cpu_s for one in same]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from hyperscale.metrics.histogram import Floats
+from hyperscale.metrics.arrays import Floats
 from hyperscale.metrics.noise import Spread, spread
 from hyperscale.metrics.points import widened
 from hyperscale.metrics.results import Point, StepPoint

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-import numpy as np
-
+from hyperscale.metrics.arrays import np
 from hyperscale.metrics.results import Point
 
 # What a point tells of its latencies, from none of them to all.

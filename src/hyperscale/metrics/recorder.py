@@ -125,8 +125,8 @@ class WorkflowRecorder:
     """Everything one process notes about one workflow.
 
     Plain fields the engine writes: `iterations` (a list of durations in seconds), `dropped`,
-    `interrupted`, `stopped_iterations` and `stopped_users` (counts), and the gauges `vus`, `cpu`
-    (share of one core) and `rss_mb`.
+    `interrupted`, `stopped_iterations` and `stopped_users` (counts), `cpu_s` (seconds of CPU), and
+    the gauges `vus`, `cpu` (share of one core) and `rss_mb`.
     """
 
     def __init__(
@@ -150,6 +150,7 @@ class WorkflowRecorder:
         self.stopped_users = 0
         self.vus = 0
         self.cpu = 0.0
+        self.cpu_s = 0.0
         self.rss_mb = 0.0
         self._by_status = by_status
         self._flow = flow
@@ -250,8 +251,12 @@ class WorkflowRecorder:
             stopped_iterations=self.stopped_iterations,
             stopped_users=self.stopped_users,
             unmeasured=self._unmeasured,
+            cpu_s=self.cpu_s,
         )
-        news = (delta.dropped, delta.interrupted, delta.iteration, delta.lag, delta.stopped_users)
+        news = (
+            *(delta.dropped, delta.interrupted, delta.iteration, delta.lag),
+            *(delta.stopped_users, delta.cpu_s),
+        )
         lists = (delta.requests, delta.steps, delta.checks, delta.metrics, delta.unmeasured)
         if not any(news) and not any(lists) and self.vus == self._vus_told:
             return None
@@ -260,6 +265,7 @@ class WorkflowRecorder:
         self._unmeasured = {}
         self.dropped = self.interrupted = 0
         self.stopped_iterations = self.stopped_users = 0
+        self.cpu_s = 0.0
         return delta
 
     def _fold_metrics(self) -> list[MetricDelta]:

@@ -11,11 +11,10 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 
-import numpy as np
-
+from hyperscale.metrics.arrays import Floats, np
 from hyperscale.metrics.delta import RequestDelta, RequestKey
 from hyperscale.metrics.failures import FailureKinds
-from hyperscale.metrics.histogram import LATENCY, Floats, Scale, Sparse, summarise
+from hyperscale.metrics.histogram import LATENCY, Scale, Sparse, summarise
 from hyperscale.metrics.results import FirstFailure
 
 # started, sent, first_byte, ended (seconds of one clock), lateness_s, status, bytes_in, bytes_out

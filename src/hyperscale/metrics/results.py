@@ -246,6 +246,8 @@ class WorkflowResult(Struct):
     interrupted_iterations: int = 0  # cut off at the end of graceful_stop
     stopped_iterations: int = 0  # ended by stop_iteration()
     stopped_users: int = 0  # ended by stop_user()
+    # CPU time of the generators for its load; of a process that loads shared, an equal part.
+    cpu_seconds: float = 0.0
     # Requests that are in none of the numbers: "warmup", "setup", "teardown" -> how many.
     unmeasured: dict[str, int] = {}
     iteration: Distribution = msgspec.field(default_factory=Distribution)
@@ -299,6 +301,15 @@ class CoreUse(Struct):
     rss_mb: float = 0.0
 
 
+class GeneratorCost(Struct):
+    """What making the load of all tests took: CPU time of the generator processes from the begin to
+    the end of each load; starting up, preparing and warming up left out."""
+
+    cpu_seconds: float = 0.0
+    cores: float = 0.0  # CPU seconds in each second of load
+    requests_per_cpu_second: float = 0.0
+
+
 class Environment(Struct):
     hyperscale: str = ""
     python: str = ""
@@ -329,6 +340,7 @@ class Results(Struct):
     saturation: str = ""  # one sentence when the generator was the bottleneck
     warnings: list[str] = []
     core_use: list[CoreUse] = []
+    generator: GeneratorCost = msgspec.field(default_factory=GeneratorCost)
     environment: Environment = msgspec.field(default_factory=Environment)
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hyperscale.metrics.results import Results, WorkflowResult
+from hyperscale.metrics.results import GeneratorCost, Results, WorkflowResult
 
 # Loads that end together end within this time of one another.
 LAST_S = 0.25
@@ -59,6 +59,18 @@ def cores(results: Results) -> int:
     """Generator processes that made load; one that workflows shared counts once."""
     distinct = len({use.core for use in results.core_use})
     return distinct or sum(w.cores for w in results.workflows)
+
+
+def generator_cost(results: Results) -> GeneratorCost:
+    tests = _tests(results)
+    cpu_s = sum(w.cpu_seconds for w in tests)
+    if not cpu_s:
+        return GeneratorCost()
+    return GeneratorCost(
+        cpu_seconds=cpu_s,
+        cores=per_second(cpu_s, results),
+        requests_per_cpu_second=sum(w.requests for w in tests) / cpu_s,
+    )
 
 
 def _tests(results: Results) -> list[WorkflowResult]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TextIO
 
 from hyperscale.metrics.results import Results, WorkflowResult
@@ -34,15 +35,21 @@ class CiView:
         self._output = Output(stream, environ)
         self._lines = CiLines(interval_s)
         self._interval_s = interval_s
+        self._over = asyncio.Event()
+
+    def over(self) -> None:
+        self._over.set()
 
     async def run(self, source: Watched) -> None:
         while True:
             results = source.results()
             for line in self._lines.due(results, time.monotonic()):
                 self._output.write(line + "\n")
-            if results.state == "finished":
+            if results.state == "finished" or self._over.is_set():
                 return
-            await asyncio.sleep(min(_POLL_S, self._interval_s))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_POLL_S, self._interval_s)):
+                    await self._over.wait()
 
 
 class CiLines:

@@ -6,7 +6,6 @@ for nothing, a terminal gets `full` unless the environment says this is a CI job
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -20,7 +19,6 @@ Mode = Literal["full", "ci", "none"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 _NO = frozenset({"", "0", "false", "no", "off"})
-_POLL_S = 0.2
 
 
 def choose_mode(
@@ -63,10 +61,10 @@ def open_view(
 
 
 class NoView:
-    """Shows nothing, and still ends when the run does."""
+    """Shows nothing."""
 
     async def run(self, source: Source) -> None:
-        while True:
-            if source.results().state == "finished":
-                return
-            await asyncio.sleep(_POLL_S)
+        pass
+
+    def over(self) -> None:
+        pass

@@ -8,7 +8,6 @@ error. Colour and Unicode are used where the stream and the environment allow th
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -47,6 +46,8 @@ class Output:
         """The width to write for: the terminal's; None where lines can be any length."""
         if not self.is_terminal:
             return None
+        import shutil
+
         return max(40, min(limit, shutil.get_terminal_size((limit, 24)).columns))
 
     def paint(self) -> Paint:

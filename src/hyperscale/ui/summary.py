@@ -25,7 +25,7 @@ from hyperscale.ui.lines import INDENT, Lines
 from hyperscale.ui.output import Output, Paint
 from hyperscale.ui.steptable import step_table
 from hyperscale.ui.summary_failures import checks, errors
-from hyperscale.ui.totals import coverage, explains_cut, unmeasured, views_differ
+from hyperscale.ui.totals import coverage, explains_cut, generator_cost, unmeasured, views_differ
 from hyperscale.ui.trend import DEFAULT_STATS, Trend
 from hyperscale.ui.verdict import verdict
 
@@ -167,6 +167,8 @@ def _execution(lines: Lines, results: Results) -> None:
         lines.field("step_failed", text.out_of(sum(step.runs_failed for step in steps), runs))
     lines.field("vus", text.count(totals.vus(results)))
     lines.field("vus_max", text.count(totals.vus_max(results)))
+    if cost := generator_cost(results):
+        lines.field("generators", cost)
 
 
 def _groups(lines: Lines, results: Results) -> None:

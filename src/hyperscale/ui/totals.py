@@ -1,11 +1,12 @@
 """What the view, the summary and the report all say: names of requests, latency views compared,
-what was not measured, what was lost of the planned load."""
+what was not measured, what was lost of the planned load, what making it took."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from hyperscale.metrics.results import RequestResult, Results, StepResult, WorkflowResult
+from hyperscale.ui import text
 
 _PARTS = {"warmup": "the warm-up"}
 
@@ -52,6 +53,15 @@ def told_requests(step: StepResult) -> list[RequestResult]:
 
 def tag_words(tags: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in tags.items())
+
+
+def generator_cost(results: Results) -> str:
+    """What making the load took; nothing where nobody measured it."""
+    cost = results.generator
+    if not cost.cpu_seconds:
+        return ""
+    cores = f"{cost.cores:.2f}" if cost.cores < 10 else f"{cost.cores:.0f}"
+    return f"{cores} cores, {text.count(cost.requests_per_cpu_second)} requests per CPU second"
 
 
 def unmeasured(results: Results) -> dict[str, int]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hyperscale import Workflow, step
-from hyperscale.engine import ClassSource, RunOptions
+from hyperscale.engine.run import RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.metrics.results import Results
 from hyperscale.nodes.client import managers as transport

@@ -75,6 +75,11 @@ def test_the_quickstart_reads_the_same_as_on_one_machine(
     assert labels(cluster.out) == labels(local.out) != []
     mine = json.loads(here.read_text())
     for one in (results, mine):
+        made = sum(step["count"] for step in one["workflows"][0]["steps"])
+        cost = one["generator"]
+        assert 0 < cost["cpu_seconds"] == one["workflows"][0]["cpu_seconds"]
+        assert cost["requests_per_cpu_second"] == pytest.approx(made / cost["cpu_seconds"])
+    for one in (results, mine):
         one["core_use"], one["saturation"] = [], []  # a busy machine has more to say here
     assert shape(results) == shape(mine)
 

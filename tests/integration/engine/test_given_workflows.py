@@ -10,9 +10,8 @@ import pytest
 
 import hyperscale.local
 from hyperscale import DependentWorkflow, LocalRunner, Workflow, action, run, step
-from hyperscale.engine import ClassSource
 from hyperscale.engine.bundle import bundle
-from hyperscale.engine.source import decode_source, encode_source
+from hyperscale.engine.source import ClassSource, decode_source, encode_source
 from hyperscale.errors import BadInput
 from hyperscale.testing import HTTPResponse
 from hyperscale.workload.given import name_of
@@ -97,6 +96,9 @@ def test_a_view_that_breaks_costs_no_results(target: str, monkeypatch: pytest.Mo
     class Broken:
         async def run(self, source: object) -> None:
             raise ValueError("no such colour")
+
+        def over(self) -> None:
+            pass
 
     monkeypatch.setattr(hyperscale.local, "open_view", lambda mode: Broken())
     with pytest.warns(RuntimeWarning, match="the view failed .* no such colour"):

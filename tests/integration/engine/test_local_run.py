@@ -24,7 +24,8 @@ from hyperscale import (
     state,
     step,
 )
-from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.local import run
 from hyperscale.metrics.results import Results

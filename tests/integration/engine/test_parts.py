@@ -391,7 +391,10 @@ def gone(pid: int) -> bool:
 def test_a_core_gets_the_environment_it_is_given() -> None:
     core = Core(env={"PATH": os.environ["PATH"], "ONLY": "this"})
     try:
-        seen = Path(f"/proc/{core.pid}/environ").read_bytes().split(b"\0")
+        environ = Path(f"/proc/{core.pid}/environ")
+        while not environ.read_bytes():  # the kernel still sets up the new program
+            os.sched_yield()
+        seen = environ.read_bytes().split(b"\0")
         assert b"ONLY=this" in seen
         assert not any(entry.startswith(b"HOME=") for entry in seen)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from hyperscale import Provide, Use, Workflow, action, depends, state, step
-from hyperscale.engine import ClassSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import ExitCode
 from hyperscale.local import run
 from hyperscale.metrics import totals
@@ -83,6 +85,23 @@ def test_four_workflows_run_at_the_same_time(workers: int, target: str, stats: S
     assert shortest < together < sum(workflow.elapsed_s for workflow in results.workflows) / 2
     assert {use.core for use in results.core_use} == set(range(workers))
     assert totals.cores(results) == workers
+
+
+@pytest.mark.parametrize("workflows", [(A,), (A, B, C, D)])
+def test_cpu_time_is_counted_once_and_without_the_start(
+    workflows: tuple[type[A], ...], target: str
+) -> None:
+    """Time of the processes that have ended: those of this run, from their start."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    results = run(*workflows, base_url=target, workers=1, vus_each=30)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    in_all_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cost = results.generator
+    assert 0 < cost.cpu_seconds < in_all_s
+    assert all(workflow.cpu_seconds > 0 for workflow in results.workflows)
+    assert cost.cpu_seconds == pytest.approx(sum(w.cpu_seconds for w in results.workflows))
+    assert cost.cores == pytest.approx(cost.cpu_seconds / totals.load_seconds(results))
+    assert cost.requests_per_cpu_second == pytest.approx(results.requests / cost.cpu_seconds)
 
 
 class Most(A):

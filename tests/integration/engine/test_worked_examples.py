@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.engine import FileSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
 from hyperscale.workload.plan import Overrides
 

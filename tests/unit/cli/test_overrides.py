@@ -8,7 +8,7 @@ import pytest
 
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.config import Settings
-from hyperscale.engine import FileSource
+from hyperscale.engine.source import FileSource
 from hyperscale.errors import BadInput
 from hyperscale.workload.plan import Overrides
 

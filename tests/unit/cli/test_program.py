@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,18 @@ from hyperscale.config import NAMES
 from hyperscale.errors import ExitCode
 
 HEAVY = {"asyncio", "numpy", "pydantic", "rich", "ssl", "uvloop"}
+# None of it is on the way from enter to the first request.
+NOT_FOR_A_RUN = {
+    *("cryptography", "fastapi", "numpy", "prometheus_client", "psutil", "pydantic", "redis"),
+    *("rich", "structlog", "uvicorn", "uvloop", "zstandard"),
+    *("hyperscale.cli.jobs", "hyperscale.cli.scheduler", "hyperscale.ledger", "hyperscale.nodes"),
+    *("hyperscale.scheduler", "hyperscale.sim", "hyperscale.ui.html", "hyperscale.wire"),
+}
+NOT_FOR_A_GENERATOR = {
+    *NOT_FOR_A_RUN - {"numpy"},
+    *("hyperscale.cli", "hyperscale.cluster", "hyperscale.engine.run", "hyperscale.engine.pool"),
+    *("hyperscale.metrics.aggregate", "hyperscale.reporting", "hyperscale.ui", "typer"),
+}
 
 
 def command(name: str) -> Any:
@@ -43,15 +56,33 @@ def test_flags_people_bring_along_are_understood() -> None:
     "words", [["--version"], ["--help"], ["run", "--help"], ["run", "-u", "x"]]
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(words: list[str]) -> None:
-    code = (
-        "import sys; from hyperscale.cli.app import execute;"
-        f"execute({words!r}); print('loaded', *sys.modules)"
-    )
+    assert not loaded(f"from hyperscale.cli.app import execute; execute({words!r})") & HEAVY
+
+
+def test_a_run_loads_nothing_of_other_commands(tmp_path: Path) -> None:
+    words = ["run", str(tmp_path / "broken.py")]
+    (tmp_path / "broken.py").write_text("import hyperscale.testing\nraise ValueError")
+    modules = loaded(f"from hyperscale.cli.app import execute; execute({words!r})")
+    assert {"hyperscale.engine.run", "hyperscale.testing"} <= modules
+    assert not modules & NOT_FOR_A_RUN
+
+
+def test_a_generator_loads_nothing_of_its_parent() -> None:
+    modules = loaded("import hyperscale.engine.generator")
+    assert "hyperscale.clients" in modules
+    assert not modules & NOT_FOR_A_GENERATOR
+
+
+def loaded(code: str) -> set[str]:
+    """The modules of a process that has run this."""
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", f"{code}; import sys; print('loaded', *sys.modules)"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
-    loaded = set(ended.stdout.rsplit("loaded", 1)[1].split())
-    assert not loaded & HEAVY
+    return set(ended.stdout.rsplit("loaded", 1)[1].split())
 
 
 def test_an_optional_value_is_filled_in_before_the_end_of_options() -> None:

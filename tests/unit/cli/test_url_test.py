@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from hyperscale.cli.url_test import url_test
-from hyperscale.engine import ClassSource
 from hyperscale.engine.bundle import bundle
-from hyperscale.engine.source import decode_source, encode_source
+from hyperscale.engine.source import ClassSource, decode_source, encode_source
 from hyperscale.errors import BadInput
 from hyperscale.workload.plan import plan_test
 

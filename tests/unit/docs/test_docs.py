@@ -25,7 +25,8 @@ import yaml
 from hyperscale import config
 from hyperscale.cli.app import app
 from hyperscale.clients.http.verbs import Verbs
-from hyperscale.engine import FileSource, LocalRun, RunOptions
+from hyperscale.engine.run import LocalRun, RunOptions
+from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
 from hyperscale.scheduler.settings import ENV_PREFIX as SCHEDULER_PREFIX

@@ -25,6 +25,15 @@ def test_a_version_1_quota(tmp_path: Path) -> None:
     assert cores._cgroup_quota(tmp_path) == math.inf
 
 
+def test_threads_of_one_core_count_once(tmp_path: Path) -> None:
+    for cpu, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        place = tmp_path / f"cpu{cpu}/topology"
+        place.mkdir(parents=True)
+        (place / "thread_siblings_list").write_text(siblings)
+    (tmp_path / "cpufreq").mkdir()
+    assert cores._physical_cores(tmp_path) == 2
+
+
 def test_there_is_always_a_core() -> None:
     assert cores.usable_cores() >= 1
 

@@ -168,6 +168,12 @@ def test_a_delta_survives_the_wire_and_is_small(recorder, home):
     assert len(data) < 3000
 
 
+def test_cpu_time_is_told_once(recorder):
+    recorder.cpu_s += 0.25
+    assert recorder.fold().cpu_s == 0.25
+    assert recorder.fold() is None
+
+
 def test_labels_with_the_same_words_share_their_numbers(recorder):
     step = recorder.steps["login"]
     for label in (Label("GET", "/"), Label("GET", "/"), Label("POST", "/"), Label("GET", "/", T)):

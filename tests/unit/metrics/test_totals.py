@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from hyperscale.metrics import totals
-from hyperscale.metrics.results import CoreUse, Point, Results, WorkflowResult
+from hyperscale.metrics.results import (
+    CoreUse,
+    GeneratorCost,
+    Point,
+    Results,
+    StepResult,
+    WorkflowResult,
+)
 
 
 def load(started_s: float, *vus: int, **more: Any) -> WorkflowResult:
@@ -60,6 +67,15 @@ def test_what_measures_nothing_counts_for_nothing() -> None:
     plain = load(0.0, 1, 1, 1, is_test=False, vus=1)
     assert totals.load_seconds(run(plain, load(1.0, 4))) == 1.0
     assert totals.vus_max(run(plain, load(1.0, 4))) == 4
+
+
+def test_the_cost_of_the_load_is_over_all_tests_and_the_time_they_ran() -> None:
+    steps = [StepResult(name="s", workflow="W", count=300)]
+    plain = load(0.0, 1, is_test=False, cpu_seconds=5.0, steps=steps)
+    tests = [load(at, 4, 4, cpu_seconds=1.5, steps=steps) for at in (0.0, 1.0)]
+    cost = totals.generator_cost(run(plain, *tests))
+    assert cost == GeneratorCost(cpu_seconds=3.0, cores=1.0, requests_per_cpu_second=200.0)
+    assert totals.generator_cost(run(load(0.0, 4))) == GeneratorCost()
 
 
 def test_a_core_that_was_shared_counts_once() -> None:

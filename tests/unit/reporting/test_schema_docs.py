@@ -27,6 +27,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "Timeline point": results.Point,
     "Mark": results.Mark,
     "Threshold": results.ThresholdResult,
+    "Generator": results.GeneratorCost,
     "Generator process": results.CoreUse,
     "Environment": results.Environment,
 }

@@ -19,6 +19,7 @@ from hyperscale.metrics.results import (
     ErrorCount,
     Exchange,
     FirstFailure,
+    GeneratorCost,
     GroupResult,
     Mark,
     MetricResult,
@@ -323,6 +324,7 @@ def sample_results(state: str = "finished") -> Results:
                 rss_mb=58.0,
             )
         ],
+        generator=GeneratorCost(cpu_seconds=361.2, cores=1.2, requests_per_cpu_second=13_289.0),
         environment=Environment(
             hyperscale="0.1.0",
             python="3.11.7",

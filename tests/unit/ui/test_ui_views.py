@@ -6,6 +6,7 @@ import asyncio
 import io
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from hyperscale.ui.live.layout import compose
 from hyperscale.ui.live.pages import Pages
 from hyperscale.ui.live.palette import text_width
 from hyperscale.ui.live.scene import Scene
+from hyperscale.ui.live.view import LiveView
 from hyperscale.ui.mode import NoView, choose_mode, open_view
 from hyperscale.ui.window import RateWindow
 from tests.unit.ui.fake_run import FakeRun
@@ -86,6 +88,32 @@ def test_ci_has_no_escapes_and_ends_with_the_run() -> None:
     assert re.search(
         r"^05:01  Search  100%  vus=37  rate=\S+  p95=\S+  requests=300000", written, re.M
     )
+
+
+@pytest.mark.parametrize("mode", ["ci", "full"])
+def test_the_end_is_shown_when_it_comes(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperscale.ui.ci._POLL_S", 1e6)
+    looked = asyncio.Event()
+    run = FakeRun(on_snapshot=lambda _: looked.set())
+
+    async def watch(view: CiView | LiveView) -> None:
+        watching = asyncio.create_task(view.run(run))
+        async with asyncio.timeout(20):
+            await looked.wait()
+            run.now.state = "finished"
+            view.over()
+            await watching
+
+    with (tmp_path / "screen").open("w") as stream:
+        asyncio.run(
+            watch(
+                CiView(stream, interval_s=1e6)
+                if mode == "ci"
+                else LiveView(stream, frames_per_s=1e-6)
+            )
+        )
 
 
 def test_ci_lines_are_periodic_and_news_come_at_once() -> None:

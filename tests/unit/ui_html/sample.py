@@ -16,6 +16,7 @@ from hyperscale.metrics.results import (
     ErrorCount,
     Exchange,
     FirstFailure,
+    GeneratorCost,
     GroupResult,
     Mark,
     MetricResult,
@@ -481,6 +482,7 @@ def _encoded() -> bytes:
                 core=2, workflow="Browse", cpu_mean=0.71, cpu_max=0.93, lag_p99_ms=3.2, rss_mb=61.0
             ),
         ],
+        generator=GeneratorCost(cpu_seconds=70.4, cores=1.17, requests_per_cpu_second=8_120.0),
         environment=Environment(
             hyperscale="0.1.0",
             python="3.11.9 (CPython)",

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any
 
 from hyperscale.cluster.jobs.records import Action
-from hyperscale.engine import ClassSource, RunOptions
+from hyperscale.engine.run import RunOptions
+from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.errors import NoManagersAvailable, ReconnectFailed

@@ -13,7 +13,8 @@ from contextlib import aclosing
 from time import perf_counter
 
 from hyperscale.cluster.jobs.records import Action
-from hyperscale.engine import ClassSource, FileSource, RunOptions
+from hyperscale.engine.run import RunOptions
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.metrics.results import Results
 from hyperscale.nodes.client.client import connect, requester

@@ -13,9 +13,9 @@ from random import Random
 
 import msgspec
 
-from hyperscale.engine import ClassSource, FileSource, RunOptions
 from hyperscale.engine.bundle import bundle
-from hyperscale.engine.source import encode_overrides, encode_source
+from hyperscale.engine.run import RunOptions
+from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
 from hyperscale.errors import BadInput
 from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
 from hyperscale.workload.facts import test_facts

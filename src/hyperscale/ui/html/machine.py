@@ -6,6 +6,7 @@ from hyperscale.metrics.results import CoreUse, Results
 from hyperscale.ui.html import numbers
 from hyperscale.ui.html.markup import Child, Html, join, tag
 from hyperscale.ui.html.table import Cell, Column, number, table, words
+from hyperscale.ui.totals import generator_cost
 
 # Above this share of a core the generator's own work starts to show in the latencies.
 _BUSY = 0.9
@@ -25,10 +26,12 @@ def generator(results: Results) -> Html | None:
     sentence = (
         results.saturation or "The generator kept up: the latencies are the target's, not its own."
     )
+    cost = generator_cost(results)
     return tag(
         "section",
         tag("h2", "Load generator"),
         tag("p", sentence, class_="lead alarm" if results.saturation else "lead"),
+        tag("p", f"Making the load took {cost}.") if cost else None,
         table("Use of the generator's cores", columns, [_core(use) for use in results.core_use]),
     )
 

@@ -19,6 +19,7 @@ async def beside(view: View, run: Source, on_failure: Callable[[str], None]) -> 
     try:
         yield
     finally:
+        view.over()
         await asyncio.wait({watching}, timeout=VIEW_CLOSES_S)
         watching.cancel()
         (failure,) = await asyncio.gather(watching, return_exceptions=True)

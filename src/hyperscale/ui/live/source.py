@@ -42,3 +42,7 @@ class View(Protocol):
     async def run(self, source: Source) -> None:
         """Show the run until it is finished or this task is cancelled."""
         ...
+
+    def over(self) -> None:
+        """The run is finished: show that now, not when the next look at it is due."""
+        ...

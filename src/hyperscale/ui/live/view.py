@@ -53,15 +53,18 @@ class LiveView:
         self._frames = 0
         self._repainted = 0.0
         self._message = ("", 0.0)
+        self._wake = asyncio.Event()
+
+    def over(self) -> None:
+        self._wake.set()
 
     async def run(self, source: Source) -> None:
-        wake = asyncio.Event()
         controls = Controls(source, self._pages)
 
         def on_key(key: str) -> None:
             if answer := controls.press(key):
                 self._message = (answer, time.monotonic() + _MESSAGE_S)
-            wake.set()
+            self._wake.set()
 
         keyboard = Keyboard(on_key)
 
@@ -80,19 +83,19 @@ class LiveView:
                     restore()
                 if results.state == "finished":
                     return
-                await self._until_next(wake)
+                await self._until_next()
 
-    async def _until_next(self, wake: asyncio.Event) -> None:
+    async def _until_next(self) -> None:
         """Until the next frame is due or a key was pressed; meanwhile the last frame gets out."""
-        wake.clear()
+        self._wake.clear()
         deadline = time.monotonic() + self._period_s
         pause_s = _FLUSH_S
-        while (left := deadline - time.monotonic()) > 0 and not wake.is_set():
+        while (left := deadline - time.monotonic()) > 0 and not self._wake.is_set():
             if not self._screen.owes:
                 pause_s = left
             try:
                 async with asyncio.timeout(min(pause_s, left)):
-                    await wake.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 self._screen.flush()
             pause_s *= 2

@@ -9,20 +9,10 @@ import sys
 
 import pytest
 
-from hyperscale.cluster.placement import (
-    Ewma,
-    HashRing,
-    LocalityRule,
-    Place,
-    RingEmpty,
-    health_weight,
-    latency_factor,
-    nearby,
-    power_of_two,
-    rank,
-    stable_hash,
-    unit_interval,
-)
+from hyperscale.cluster.placement.choice import Ewma, LocalityRule, Place, nearby, power_of_two
+from hyperscale.cluster.placement.hashing import stable_hash, unit_interval
+from hyperscale.cluster.placement.rendezvous import health_weight, latency_factor, rank
+from hyperscale.cluster.placement.ring import HashRing, RingEmpty
 
 KEYS = [f"job-{i}" for i in range(10_000)]
 
@@ -36,7 +26,8 @@ def test_the_hash_is_fixed_for_all_time() -> None:
 def test_processes_with_different_hash_seeds_agree_on_every_owner() -> None:
     program = (
         "import hashlib\n"
-        "from hyperscale.cluster.placement import HashRing, rank\n"
+        "from hyperscale.cluster.placement.rendezvous import rank\n"
+        "from hyperscale.cluster.placement.ring import HashRing\n"
         "ring = HashRing(f'10.0.0.{i}:8000' for i in range(5))\n"
         "said = [ring.owners(f'job-{i}') for i in range(10_000)]\n"
         "said += [rank({'a': 1.0, 'b': 0.5, 'c': 0.3}, f'job-{i}') for i in range(1000)]\n"
