@@ -26,7 +26,7 @@ _START = (
 # For those who know better, the environment of the run itself is stronger.
 _DEFAULTS = {
     "OPENBLAS_NUM_THREADS": "1",  # its idle threads cost 50 ms of CPU at the start
-    # What a body or a handshake gives back to glibc's allocator is kept for the next one: to hand it
+    # What a body or a handshake gives back to glibc's allocator is kept for the next: handing it
     # to the system each time takes a sixth of the processor time of a 100 KB response.
     "MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024),
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
