@@ -165,7 +165,7 @@ class Timeline:
             return last
         return bisect_right(self._intervals, at_s, key=_start_s) - 1
 
-    def _settle(self, layout: list[Stretch]) -> None:
+    def _settle(self, layout: tuple[Stretch, ...]) -> None:
         """Join what lies in another tier now: a few intervals, unless the last tier is wider."""
         begin, end = 0, len(self._intervals)
         if layout[0] == self._layout[0]:
