@@ -35,8 +35,6 @@ class LeaderLease:
         self._covered_until: dict[str, float] = {}
         self._sent_at: dict[int, float] = {}
         self._round = 0
-        self.until = self._quorum_until()
-        """End of the time for which a quorum, self included, has promised."""
 
     def open_round(self, now: float) -> int:
         """A heartbeat is being sent: remember when, forget rounds too old to renew anything."""
@@ -55,12 +53,13 @@ class LeaderLease:
     def cover(self, voter: str, asked_at: float, promise_s: float) -> None:
         until = asked_at + self._settings.trusted_s(min(promise_s, self._settings.lease_s))
         self._covered_until[voter] = max(until, self._covered_until.get(voter, -math.inf))
-        self.until = self._quorum_until()
 
     def covered(self, voter: str, now: float) -> bool:
         return self._covered_until.get(voter, -math.inf) > now
 
-    def _quorum_until(self) -> float:
+    @property
+    def until(self) -> float:
+        """End of the time for which a quorum, self included, has promised."""
         if self._others_needed == 0:
             return math.inf
         ends = sorted(self._covered_until.values(), reverse=True)
