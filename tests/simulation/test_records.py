@@ -13,7 +13,7 @@ from hyperscale.sim.summary import Summary
 
 SEEDS = range(1, 13)
 # Where a planted bug is known to show; a little room for changes of timing.
-CANARY_FROM = {"no-conflict-check": 23, "obey-the-old": 12}
+CANARY_FROM = {"no-conflict-check": 8, "apply-uncommitted": 3, "obey-the-old": 23}
 CANARY_SEEDS = 40
 PATHS = ("Append", "Recover", "Fetch", "FetchState", "Install")
 

@@ -199,8 +199,9 @@ def _check_borders(timeline: TimelineState) -> None:
 def _check_buckets(sparse: Sparse | None, scale: Scale) -> None:
     if sparse is None:
         return
-    buckets, counts = sparse.buckets, sparse.counts
-    if counts.min() < 0 or counts.sum() != sparse.count:
+    # As plain numbers: most have a few buckets, of which numpy would make four visits.
+    buckets, counts = sparse.buckets.tolist(), sparse.counts.tolist()
+    if min(counts) < 0 or sum(counts) != sparse.count:
         raise ValueError("a histogram whose counts do not add up")
-    if buckets.max() >= scale.size or len(np.unique(buckets)) != len(buckets):
+    if max(buckets) >= scale.size or len(set(buckets)) != len(buckets):
         raise ValueError("a histogram with buckets that do not exist")

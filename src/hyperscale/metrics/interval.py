@@ -102,20 +102,39 @@ class LatencyPair:
         )
 
 
+_NONE = LatencyPair()
+
+
 class Interval:
-    __slots__ = ("amounts", "latency", "point", "start_s", "vus", "width_s")
+    __slots__ = ("_latency", "amounts", "point", "start_s", "vus", "width_s")
 
     def __init__(self, start_s: int, width_s: int, vus: int = 0) -> None:
         self.start_s = start_s
         self.width_s = width_s
         self.amounts = Amounts()
-        self.latency = LatencyPair()
+        self._latency: LatencyPair | None = None  # until there is one: many intervals are empty
         self.vus = vus
         self.point: Point | None = None  # kept while the interval is neither changed nor recent
 
     @property
     def end_s(self) -> int:
         return self.start_s + self.width_s
+
+    @property
+    def packed_bytes(self) -> int:
+        """What its histograms weigh."""
+        return 0 if self._latency is None else self._latency.packed_bytes
+
+    @property
+    def latency(self) -> LatencyPair:
+        """To add to."""
+        if self._latency is None:
+            self._latency = LatencyPair()
+        return self._latency
+
+    def compact(self) -> None:
+        if self._latency is not None:
+            self._latency.compact()
 
     def count(self, amounts: Amounts) -> None:
         self.amounts.add(amounts)
@@ -124,7 +143,8 @@ class Interval:
     def absorb(self, other: Interval) -> None:
         """Join a neighbour; the most users of either are the most of both."""
         self.amounts.add(other.amounts)
-        self.latency.merge(other.latency)
+        if other._latency is not None:
+            self.latency.merge(other._latency)
         self.vus = max(self.vus, other.vus)
         self.point = None
 
@@ -137,12 +157,13 @@ class Interval:
         self.point = None
 
     def export(self) -> SlotState:
-        service, response = self.latency.sparse()
+        service, response = (None, None) if self._latency is None else self._latency.sparse()
         return SlotState(self.width_s, self.amounts.counts(), self.vus, service, response)
 
     def measure(self, width_s: float | None = None) -> Point:
         """With another width for an interval that is not over, or has its end added."""
-        service, response = self.latency.service, self.latency.response
+        latency = _NONE if self._latency is None else self._latency
+        service, response = latency.service, latency.response
         p50, p95, p99 = service.percentiles((50, 95, 99))
         return Point(
             at_s=float(self.start_s),

@@ -7,6 +7,7 @@ of everything so far, which is how aggregates of other machines are added to it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -132,7 +133,12 @@ class StepTally:
         self.duration = Histogram()
         self.skips: dict[str, int] = {}
         self.failures = FailureKinds()
-        self.timeline = Timeline(points_max)
+        self._points_max = points_max
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Made when something happens: most hooks make no request, and every part has them all."""
+        return Timeline(self._points_max)
 
     def of(self, key: RequestKey) -> RequestTally:
         tally = self.requests.get(key)

@@ -9,6 +9,7 @@ so the course of a run of any length adds up to its totals. Only borders are dec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
@@ -70,13 +71,18 @@ def wider(width_s: int) -> int:
     return next((width for width in _WIDTHS_S if width > width_s), 2 * width_s)
 
 
-def layout(now_s: float, tiers: Sequence[Tier]) -> list[Stretch]:
+def layout(now_s: float, tiers: tuple[Tier, ...]) -> tuple[Stretch, ...]:
     """Where each tier begins at this moment, the oldest first."""
     assert 0 <= now_s <= LOAD_S_MAX
+    return _layout(int(now_s), tiers)
+
+
+@lru_cache(maxsize=64)  # all parts and steps of a run ask for the same second
+def _layout(now_s: int, tiers: tuple[Tier, ...]) -> tuple[Stretch, ...]:
     *rings, last = tiers
     width_s = last.width_s
     while True:
-        end_s = int(now_s) + 1
+        end_s = now_s + 1
         newest_first = []
         for number, ring in enumerate(rings, 1):
             # A border is one of the older tier too, else an interval would lie in both.
@@ -84,7 +90,7 @@ def layout(now_s: float, tiers: Sequence[Tier]) -> list[Stretch]:
             end_s = -(-max(0, end_s - ring.span_s) // older_s) * older_s
             newest_first.append(Stretch(end_s, ring.width_s))
         if end_s <= last.entries * width_s:
-            return [Stretch(0, width_s), *reversed(newest_first)]
+            return (Stretch(0, width_s), *reversed(newest_first))
         width_s = wider(width_s)
 
 

@@ -59,7 +59,7 @@ class Timeline:
             self._intervals.append(Interval(start_s, width_s, self._vus))
         # Late deltas still reach the last interval but one; older ones rest.
         for interval in self._intervals[max(0, before - 3) : -2]:
-            interval.latency.compact()
+            interval.compact()
 
     def vus(self, count: int) -> None:
         """The virtual users at this moment; an interval shows the most it saw."""
@@ -118,7 +118,7 @@ class Timeline:
         for interval, slot in zip_longest(self._intervals, other.slots):
             if slot is not None:
                 interval.add(slot)
-                interval.latency.compact()
+                interval.compact()
             else:
                 interval.vus += vus
                 interval.point = None
@@ -165,7 +165,7 @@ class Timeline:
             return last
         return bisect_right(self._intervals, at_s, key=_start_s) - 1
 
-    def _settle(self, layout: list[Stretch]) -> None:
+    def _settle(self, layout: tuple[Stretch, ...]) -> None:
         """Join what lies in another tier now: a few intervals, unless the last tier is wider."""
         begin, end = 0, len(self._intervals)
         if layout[0] == self._layout[0]:
@@ -188,7 +188,7 @@ class Timeline:
             self._join(tiers.coarser(self._widths_s()))
 
     def _packed_bytes(self) -> int:
-        return sum(interval.latency.packed_bytes for interval in self._intervals)
+        return sum(interval.packed_bytes for interval in self._intervals)
 
 
 def _start_s(interval: Interval) -> int:
@@ -204,6 +204,6 @@ def _joined(intervals: list[Interval], groups: Sequence[Group]) -> list[Interval
             first.point = None
             for neighbour in intervals[begin + 1 : end]:
                 first.absorb(neighbour)
-            first.latency.compact()
+            first.compact()
         joined.append(first)
     return joined

@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +41,8 @@ class SimClock:
     def wall(self) -> float:
         return self._world.wall() + self._machine.wall_offset_s
 
-    async def sleep(self, seconds: float) -> None:
-        if seconds > 0:
-            await Nap(self._loop, seconds)
-        else:
-            await asyncio.sleep(0)
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        return Nap(self._loop, seconds) if seconds > 0 else asyncio.sleep(0)
 
 
 class SimTasks(RealTasks):
@@ -175,6 +173,7 @@ class SimHost:
         self.network.close()
 
 
+@cache
 def is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

@@ -15,6 +15,7 @@ from asyncio import events as asyncio_events
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context, copy_context
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
@@ -74,6 +75,11 @@ class SimLoop(asyncio.BaseEventLoop):
         self._events_per_instant_max = events_per_instant_max
         self._queue: deque[Event] = deque()
         self._timers: list[tuple[float, int, Event]] = []
+        # A method would do the same, with a Python frame for each future.
+        self.create_future = partial(asyncio.Future, loop=self)  # type: ignore[method-assign]
+        self.rested: asyncio.Future[None] = asyncio.Future(loop=self)
+        """Done: what a task is woken with that has slept to the end."""
+        self.rested.set_result(None)
         self._timer_serial = 0
         self._task_serial = 0
         self._stale_timers = 0
@@ -93,7 +99,7 @@ class SimLoop(asyncio.BaseEventLoop):
         callback: Callable[[*Args], object],
         *args: *Args,
         context: Context | None = None,
-    ) -> Event:
+    ) -> Any:
         if context is None:
             context = copy_context()
         event = Event(self, callback, args, context, context.get(CURRENT))
@@ -106,7 +112,7 @@ class SimLoop(asyncio.BaseEventLoop):
         callback: Callable[[*Args], object],
         *args: *Args,
         context: Context | None = None,
-    ) -> Event:
+    ) -> Any:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
@@ -115,12 +121,12 @@ class SimLoop(asyncio.BaseEventLoop):
         callback: Callable[[*Args], object],
         *args: *Args,
         context: Context | None = None,
-    ) -> Event:
+    ) -> Any:
         if context is None:
             context = copy_context()
         process = context.get(CURRENT)
         event = Event(self, callback, args, context, process, when)
-        self._push(when if process is None else process.true_time(when), event)
+        self.push(when if process is None else process.true_time(when), event)
         return event
 
     def call_soon_threadsafe(
@@ -128,11 +134,8 @@ class SimLoop(asyncio.BaseEventLoop):
         callback: Callable[[*Args], object],
         *args: *Args,
         context: Context | None = None,
-    ) -> Event:
+    ) -> Any:
         return self.call_soon(callback, *args, context=context)
-
-    def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
 
     def create_task(
         self,
@@ -150,8 +153,8 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> NoReturn:
         raise RuntimeError("threads have no place in a simulation; use the host's disk or tasks")
 
-    def get_debug(self) -> bool:
-        return False
+    # Asked for every future: a type that answers False costs no Python frame.
+    get_debug = bool
 
     def set_debug(self, enabled: bool) -> None:
         if enabled:
@@ -193,7 +196,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def at(self, true_time: float, callback: Callable[..., object], *args: Any) -> Event:
         """Call back at a true time, outside every process: for the network and the faults."""
         event = Event(self, callback, args, None, None, true_time)
-        self._push(true_time, event)
+        self.push(true_time, event)
         return event
 
     def after(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
@@ -221,7 +224,8 @@ class SimLoop(asyncio.BaseEventLoop):
             heapify(self._timers)
             self._stale_timers = 0
 
-    def _push(self, due: float, event: Event) -> None:
+    def push(self, due: float, event: Event) -> None:
+        """A timer, at a true time."""
         self._timer_serial = serial = self._timer_serial + 1
         heappush(self._timers, (due if due > self.now else self.now, serial, event))
 
@@ -270,41 +274,48 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run(self) -> None:
         ready, timers = self._queue, self._timers
-        instant_ends = self.event_count + self._events_per_instant_max
-        while not self._stop_asked:
-            if ready:
-                event = ready.popleft()
-            elif timers:
-                due, _, event = heappop(timers)
-                if event.call is None:
-                    self._stale_timers -= 1
-                    continue
-                if due > self.now:
-                    if due == math.inf:
-                        self._stuck("only timers at the end of time are left")
-                    self.now = due
-                    instant_ends = self.event_count + self._events_per_instant_max
-                event.due_local = NEVER
-            else:
-                self._stuck("nothing is left that could ever happen")
-            call, context, process = event.call, event.context, event.process
-            if call is None:
-                continue
-            if process is not None and not process.running:
-                process.hold(event)
-                continue
-            self.event_count = count = self.event_count + 1
-            if count > instant_ends or not count % CHECK_EVERY_EVENTS:
-                self._check_limits(count, instant_ends)
-            try:
-                if context is None:
-                    call(*event.arguments)
+        count, per_instant = self.event_count, self._events_per_instant_max
+        instant_ends = count + per_instant
+        try:
+            while not self._stop_asked:
+                if ready:
+                    event = ready.popleft()
+                    call = event.call
+                    if call is None:
+                        continue
+                elif timers:
+                    due, _, event = heappop(timers)
+                    call = event.call
+                    if call is None:
+                        self._stale_timers -= 1
+                        continue
+                    if due > self.now:
+                        if due == math.inf:
+                            self._stuck("only timers at the end of time are left")
+                        self.now = due
+                        instant_ends = count + per_instant
+                    event.due_local = NEVER
                 else:
-                    context.run(call, *event.arguments)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # noqa: BLE001 - as asyncio: to the handler, go on
-                self._report(error, call)
+                    self._stuck("nothing is left that could ever happen")
+                process = event.process
+                if process is not None and not process.running:
+                    process.hold(event)
+                    continue
+                count += 1
+                if count > instant_ends or not count % CHECK_EVERY_EVENTS:
+                    self._check_limits(count, instant_ends)
+                context = event.context
+                try:
+                    if context is None:
+                        call(*event.arguments)
+                    else:
+                        context.run(call, *event.arguments)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - as asyncio: to the handler, go on
+                    self._report(error, call)
+        finally:
+            self.event_count = count
 
     def _check_limits(self, count: int, instant_ends: int) -> None:
         if count > instant_ends:

@@ -136,14 +136,15 @@ class Fabric:
         """Seconds from one machine to another for one packet that is not lost."""
         if source is target:
             return LOOPBACK_S
-        link = self.link(source.name, target.name)
+        link = self.default if self.route is None else self.route(source.name, target.name)
         seconds, tail = link.latency.sample(self.random)
         if tail:
             self.coverage["latency-tail"] += 1
-        for slow in (source.slow, target.slow):
-            if slow is not None:
-                seconds += slow.sample(self.random)[0]
-                self.coverage["slow-node"] += 1
+        if source.slow is not None or target.slow is not None:
+            for slow in (source.slow, target.slow):
+                if slow is not None:
+                    seconds += slow.sample(self.random)[0]
+                    self.coverage["slow-node"] += 1
         if link.bytes_per_s is not None:
             pair = (source.name, target.name)
             free_at = max(self._busy_until.get(pair, 0.0), self.loop.now)
@@ -212,11 +213,11 @@ class Fabric:
     ) -> None:
         now = self.loop.now
         self.trace.sent(now, port.machine.name, target.name, data, seconds)
-        pair = (port.machine.name, target.name)
-        if now + seconds < self._last_arrival.get(pair, 0.0):
+        pair, arrival = (port.machine.name, target.name), now + seconds
+        if arrival < self._last_arrival.get(pair, 0.0):
             self.coverage["reorder"] += 1
-        self._last_arrival[pair] = now + seconds
-        self.loop.at(now + seconds, self._deliver, port.address, to, data)
+        self._last_arrival[pair] = arrival
+        self.loop.at(arrival, self._deliver, port.address, to, data)
 
     def _deliver(self, source: Address, to: Address, data: bytes) -> None:
         port = self._ports.get(to)

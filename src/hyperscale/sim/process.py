@@ -57,6 +57,15 @@ class Process:
         """What its clock shows."""
         return self._base_local + (self._loop.now - self._base_true) * self.rate
 
+    def after(self, seconds: float) -> tuple[float, float]:
+        """The end of a time that begins now, by its clock and truly."""
+        base_local, base_true, rate = self._base_local, self._base_true, self.rate
+        local_time = base_local + (self._loop.now - base_true) * rate + seconds
+        true_time = base_true + (local_time - base_local) / rate
+        if base_local + (true_time - base_true) * rate < local_time:
+            true_time = self.true_time(local_time)
+        return local_time, true_time
+
     def true_time(self, local_time: float) -> float:
         """The first true time at which this clock shows at least `local_time`: a timer that fired
         a rounding error early would find nothing due and be set again for ever."""

@@ -96,7 +96,9 @@ def _without_logs() -> Iterator[None]:
 
     before = structlog.get_config() if structlog.is_configured() else None
     structlog.configure(
-        processors=[_drop], wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
+        processors=[_drop],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        logger_factory=structlog.ReturnLoggerFactory(),  # bound anew for every line that is dropped
     )
     try:
         yield

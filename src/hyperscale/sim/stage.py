@@ -8,7 +8,6 @@ stands still, until their leash runs out, and so does virtual load, in hindsight
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, get_args
@@ -24,6 +23,7 @@ from hyperscale.metrics.histogram import LATENCY, Sparse
 from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Progressed, Ready
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ArrivalRate, Load, RampingRate
 
@@ -107,7 +107,7 @@ class SimPerformer:
         self._stopping = False
         self._cancelled = False
         self._leashed_until: float | None = None
-        self._killed = asyncio.Event()
+        self._killed = TimedEvent()
         self._closed = False
         self._loading = False
 
@@ -274,12 +274,8 @@ class SimPerformer:
 
     async def _wait(self, seconds: float) -> None:
         """Or until it is killed; then a process needs a moment to be gone."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._killed.wait()
+        if await self._killed.wait(seconds):
             await self._host.clock.sleep(KILLED_S)
-        except TimeoutError:
-            pass
 
     def _stamped(self, value: bytes) -> Stamped:
         return Stamped(int(self._host.clock.wall() * 1e9), self._order.first_core, value)

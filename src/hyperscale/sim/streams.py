@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from hyperscale.runtime.host import Address, Stream
+from hyperscale.runtime.host import PUMP_BYTES, Address, Stream
 from hyperscale.sim.machine import Machine
 from hyperscale.sim.process import Process
 
@@ -46,7 +46,7 @@ class SimStream(Stream):
         self._closing = False
         self._error = ""
         self._reader: asyncio.Future[None] | None = None
-        self._drainers: list[asyncio.Future[None]] = []
+        self.drainers: list[asyncio.Future[None]] = []
 
     @property
     def peer(self) -> Address:
@@ -64,19 +64,36 @@ class SimStream(Stream):
             self._raise_if_broken()
             if self.closed:
                 return b""
-            if self._reader is not None:
-                raise RuntimeError("two readers of one stream")
-            self._reader = asyncio.get_running_loop().create_future()
-            try:
-                await self._reader
-            finally:
-                self._reader = None
+            await self._news()
+        return self._next(limit)
+
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        """As of every stream, without a coroutine for each chunk."""
+        while True:
+            while not self._chunks:
+                self._raise_if_broken()
+                if self.closed:
+                    return
+                await self._news()
+            data = self._next(PUMP_BYTES)
+            take(data)
+            if len(data) == PUMP_BYTES:
+                await asyncio.sleep(0)
+
+    def _news(self) -> asyncio.Future[None]:
+        """Done when bytes, the end or a break have come."""
+        if self._reader is not None and not self._reader.done():
+            raise RuntimeError("two readers of one stream")
+        self._reader = self._link.loop.create_future()
+        return self._reader
+
+    def _next(self, limit: int) -> bytes:
         chunk = self._chunks.popleft()
         if len(chunk) > limit:
             self._chunks.appendleft(chunk[limit:])
             chunk = chunk[:limit]
         self.unread -= len(chunk)
-        if self.unread <= WINDOW_BYTES // 2:
+        if self.unread <= WINDOW_BYTES // 2 and self.other.drainers:
             self.other.wake_drainers()
         return chunk
 
@@ -87,12 +104,12 @@ class SimStream(Stream):
 
     async def drain(self) -> None:
         if self.other.unread > WINDOW_BYTES and not self._ended:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._drainers.append(waiter)
+            waiter: asyncio.Future[None] = self._link.loop.create_future()
+            self.drainers.append(waiter)
             try:
                 await waiter
             finally:
-                self._drainers.remove(waiter)
+                self.drainers.remove(waiter)
         self._raise_if_broken()
 
     def close(self) -> None:
@@ -129,7 +146,7 @@ class SimStream(Stream):
             self.wake_drainers()
 
     def wake_drainers(self) -> None:
-        for waiter in self._drainers:
+        for waiter in self.drainers:
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -152,6 +169,7 @@ class Connection:
         called: tuple[Machine, Process, Address],
     ) -> None:
         self._fabric = fabric
+        self.loop = fabric.loop
         self.caller = SimStream(self, *caller)
         self.called = SimStream(self, *called)
         self.caller.other, self.called.other = self.called, self.caller
@@ -169,22 +187,22 @@ class Connection:
                 end.abort()
 
     def transmit(self, end: SimStream, chunk: bytes | None) -> None:
-        fabric, target = self._fabric, end.other
-        cut = fabric.cut_between(end.machine.name, target.machine.name)
-        if end.machine is not target.machine and (cut is not None or end.waiting):
+        fabric, loop, target = self._fabric, self.loop, end.other
+        here, there = end.machine, target.machine
+        cut = fabric.cut_between(here.name, there.name)
+        if here is not there and (cut is not None or end.waiting):
             if cut is not None:
                 fabric.coverage[cut.kind] += 1
             end.waiting.append(chunk)
             return
-        seconds = fabric.delay(end.machine, target.machine, len(chunk or b"") + PACKET_BYTES)
-        seconds += fabric.retransmissions(end.machine, target.machine)
+        size = 0 if chunk is None else len(chunk)
+        seconds = fabric.delay(here, there, size + PACKET_BYTES)
+        seconds += fabric.retransmissions(here, there)
         # What was written later never overtakes.
-        target.last_arrival = max(target.last_arrival, fabric.loop.now + seconds)
-        size = f"{len(chunk)} B" if chunk is not None else "end"
-        fabric.trace.note(
-            fabric.loop.now, end.machine.name, f"⇒ {target.machine.name}: stream {size}"
-        )
-        fabric.loop.at(target.last_arrival, self._arrive, target, chunk)
+        target.last_arrival = max(target.last_arrival, loop.now + seconds)
+        said = "end" if chunk is None else f"{size} B"
+        fabric.trace.note(loop.now, here.name, f"⇒ {there.name}: stream {said}")
+        loop.at(target.last_arrival, self._arrive, target, chunk)
 
     def _arrive(self, end: SimStream, chunk: bytes | None) -> None:
         if end.gone:

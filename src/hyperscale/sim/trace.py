@@ -28,6 +28,7 @@ class Trace:
         self._describe = describe or printable
         self._hash = hashlib.blake2b(digest_size=16)
         self._parts: list[bytes] = []
+        self._pairs: dict[tuple[str, str], bytes] = {}
 
     def message(self, at: float, source: str, target: str, data: bytes, fate: str) -> None:
         """A datagram that goes nowhere, and why."""
@@ -39,7 +40,10 @@ class Trace:
     def sent(self, at: float, source: str, target: str, data: bytes, takes_s: float) -> None:
         """A datagram on its way. Nothing is formatted unless somebody reads: this is the most
         frequent line of all."""
-        self._add(_TIMES.pack(at, takes_s), f"{source}>{target} ".encode(), data)
+        pair = self._pairs.get((source, target))
+        if pair is None:
+            pair = self._pairs[source, target] = f"{source}>{target} ".encode()
+        self._add(_TIMES.pack(at, takes_s), pair, data)
         if self._sink is not None:
             said = f"→ {target}: {self._describe(data)} ({len(data)} B, {takes_s * 1e3:.3f} ms)"
             self._line(at, source, said)
@@ -59,8 +63,9 @@ class Trace:
         return self._hash.hexdigest()
 
     def _add(self, *parts: bytes) -> None:
-        self._parts += parts
-        if len(self._parts) > FLUSH_PARTS:
+        kept = self._parts
+        kept += parts
+        if len(kept) > FLUSH_PARTS:
             self._flush()
 
     def _flush(self) -> None:

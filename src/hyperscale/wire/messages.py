@@ -55,6 +55,7 @@ class Registry:
     def __init__(self) -> None:
         self.by_struct: dict[type[Any], Kind] = {}
         self.by_wire_name: dict[bytes, Kind] = {}
+        self.largest_bytes = 0
 
     def add(
         self,
@@ -90,7 +91,7 @@ class Registry:
             decoder,
             self_judged,
         )
-        self.by_struct[struct] = self.by_wire_name[wire_name] = added
+        self._keep(added)
         return added
 
     def include(self, other: Registry) -> None:
@@ -98,14 +99,14 @@ class Registry:
         for kind in other:
             if kind.struct in self.by_struct or kind.wire_name in self.by_wire_name:
                 raise ValueError(f"message kind {kind.name!r} is taken")
-            self.by_struct[kind.struct] = self.by_wire_name[kind.wire_name] = kind
+            self._keep(kind)
+
+    def _keep(self, kind: Kind) -> None:
+        self.by_struct[kind.struct] = self.by_wire_name[kind.wire_name] = kind
+        self.largest_bytes = max(self.largest_bytes, kind.max_bytes)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self.by_struct.values())
-
-    @property
-    def largest_bytes(self) -> int:
-        return max((kind.max_bytes for kind in self), default=0)
 
     def missing(self, structs: Iterable[type[msgspec.Struct]]) -> list[str]:
         """Those of the structs that could not be sent; a test keeps this empty."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from hyperscale.cluster.coordinates import Coordinate, distance_s, rtt_upper_bound_s
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
@@ -53,6 +54,8 @@ from hyperscale.cluster.membership.messages import (
 from hyperscale.cluster.membership.prober import Prober
 from hyperscale.cluster.membership.rumors import Rumors
 from hyperscale.cluster.membership.station import Due, Station, Timer
+
+_NAME = attrgetter("node.node_id")
 
 
 class Membership:
@@ -149,7 +152,7 @@ class Membership:
 
     def members(self) -> list[Member]:
         """Every row but our own, by name."""
-        return sorted(self._station.view, key=lambda member: member.node_id)
+        return sorted(self._station.view, key=_NAME)
 
     def active(self) -> list[Node]:
         """Confirmed members that are alive or only suspected, by name."""

@@ -102,13 +102,15 @@ class Courier:
         while True:
             await self._due.wait()
             self._due.clear()
-            for peer in self._replica.peers:
-                self._serve(peer)
+            if self._replica.has_office:
+                for peer in self._replica.peers:
+                    self._serve(peer)
 
     async def _rounds(self) -> None:
         while True:
             await self._host.clock.sleep(self._settings.retry_s)
-            self._due.set()
+            if self._replica.has_office:
+                self._due.set()
 
     def _serve(self, peer: str) -> None:
         now, replica = self._host.clock.now(), self._replica

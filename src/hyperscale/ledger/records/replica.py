@@ -223,6 +223,11 @@ class Replica:
         return barrier
 
     @property
+    def has_office(self) -> bool:
+        """It recovers or leads; nobody else has anything to send."""
+        return self._office is not None
+
+    @property
     def ready(self) -> bool:
         """It leads, and everything before its term is committed."""
         office = self._office

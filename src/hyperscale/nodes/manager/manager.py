@@ -6,7 +6,6 @@ done while this manager leads; leadership comes and goes with the election.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 
 import msgspec
@@ -60,6 +59,7 @@ from hyperscale.nodes.protocol.parts import PARTS, PartEnd
 from hyperscale.nodes.protocol.records import RECORDS, RecordsRequest
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.messages import Registry
 
 LEAD_RETRY_S = 0.5
@@ -99,7 +99,7 @@ class Manager:
         self._settling: Waiting[tuple[Part, Fence], bool] = Waiting()
         self._bodies: dict[str, Body] = {}
         self.judging = Judging(self)
-        self.stirred = asyncio.Event()
+        self.stirred = TimedEvent()
 
     @property
     def failure(self) -> Exception | None:

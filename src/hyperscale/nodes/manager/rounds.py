@@ -6,10 +6,8 @@ that lost a round altogether ends.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
@@ -45,9 +43,7 @@ class Rounds:
             due = manager.jobs.next_deadline() if manager.leadership.leads() else None
             at = ticked_at + TICK_S_MAX if due is None else min(due, ticked_at + TICK_S_MAX)
             manager.stirred.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(at - manager.now(), 0.0)):
-                    await manager.stirred.wait()
+            await manager.stirred.wait(max(at - manager.now(), 0.0))
             if manager.now() >= at:
                 ticked_at = manager.now()
                 if manager.leadership.leads():

@@ -7,24 +7,13 @@ Who has proven its name there is addressed by it, with port 0.
 
 from __future__ import annotations
 
-import random
 import ssl
 from collections.abc import Awaitable, Callable
 
 from hyperscale.cluster.identity import NodeId
 from hyperscale.nodes.member.exchanges import ExchangeDoor
 from hyperscale.nodes.member.shared_port import Channel, NamedPort, SharedPort
-from hyperscale.runtime.host import (
-    Address,
-    Clock,
-    Datagrams,
-    Disk,
-    Host,
-    Listener,
-    Network,
-    Stream,
-    Tasks,
-)
+from hyperscale.runtime.host import Address, Datagrams, Host, Listener, Network, Stream
 
 
 def named(address: Address) -> NodeId | None:
@@ -34,32 +23,12 @@ def named(address: Address) -> NodeId | None:
 
 class Annex:
     def __init__(self, host: Host, network: Network) -> None:
-        self._host = host
-        self._network = network
-
-    @property
-    def name(self) -> str:
-        return self._host.name
-
-    @property
-    def clock(self) -> Clock:
-        return self._host.clock
-
-    @property
-    def network(self) -> Network:
-        return self._network
-
-    @property
-    def disk(self) -> Disk:
-        return self._host.disk
-
-    @property
-    def tasks(self) -> Tasks:
-        return self._host.tasks
-
-    @property
-    def random(self) -> random.Random:
-        return self._host.random
+        self.name = host.name
+        self.clock = host.clock
+        self.network = network
+        self.disk = host.disk
+        self.tasks = host.tasks
+        self.random = host.random
 
 
 class MembershipNetwork:

@@ -34,6 +34,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.term_file import TermFile
 from hyperscale.runtime.host import Address, Datagrams, Host, Task
+from hyperscale.runtime.timed_event import TimedEvent
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Envelope)
@@ -124,7 +125,7 @@ class ElectionShell:
         self._addresses: dict[str, Address] = {}
         self._timer_at: float | None = None
         self._sleeping_until: float | None = None
-        self._timer_moved = asyncio.Event()
+        self._timer_moved = TimedEvent()
         self._unsaved: Persist | None = None
         self._something_unsaved = asyncio.Event()
         self._over = asyncio.Event()
@@ -269,12 +270,11 @@ class ElectionShell:
             self._timer_moved.clear()
             self._sleeping_until = self._timer_at
             due = self._timer_at
-            try:
-                async with asyncio.timeout(None if due is None else max(0.0, due - clock.now())):
-                    await self._timer_moved.wait()
-            except TimeoutError:
-                if self._core is not None:
-                    self._apply(self._core.tick(clock.now()))
+            moved = await self._timer_moved.wait(
+                None if due is None else max(0.0, due - clock.now())
+            )
+            if not moved and self._core is not None:
+                self._apply(self._core.tick(clock.now()))
 
     async def _run_writer(self) -> None:
         """One write at a time; of those that came meanwhile only the newest counts."""

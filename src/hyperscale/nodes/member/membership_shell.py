@@ -88,9 +88,12 @@ class MembershipShell:
         self._connect_tls = connect_tls
         self._named = named
         self._file = IncarnationFile(host.disk)
+        self.core: Membership
+        """Once it has started; `_core` is None before."""
         self._core: Membership | None = None
         self._datagrams: Datagrams | None = None
         self._listener: Listener | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
         self._wanted_limit = 0
@@ -107,11 +110,6 @@ class MembershipShell:
         self.audit: deque[AuditRecord] = deque(maxlen=AUDIT_MAX)
 
     # --- reading ------------------------------------------------------------------------------
-
-    @property
-    def core(self) -> Membership:
-        assert self._core is not None, "not started"
-        return self._core
 
     @property
     def me(self) -> Node:
@@ -150,6 +148,7 @@ class MembershipShell:
     async def start(self) -> None:
         """Bind, take a fresh incarnation durably, then speak to the seeds."""
         host, settings = self._host, self._settings
+        self._loop = asyncio.get_running_loop()
         durable = await self._file.read()
         self._datagrams = await host.network.bind(settings.bind_udp, self._on_datagram)
         self._listener = await host.network.listen(
@@ -169,7 +168,7 @@ class MembershipShell:
             await self._file.write(effect.incarnation)
             if self._make_seal is not None:
                 self._seal = self._make_seal(durable + 1)
-            self._core = core
+            self._core = self.core = core
             self._carry(core.persisted(host.clock.now(), effect.incarnation))
         self._carry(core.join(host.clock.now(), settings.seeds))
 
@@ -277,7 +276,7 @@ class MembershipShell:
                 )
             )
         if not self._events:
-            asyncio.get_running_loop().call_soon(self._deliver)
+            self._loop.call_soon(self._deliver)
         self._events.append(event)
 
     def _deliver(self) -> None:
@@ -303,15 +302,15 @@ class MembershipShell:
     # --- timer --------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        due = self.core.deadline
-        if self._stopped or (self._timer is not None and self._armed_for <= due):
+        due, timer = self.core.deadline, self._timer
+        if self._stopped or (timer is not None and self._armed_for <= due):
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        if timer is not None:
+            timer.cancel()
         # At least a millisecond: loops round timers, and an early one must not spin.
         wait_s = max(0.001, due - self._host.clock.now())
         self._armed_for = due
-        self._timer = asyncio.get_running_loop().call_later(wait_s, self._on_timer)
+        self._timer = self._loop.call_later(wait_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -66,6 +66,7 @@ LAG_FLOOR_S = 0.1
 HEARTBEAT_BYTES_MAX = 256
 
 _LOUD = (Change.SUSPECTED, Change.DIED, Change.UNCONFIRMED, Change.CONFLICT)
+_vitals = msgspec.msgpack.Decoder(Vitals)
 
 
 class Node:
@@ -349,7 +350,7 @@ class Node:
 
     def _heard(self, event: Heartbeat) -> None:
         try:
-            self.vitals[event.node.node_id] = msgspec.msgpack.decode(event.payload, type=Vitals)
+            self.vitals[event.node.node_id] = _vitals.decode(event.payload)
         except msgspec.MsgspecError:
             self.counts["heartbeats_malformed"] += 1
 
@@ -395,7 +396,11 @@ class Node:
             self._beats += 1
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
-        fresh = self.server.turned_away - self._turned_away
+        if self.server.turned_away:
+            self._tell_turned_away(self.server.turned_away)
+
+    def _tell_turned_away(self, turned_away: Counter[str]) -> None:
+        fresh = turned_away - self._turned_away
         for reason, count in sorted(fresh.items()):
             self._log.warning("turned away", reason=reason, count=count)
-        self._turned_away = Counter(self.server.turned_away)
+        self._turned_away = Counter(turned_away)

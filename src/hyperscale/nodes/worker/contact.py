@@ -22,25 +22,32 @@ class Contact:
         self._led_at = now
         self._voters: frozenset[str] = frozenset()
         self._heard: dict[str, float] = {}
-
-    @property
-    def heard_at(self) -> float:
-        return max(self._led_at, self._quorum_at())
+        self.heard_at = now
+        """The latest moment since when a leader or a majority has answered: asked for often,
+        changed now and then."""
 
     def know(self, voters: Iterable[str]) -> None:
         """All managers that vote, by their ids. Until they are known, any one of them will do."""
         self._voters = frozenset(voters)
         if self._voters:
             self._heard = {name: at for name, at in self._heard.items() if name in self._voters}
+        self._judge()
 
     def led(self, asked_at: float) -> None:
         """A manager that leads answered what was asked at that moment."""
         self._led_at = max(self._led_at, asked_at)
+        self._judge()
 
     def heard(self, asked_at: float, manager: str) -> None:
         """That manager answered, whether it leads or not."""
-        if not self._voters or manager in self._voters:
-            self._heard[manager] = max(self._heard.get(manager, asked_at), asked_at)
+        if self._voters and manager not in self._voters:
+            return
+        if asked_at > self._heard.get(manager, float("-inf")):
+            self._heard[manager] = asked_at
+            self._judge()
+
+    def _judge(self) -> None:
+        self.heard_at = max(self._led_at, self._quorum_at())
 
     def _quorum_at(self) -> float:
         """The latest moment since when a majority has answered."""
@@ -57,7 +64,7 @@ class Contact:
 
     def is_fading(self, now: float) -> bool:
         """Half of the time is over: whoever is asked now, it should be everybody."""
-        return self.remaining_s(now) <= self._fence_s / 2
+        return self.heard_at + self._fence_s - now <= self._fence_s / 2
 
     def is_cut_off(self, now: float) -> bool:
-        return self.remaining_s(now) <= 0.0
+        return self.heard_at + self._fence_s - now <= 0.0

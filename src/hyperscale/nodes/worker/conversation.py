@@ -6,7 +6,6 @@ None of them waits for another, and none gives up.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -36,6 +35,7 @@ from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.stage import MachineUse
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
+from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.errors import Refused, WireError
 
 # A leader answers when a quorum holds the event, or when a part is torn down; then we ask again.
@@ -76,9 +76,9 @@ class Conversation:
         self._use = use
         self._telling: Counter[Address] = Counter()
         self._expecting = False
-        self._seeking = asyncio.Event()
-        self._numbers = asyncio.Event()
-        self._untold = asyncio.Event()
+        self._seeking = TimedEvent()
+        self._numbers = TimedEvent()
+        self._untold = TimedEvent()
         self._log = logs.logger("worker", node_id=settings.node.id)
 
     # -- waking ------------------------------------------------------------------------------
@@ -100,12 +100,8 @@ class Conversation:
         self._registration.seek(self._clock.now(), likely)
         self._seeking.set()
 
-    async def _pause(self, event: asyncio.Event, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(min(max(seconds, 0.001), GLANCE_S)):
-                await event.wait()
-        except TimeoutError:
-            pass
+    async def _pause(self, event: TimedEvent, seconds: float) -> None:
+        await event.wait(min(max(seconds, 0.001), GLANCE_S))
         event.clear()
 
     # -- registering -------------------------------------------------------------------------

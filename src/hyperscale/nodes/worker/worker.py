@@ -211,11 +211,12 @@ class Worker:
         for member in managers:
             if member.acked_at is not None:
                 self.contact.heard(member.acked_at, member.node.node_id)
-        live = [Address(*member.node.tcp) for member in managers if member.live]
-        # With nobody left, those of old may be back before membership knows.
-        others = [Address(*member.node.tcp) for member in managers]
-        others += [Address(*seed) for seed in self.settings.node.seeds]
-        self.registration.know(live or others)
+        found = [Address(*member.node.tcp) for member in managers if member.live]
+        if not found:
+            # With nobody left, those of old may be back before membership knows.
+            found = [Address(*member.node.tcp) for member in managers]
+            found += [Address(*seed) for seed in self.settings.node.seeds]
+        self.registration.know(found)
         leader = self.registration.leader
         self._links.keep([*self.registration.managers, *([leader] if leader else [])])
         self._use = self._stage.use()
