@@ -80,18 +80,21 @@ def test_a_long_file_is_sent_to_a_server_that_reads_slowly(run: Run, tmp_path: P
     run(go())
 
 
-def test_what_the_authors_generator_raises_comes_out_of_the_call(run: Run) -> None:
+@pytest.mark.parametrize("error", [ValueError, OSError])
+def test_what_the_authors_generator_raises_comes_out_of_the_call(
+    run: Run, error: type[Exception]
+) -> None:
     async def go() -> None:
         async def broken() -> AsyncIterator[bytes]:
             yield b"a"
-            raise ValueError("no more")
+            raise error("no more")
 
         async def handler(peer: Peer) -> None:
             await peer.gone()
 
         async with serve(handler=handler) as server, pool() as made:
             scope = counted()
-            with pytest.raises(ValueError, match="no more"):
+            with pytest.raises(error, match="no more"):
                 await made.client().http.post(server.url, data=broken())
             assert scope.requests == 1
             assert not made._http.connections

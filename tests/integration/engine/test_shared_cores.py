@@ -151,7 +151,8 @@ def test_an_exclusive_test_has_nothing_beside_it(workers: int, target: str) -> N
     found = named(results)
     assert overlap(found["A"], found["B"])
     turns = [max(span(found["A"]), span(found["B"])), span(found["Alone"]), span(found["AloneToo"])]
-    assert all(before[1] < after[0] for before, after in pairwise(turns))
+    # When a workflow began is reckoned back from its first report, which a busy machine reads late.
+    assert all(before[1] < after[0] + 0.15 for before, after in pairwise(turns)), turns
 
 
 class SetsUp(Workflow):

@@ -159,12 +159,13 @@ class Connection(Channel):
             async with aclosing(upload()) as pieces:
                 await self._room()
                 async for piece in pieces:
+                    try:
+                        self.write(piece)
+                    except OSError:
+                        return  # what it has answered, or that it has not, is read
                     self._uploaded += len(piece)
-                    self.write(piece)
                     self._moved = perf_counter()
                     await self._room()
-        except OSError:
-            return  # what it has answered, or that it has not, is read
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
             self._raise(error)
             return
