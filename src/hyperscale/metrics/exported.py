@@ -14,7 +14,6 @@ import msgspec
 
 from hyperscale.errors import RunFailed
 from hyperscale.metrics import tiers
-from hyperscale.metrics.arrays import np
 from hyperscale.metrics.delta import (
     CheckDelta,
     GroupDelta,

@@ -25,6 +25,7 @@ import yaml
 from hyperscale import config
 from hyperscale.cli.app import app
 from hyperscale.clients.http.verbs import Verbs
+from hyperscale.clients.io import readiness
 from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
@@ -217,6 +218,7 @@ def test_settings_of_the_environment_exist(page: Path) -> None:
     scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
     known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
     known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
+    known.add(readiness.SETTING)
     named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
     assert named <= known
 
