@@ -13,7 +13,6 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import aclosing
-from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -200,10 +199,10 @@ class Connection(Channel):
         """The request, or the beginning of it."""
         return self.sent > 0.0 or self.unsent is not None or self._uploading is not None
 
-    @property
-    def deadline(self) -> float:
+    def deadline(self, now: float) -> float:
+        """When the call has to end; before its request is written, the earliest that can be."""
         if not self._is_written:
-            return inf
+            return now + self.timeout
         limit = self._started + self.timeout
         return min(limit, self._moved + self._silence) if self._silence else limit
 
@@ -354,7 +353,7 @@ class Connection(Channel):
                 self._finish(reader, now)
 
     def expire(self, now: float) -> None:
-        if self.waiter is None or now < self.deadline:
+        if self.waiter is None or now < self.deadline(now):
             return
         where = self.route.where
         allowed = self.timeout

@@ -138,6 +138,8 @@ class HTTPPool:
                 if idle[at].route is route:
                     return idle.pop(at)
         if self.shares:
+            self.look_by(deadline)  # the call may have to wait
+            self._keep_looking()
             connection = await self.queue.turn(idle, route, deadline, len(self.connections))
             if connection is not None:
                 return connection
@@ -172,8 +174,7 @@ class HTTPPool:
         finally:
             self._connecting.discard(scope)
             self.queue.opened(len(self.connections))
-        if self._ticking is None:
-            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
+        self._keep_looking()
         return connection
 
     def forget(self, connection: Connection) -> None:
@@ -198,13 +199,19 @@ class HTTPPool:
         for connection in list(self.connections):
             if connection.busy:
                 connection.expire(now)
-                due = min(due, max(connection.deadline, now))
+                due = min(due, max(connection.deadline(now), now))
         self._due = min(due, self.queue.expire(now))
+
+    def _keep_looking(self) -> None:
+        """Sweep, as long as there are connections or calls that wait for one."""
+        if self._ticking is None:
+            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
 
     def _tick(self) -> None:
         self.sweep(perf_counter())
-        active = self.connections or self.queue
-        self._ticking = self.loop.call_later(SWEEP_S, self._tick) if active else None
+        self._ticking = None
+        if self.connections or self.queue:
+            self._keep_looking()
 
     def cancel_all(self) -> None:
         self.stopped = True
