@@ -3,12 +3,59 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+import socket
+import ssl
+import struct
+import termios
+import threading
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
+import pytest
+
+from hyperscale.clients.io.channel import RECEIVE_BYTES, RECORD_BYTES
 from hyperscale.workload.results import Outcome
 
+from .certificates import Authority
 from .conftest import Run
-from .scripted import Peer, pool, response, serve, until
+from .scripted import Peer, client, pool, response, serve, until
+from .threaded import tls_server
+
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+@contextlib.contextmanager
+def plain_server(talk: Callable[[socket.socket], None]) -> Iterator[int]:
+    """On threads and blocking sockets, so that it goes on while the client does not. Gives its
+    port."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+
+    def serve_one(peer: socket.socket) -> None:
+        with contextlib.suppress(OSError), peer:
+            peer.settimeout(10)
+            talk(peer)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer = listener.accept()[0]
+                threading.Thread(target=serve_one, args=(peer,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
 
 # -- deadlines -------------------------------------------------------------------------------------
 
@@ -68,3 +115,53 @@ def test_a_look_at_all_calls_just_before_a_request_is_written_does_not_lose_its_
             assert (await call).outcome is Outcome.TIMEOUT
 
     run(go())
+
+
+# -- the end of a body -----------------------------------------------------------------------------
+
+
+def test_a_body_that_is_cut_off_by_a_reset_is_not_complete(run: Run) -> None:
+    begun, gone = threading.Event(), threading.Event()
+
+    def talk(peer: socket.socket) -> None:
+        peer.recv(65536)
+        peer.sendall(UNTIL_CLOSE)
+        begun.wait(10)
+        peer.sendall(bytes(RECEIVE_BYTES))  # all that one read takes
+        while struct.unpack("i", fcntl.ioctl(peer, termios.TIOCOUTQ, bytes(4)))[0]:
+            pass
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+        peer.close()
+        gone.set()
+
+    async def go(port: int) -> None:
+        async with pool() as made:
+            call = asyncio.ensure_future(made.client().http.get(f"http://127.0.0.1:{port}/"))
+            await until(lambda: any(one._received for one in made._http.connections))
+            begun.set()
+            gone.wait(10)  # in this turn of the loop: then all of it is there at once
+            got = await call
+            assert got.outcome is Outcome.RESET, got
+
+    with plain_server(talk) as port:
+        run(go(port))
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_a_tls_server_that_says_farewell_and_waits_ends_a_body(
+    run: Run, authority: Authority, version: str
+) -> None:
+    def talk(peer: ssl.SSLSocket) -> None:
+        peer.recv(65536)
+        peer.sendall(UNTIL_CLOSE + bytes(3 * RECORD_BYTES - len(UNTIL_CLOSE)))
+        with contextlib.suppress(OSError):
+            peer.unwrap()  # until the client has said farewell, too
+
+    async def go(port: int) -> None:
+        async with client(ca=authority.ca, tls_max=version, timeout=3) as vu:
+            for _ in range(10):
+                got = await vu.http.get(f"https://127.0.0.1:{port}/")
+                assert got.ok, got.error
+
+    with tls_server(authority.server(authority.issue("localhost")), talk) as port:
+        run(go(port))

@@ -83,15 +83,17 @@ class Channel:
             self.ended(None if isinstance(error, _ENDED) else error)
 
     def _read_on(self) -> None:
-        """It was full to the brim: there is probably more."""
+        """It was full to the brim: there is probably more, or the end."""
         for _ in range(READS):
             if self._fd < 0:
                 return
             try:
                 data = self._receive(self._receive_bytes)
-            except OSError:
-                return  # nothing now; an error comes again when the core says that there is one
+            except OSError as error:
+                self.unreadable(error)
+                return
             if not data:
+                self.ended(None)
                 return
             self.received(data, perf_counter())
 
