@@ -10,7 +10,7 @@ import ssl
 import struct
 import termios
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from time import perf_counter
 
 import pytest
@@ -165,3 +165,69 @@ def test_a_tls_server_that_says_farewell_and_waits_ends_a_body(
 
     with tls_server(authority.server(authority.issue("localhost")), talk) as port:
         run(go(port))
+
+
+# -- uploads and downloads -------------------------------------------------------------------------
+
+
+def test_a_generator_that_never_waits_does_not_keep_the_others_waiting(run: Run) -> None:
+    def talk(peer: socket.socket) -> None:
+        while peer.recv(1 << 20):
+            pass
+
+    ended: list[str] = []
+
+    async def long() -> AsyncIterator[bytes]:
+        limit = perf_counter() + 5
+        while perf_counter() < limit:
+            yield b"x" * 100
+        ended.append("the upload")
+
+    async def go(port: int) -> None:
+        async with client() as vu:
+            url = f"http://127.0.0.1:{port}/"
+            got = await vu.http.post(url, data=long(), timeout=0.1)
+            assert got.outcome is Outcome.TIMEOUT
+            assert not ended
+
+    with plain_server(talk) as port:
+        run(go(port))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_the_server_never_took_is_not_counted_as_sent(run: Run, streamed: bool) -> None:
+    size = 10_000_000
+
+    def talk(peer: socket.socket) -> None:
+        peer.recv(65536)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield bytes(size)
+
+    async def go(port: int) -> None:
+        async with client() as vu:
+            for _ in range(20):  # a reset may be heard of by reading first
+                data = pieces() if streamed else bytes(size)
+                got = await vu.http.post(f"http://127.0.0.1:{port}/", data=data)
+                assert got.outcome is Outcome.RESET
+                assert 0 < got.bytes_out < size
+
+    with plain_server(talk) as port:
+        run(go(port))
+
+
+def test_a_sink_that_raised_is_not_called_again(run: Run) -> None:
+    async def go() -> None:
+        calls = []
+
+        def sink(piece: bytes) -> None:
+            calls.append(len(piece))
+            raise RuntimeError("enough")
+
+        async with serve(response(bytes(2_000_000))) as server, client() as vu:
+            with pytest.raises(RuntimeError, match="enough"):
+                await vu.http.get(server.url, sink=sink)
+            assert len(calls) == 1
+
+    run(go())

@@ -158,8 +158,8 @@ class Connection(Channel):
             async with aclosing(upload()) as pieces:
                 await self._room()
                 async for piece in pieces:
-                    self._uploaded += len(piece)
                     self.write(piece)
+                    self._uploaded += len(piece)
                     self._moved = perf_counter()
                     await self._room()
         except OSError:
@@ -267,6 +267,8 @@ class Connection(Channel):
                 self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
             self.abort()
             return
+        if waiter.done():
+            return  # given up in this turn of the loop; whoever made the call is about to close
         if self._reader is None:
             self._reader = ResponseReader(self._heads)
         self._read(self._reader, data, now)

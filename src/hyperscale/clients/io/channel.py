@@ -99,6 +99,7 @@ class Channel:
 
     def writable(self) -> None:
         rest = self.unsent
+        broken = False
         try:
             for _ in range(SENDS):
                 if rest is None:
@@ -109,8 +110,8 @@ class Channel:
             pass
         except OSError:
             # It may have answered before it stopped reading: the read tells how it ended.
-            rest = None
-        if rest is None:
+            broken = True
+        if rest is None or broken:
             self.readiness.unwatch_writes(self._fd)
         if rest is not self.unsent:
             self.unsent = rest
