@@ -231,3 +231,43 @@ def test_a_sink_that_raised_is_not_called_again(run: Run) -> None:
             assert len(calls) == 1
 
     run(go())
+
+
+# -- what came before the request is not its answer ------------------------------------------------
+
+
+def test_what_came_unasked_for_is_no_answer_however_many_connections_have_it(run: Run) -> None:
+    users = 600
+    asked, come = threading.Event(), threading.Event()
+
+    def answer(listener: socket.socket) -> None:
+        peers = [listener.accept()[0] for _ in range(users)]
+        for peer in peers:
+            peer.recv(65536)
+            peer.sendall(response(b"first"))
+        asked.wait(10)
+        for peer in peers:
+            peer.sendall(response(b"stray", "408 Request Timeout"))
+        come.set()
+        with contextlib.suppress(OSError):
+            while True:
+                peer = listener.accept()[0]
+                peer.recv(65536)
+                peer.sendall(response(b"again"))
+                peers.append(peer)
+
+    async def go(listener: socket.socket) -> None:
+        async with pool() as made:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+            clients = [made.client() for _ in range(users)]
+            got = await asyncio.gather(*(vu.http.get(url) for vu in clients))
+            assert {one.content for one in got} == {b"first"}
+            asked.set()
+            come.wait(10)  # in this turn of the loop: it sees nothing of what comes
+            got = await asyncio.gather(*(vu.http.get(url) for vu in clients))
+            assert {one.content for one in got} == {b"again"}
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        run(go(listener))
+        listener.shutdown(socket.SHUT_RDWR)
