@@ -11,6 +11,7 @@ import struct
 import termios
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from time import perf_counter
 
 import pytest
@@ -271,3 +272,46 @@ def test_what_came_unasked_for_is_no_answer_however_many_connections_have_it(run
         threading.Thread(target=answer, args=(listener,), daemon=True).start()
         run(go(listener))
         listener.shutdown(socket.SHUT_RDWR)
+
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+def test_a_unix_socket_with_a_full_backlog_is_waited_for(run: Run, tmp_path: Path) -> None:
+    def answer(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer = listener.accept()[0]
+                peer.recv(65536)
+                peer.sendall(response())
+
+    async def go(listener: socket.socket, path: str) -> None:
+        async with pool(unix_socket=path) as made:
+            calls = [
+                asyncio.ensure_future(made.client().http.get("http://any.host/")) for _ in range(20)
+            ]
+            for _ in range(3):
+                await asyncio.sleep(0)
+            threading.Thread(target=answer, args=(listener,), daemon=True).start()
+            got = await asyncio.gather(*calls)
+            assert {one.outcome for one in got} == {Outcome.OK}, {one.error for one in got}
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        path = str(tmp_path / "s")
+        listener.bind(path)
+        listener.listen(1)
+        run(go(listener, path))
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_name_that_tls_cannot_ask_for_fails_the_call(run: Run, authority: Authority) -> None:
+    async def go() -> None:
+        tls = authority.server(authority.issue("localhost"))
+        async with serve(response(), tls=tls) as server:
+            name = "a" * 64 + ".test"
+            async with client(ca=authority.ca, hosts={name: "127.0.0.1"}) as vu:
+                got = await vu.http.get(f"https://{name}:{server.port}/")
+                assert got.outcome is Outcome.TLS
+                assert "is no name that TLS can ask for" in got.error
+
+    run(go())
