@@ -315,3 +315,56 @@ def test_a_name_that_tls_cannot_ask_for_fails_the_call(run: Run, authority: Auth
                 assert "is no name that TLS can ask for" in got.error
 
     run(go())
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_sessions_are_continued_when_each_connection_is_closed(
+    run: Run, authority: Authority, version: str
+) -> None:
+    def talk(peer: ssl.SSLSocket) -> None:
+        peer.recv(65536)
+        body = str(peer.session_reused).encode()
+        peer.sendall(response(body, "200 OK", "Connection: close"))
+
+    async def go(port: int) -> None:
+        options = {"ca": authority.ca, "tls_resume": True, "tls_max": version}
+        async with client(**options) as vu:
+            seen = [(await vu.http.get(f"https://127.0.0.1:{port}/")).text() for _ in range(3)]
+        assert seen == ["False", "True", "True"]
+
+    with tls_server(authority.server(authority.issue("localhost")), talk) as port:
+        run(go(port))
+
+
+# -- descriptors -----------------------------------------------------------------------------------
+
+
+def test_a_closed_tls_connection_writes_nothing_where_its_descriptor_is_used_again(
+    run: Run, authority: Authority
+) -> None:
+    def talk(peer: ssl.SSLSocket) -> None:
+        while peer.recv(65536):
+            pass
+
+    async def go(port: int) -> None:
+        async with pool(ca=authority.ca) as made:
+            url = f"https://127.0.0.1:{port}/"
+            call = asyncio.ensure_future(made.client().http.post(url, data=bytes(100)))
+            await until(lambda: any(one.sent_at for one in made._http.connections))
+            (connection,) = made._http.connections
+            connection.unsent = memoryview(b"rest")  # closed without a farewell
+            descriptor = connection._fd
+            call.cancel()
+            await asyncio.wait([call])
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                assert descriptor in (ours.fileno(), theirs.fileno())
+                with pytest.raises(OSError, match="closed"):
+                    connection.write(b"secret")
+                for one in (ours, theirs):
+                    one.setblocking(False)
+                    with pytest.raises(BlockingIOError):
+                        one.recv(100)
+
+    with tls_server(authority.server(authority.issue("localhost")), talk) as port:
+        run(go(port))

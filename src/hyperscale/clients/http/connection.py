@@ -227,7 +227,7 @@ class Connection(Channel):
             if head is not None:
                 self.waiter = None
                 if not head.keep_alive:
-                    self.close()
+                    self._retire()
                 if not waiter.done():
                     waiter.set_result(
                         HTTPResponse(
@@ -304,7 +304,7 @@ class Connection(Channel):
         )
         response.trailers = reader.trailers
         if self.sent == 0.0 or not reader.reusable:
-            self.close()
+            self._retire()
         self._resolve(response)
 
     @property
@@ -406,6 +406,11 @@ class Connection(Channel):
             if self in self.idle:
                 self.idle.remove(self)
             self._pool.forget(self)
+
+    def _retire(self) -> None:
+        """Close it behind its last answer; its TLS session can be continued."""
+        self._pool.keep_session(self)
+        self.close()
 
     def abort(self) -> None:
         """Drop it at once, with whatever is half sent or half read."""

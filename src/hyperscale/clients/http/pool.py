@@ -145,11 +145,15 @@ class HTTPPool:
                 return connection
         return await self._open(route, idle, deadline)
 
-    def release(self, connection: Connection) -> None:
+    def keep_session(self, connection: Connection) -> None:
+        """Of a connection that is open and has had an answer."""
         if self.options.tls_resume and connection.route.secure:
             self.tls.keep_session(connection.route.authority, connection.session)
+
+    def release(self, connection: Connection) -> None:
         if not connection.alive:
             return
+        self.keep_session(connection)
         if not self.keeps:
             connection.close()
             return

@@ -6,6 +6,7 @@ socket itself: one read is one record, and nothing is copied through buffers in 
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 import struct
@@ -27,6 +28,10 @@ NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantW
 # The peer is gone without the farewell that TLS wants: as most servers do.
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+def _closed(_: object) -> Any:
+    raise OSError(errno.EBADF, "the connection is closed")
 
 
 class Channel:
@@ -154,6 +159,8 @@ class Channel:
             return
         self.readiness.forget(self._fd)
         self._fd = -1
+        # OpenSSL knows the descriptor by its number, which may soon be another connection's.
+        self.send = self._receive = _closed
         if self.unsent is not None:
             # The kernel would go on sending it to a peer that may never read it.
             self.unsent = None
