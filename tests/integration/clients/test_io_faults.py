@@ -24,6 +24,7 @@ from .conftest import Run
 from .scripted import Peer, client, pool, response, serve, until
 from .threaded import tls_server
 
+CANCELLED = (Outcome.CANCELLED,)
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\n"
 
@@ -368,3 +369,25 @@ def test_a_closed_tls_connection_writes_nothing_where_its_descriptor_is_used_aga
 
     with tls_server(authority.server(authority.issue("localhost")), talk) as port:
         run(go(port))
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_nothing_is_sent_or_left_open_after_the_end_of_the_pool(
+    run: Run, authority: Authority, secure: bool
+) -> None:
+    async def go() -> None:
+        tls = authority.server(authority.issue("localhost")) if secure else None
+        async with serve(response(), tls=tls) as server:
+            for turns in range(30):
+                server.requests.clear()
+                async with pool(ca=authority.ca) as made:
+                    call = asyncio.ensure_future(made.client().http.get(server.url))
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                    sent = any(one.sent_at for one in made._http.connections) or call.done()
+                got = await call
+                assert got.outcome in ((Outcome.OK, Outcome.CANCELLED) if sent else CANCELLED)
+                assert not made._http.connections
+                assert made._http._ticking is None
+
+    run(go())

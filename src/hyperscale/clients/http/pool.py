@@ -50,7 +50,8 @@ class HTTPPool:
         self.keeps = options.connections != "fresh"
         self.shares = options.connections == "shared"
         self.trace: Callable[[HTTPResponse], None] | None = None
-        self.stopped = False
+        self.stopped = False  # there are no more calls
+        self._is_cut_off = False  # nor may those in flight go on
         self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
@@ -178,6 +179,9 @@ class HTTPPool:
         finally:
             self._connecting.discard(scope)
             self.queue.opened(len(self.connections))
+        if self._is_cut_off:  # when it was open and the call had not gone on yet
+            connection.close()
+            raise failures.cancelled()
         self._keep_looking()
         return connection
 
@@ -218,7 +222,7 @@ class HTTPPool:
             self._keep_looking()
 
     def cancel_all(self) -> None:
-        self.stopped = True
+        self.stopped = self._is_cut_off = True
         self.queue.cancel()  # before connections end, which would give leave to open others
         for connection in list(self.connections):
             if connection.busy:
