@@ -13,7 +13,6 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import aclosing
-from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -201,10 +200,10 @@ class Connection(Channel):
         """The request, or the beginning of it."""
         return self.sent > 0.0 or self.unsent is not None or self._uploading is not None
 
-    @property
-    def deadline(self) -> float:
+    def deadline(self, now: float) -> float:
+        """When the call has to end; before its request is written, the earliest that can be."""
         if not self._is_written:
-            return inf
+            return now + self.timeout
         limit = self._started + self.timeout
         return min(limit, self._moved + self._silence) if self._silence else limit
 
@@ -229,7 +228,7 @@ class Connection(Channel):
             if head is not None:
                 self.waiter = None
                 if not head.keep_alive:
-                    self.close()
+                    self._retire()
                 if not waiter.done():
                     waiter.set_result(
                         HTTPResponse(
@@ -291,6 +290,8 @@ class Connection(Channel):
                 self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
             self.abort()
             return
+        if waiter.done():
+            return  # given up in this turn of the loop; whoever made the call is about to close
         if self._reader is None:
             self._reader = ResponseReader(self._heads)
         self._read(self._reader, data, now)
@@ -327,7 +328,7 @@ class Connection(Channel):
         response.trailers = reader.trailers
         self.expect(self._received)
         if self.sent == 0.0 or not reader.reusable:
-            self.close()
+            self._retire()
         self._resolve(response)
 
     @property
@@ -378,7 +379,7 @@ class Connection(Channel):
                 self._finish(reader, now)
 
     def expire(self, now: float) -> None:
-        if self.waiter is None or now < self.deadline:
+        if self.waiter is None or now < self.deadline(now):
             return
         where = self.route.where
         allowed = self.timeout
@@ -429,6 +430,11 @@ class Connection(Channel):
             if self in self.idle:
                 self.idle.remove(self)
             self._pool.forget(self)
+
+    def _retire(self) -> None:
+        """Close it behind its last answer; its TLS session can be continued."""
+        self._pool.keep_session(self)
+        self.close()
 
     def abort(self) -> None:
         """Drop it at once, with whatever is half sent or half read."""

@@ -50,7 +50,8 @@ class HTTPPool:
         self.keeps = options.connections != "fresh"
         self.shares = options.connections == "shared"
         self.trace: Callable[[HTTPResponse], None] | None = None
-        self.stopped = False
+        self.stopped = False  # there are no more calls
+        self._is_cut_off = False  # nor may those in flight go on
         self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
@@ -138,16 +139,22 @@ class HTTPPool:
                 if idle[at].route is route:
                     return idle.pop(at)
         if self.shares:
+            self.look_by(deadline)  # the call may have to wait
+            self._keep_looking()
             connection = await self.queue.turn(idle, route, deadline, len(self.connections))
             if connection is not None:
                 return connection
         return await self._open(route, idle, deadline)
 
-    def release(self, connection: Connection) -> None:
+    def keep_session(self, connection: Connection) -> None:
+        """Of a connection that is open and has had an answer."""
         if self.options.tls_resume and connection.route.secure:
             self.tls.keep_session(connection.route.authority, connection.session)
+
+    def release(self, connection: Connection) -> None:
         if not connection.alive:
             return
+        self.keep_session(connection)
         if not self.keeps:
             connection.close()
             return
@@ -172,8 +179,10 @@ class HTTPPool:
         finally:
             self._connecting.discard(scope)
             self.queue.opened(len(self.connections))
-        if self._ticking is None:
-            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
+        if self._is_cut_off:  # when it was open and the call had not gone on yet
+            connection.close()
+            raise failures.cancelled()
+        self._keep_looking()
         return connection
 
     def forget(self, connection: Connection) -> None:
@@ -198,16 +207,22 @@ class HTTPPool:
         for connection in list(self.connections):
             if connection.busy:
                 connection.expire(now)
-                due = min(due, max(connection.deadline, now))
+                due = min(due, max(connection.deadline(now), now))
         self._due = min(due, self.queue.expire(now))
+
+    def _keep_looking(self) -> None:
+        """Sweep, as long as there are connections or calls that wait for one."""
+        if self._ticking is None:
+            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
 
     def _tick(self) -> None:
         self.sweep(perf_counter())
-        active = self.connections or self.queue
-        self._ticking = self.loop.call_later(SWEEP_S, self._tick) if active else None
+        self._ticking = None
+        if self.connections or self.queue:
+            self._keep_looking()
 
     def cancel_all(self) -> None:
-        self.stopped = True
+        self.stopped = self._is_cut_off = True
         self.queue.cancel()  # before connections end, which would give leave to open others
         for connection in list(self.connections):
             if connection.busy:

@@ -202,8 +202,12 @@ def _of_async(source: Any) -> Upload:
     _refuse_ended(getattr(source, "ag_frame", source))
 
     async def pieces() -> AsyncGenerator[bytes, None]:
+        turn = _Turn()
         async for piece in source:
-            yield _bytes(piece)
+            given = _bytes(piece)
+            yield given
+            if turn.is_over(given):  # it may never wait by itself
+                await asyncio.sleep(0)
 
     return Upload(pieces, None, repeatable=aiter(source) is not source)
 
@@ -222,10 +226,24 @@ def _bytes(piece: Any) -> bytes:
 
 
 async def _in_turns(pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
-    since_turn = 0
+    turn = _Turn()
     for piece in pieces:
         yield piece
-        since_turn += len(piece) + _PIECE_COST_BYTES
-        if since_turn >= PIECE_BYTES:
-            since_turn = 0
+        if turn.is_over(piece):
             await asyncio.sleep(0)
+
+
+class _Turn:
+    """How much was read since the other virtual users had theirs."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def is_over(self, piece: bytes) -> bool:
+        self._read += len(piece) + _PIECE_COST_BYTES
+        if self._read < PIECE_BYTES:
+            return False
+        self._read = 0
+        return True

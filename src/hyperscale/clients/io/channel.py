@@ -6,6 +6,7 @@ socket itself: one read is one record, and nothing is copied through buffers in 
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 import struct
@@ -28,6 +29,10 @@ NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantW
 # The peer is gone without the farewell that TLS wants: as most servers do.
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+def _closed(_: object) -> Any:
+    raise OSError(errno.EBADF, "the connection is closed")
 
 
 class Channel:
@@ -111,20 +116,23 @@ class Channel:
             self.ended(None if isinstance(error, _ENDED) else error)
 
     def _read_on(self) -> None:
-        """It was full to the brim: there is probably more."""
+        """It was full to the brim: there is probably more, or the end."""
         for _ in range(READS):
             if self._fd < 0:
                 return
             try:
                 data = self._receive(self._receive_bytes)
-            except OSError:
-                return  # nothing now; an error comes again when the core says that there is one
+            except OSError as error:
+                self.unreadable(error)
+                return
             if not data:
+                self.ended(None)
                 return
             self.received(data, perf_counter())
 
     def writable(self) -> None:
         rest = self.unsent
+        broken = False
         try:
             for _ in range(SENDS):
                 if rest is None:
@@ -135,8 +143,8 @@ class Channel:
             pass
         except OSError:
             # It may have answered before it stopped reading: the read tells how it ended.
-            rest = None
-        if rest is None:
+            broken = True
+        if rest is None or broken:
             self.readiness.unwatch_writes(self._fd)
         if rest is not self.unsent:
             self.unsent = rest
@@ -179,6 +187,8 @@ class Channel:
             return
         self.readiness.forget(self._fd)
         self._fd = -1
+        # OpenSSL knows the descriptor by its number, which may soon be another connection's.
+        self.send = self._receive = _closed
         if self.unsent is not None:
             # The kernel would go on sending it to a peer that may never read it.
             self.unsent = None

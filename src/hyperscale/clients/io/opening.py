@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -10,6 +11,8 @@ from collections.abc import Callable
 
 from hyperscale.clients.io.readiness import Readiness
 
+# Between attempts to reach a unix socket: a thousand users at the longest cost a percent of a core.
+_PAUSE_S, _PAUSE_S_MAX = 0.001, 0.1
 _UNDER_WAY = {errno.EINPROGRESS, errno.EINTR}
 Prepare = Callable[[socket.socket], None]
 
@@ -30,14 +33,22 @@ async def connect(readiness: Readiness, address: str, port: int, prepare: Prepar
 
 
 async def connect_unix(readiness: Readiness, path: str) -> socket.socket:
+    """As `connect`; a server that has as many waiting as it allows is asked again and again: the
+    kernel does not tell when there is room."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    pause_s = _PAUSE_S
     try:
         sock.setblocking(False)
-        await _established(readiness, sock, path)
+        while True:
+            try:
+                await _established(readiness, sock, path)
+                return sock
+            except BlockingIOError:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_S_MAX)
     except BaseException:
         sock.close()
         raise
-    return sock
 
 
 async def _established(readiness: Readiness, sock: socket.socket, where: object) -> None:
@@ -72,6 +83,9 @@ async def secure(
         secured = context.wrap_socket(
             sock, server_hostname=server_name, do_handshake_on_connect=False, session=session
         )
+    except ValueError as error:
+        sock.close()
+        raise ssl.SSLError(f"{server_name} is no name that TLS can ask for: {error}") from error
     except BaseException:
         sock.close()
         raise

@@ -76,7 +76,7 @@ class Readiness:
         self.unwatch(fd)
         self.unwatch_writes(fd)
 
-    def read(self) -> None:
+    def read_all(self) -> None:
         """Read what is ready now, without waiting for the loop to say so."""
 
     async def writable(self, fd: int) -> None:
@@ -106,7 +106,7 @@ class Readiness:
     def _transmit(self) -> None:
         # What has come meanwhile on a connection that is about to be written to answers nothing
         # that was asked there: it must be seen before the request leaves.
-        self.read()
+        self.read_all()
         batch = self.outgoing[:]
         self.outgoing.clear()
         now = perf_counter()
@@ -150,13 +150,22 @@ class EpollReadiness(Readiness):
             self._epoll.modify(fd, events)
         self._awaited[fd] = events
 
-    def read(self) -> None:
+    def read(self) -> int:
+        """How many sockets were ready; there may be more when it is a whole batch."""
         readers = self._readers
-        for fd, events in self._poll(0, BATCH):
+        ready = self._poll(0, BATCH)
+        for fd, events in ready:
             if events == _IN and fd in readers:
                 readers[fd]()
             else:
                 self._happened(fd, events)
+        return len(ready)
+
+    def read_all(self) -> None:
+        # The kernel gives each a turn before it gives one a second: no more rounds are needed.
+        rounds = len(self._awaited) // BATCH
+        while self.read() == BATCH and rounds:
+            rounds -= 1
 
     def _happened(self, fd: int, events: int) -> None:
         """More than something to read: errors and hang-ups concern whoever waits."""
