@@ -6,6 +6,8 @@ socket itself: one read is one record, and nothing is copied through buffers in 
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 import struct
@@ -151,6 +153,8 @@ class Channel:
             return
         self.readiness.forget(self._fd)
         self._fd = -1
+        # OpenSSL knows its socket by number, which the next connection may be given.
+        self.send = self._receive = _refuse
         if self.unsent is not None:
             # The kernel would go on sending it to a peer that may never read it.
             self.unsent = None
@@ -160,3 +164,7 @@ class Channel:
             with suppress(OSError, ValueError):
                 cast(Any, self._socket)._sslobj.shutdown()
         self._socket.close()
+
+
+def _refuse(_: object) -> Any:
+    raise OSError(errno.EBADF, os.strerror(errno.EBADF))
