@@ -9,6 +9,7 @@ request and a connection at rest goes out at once; `_call` does everything else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Container
 from time import perf_counter
 from typing import Any, cast
@@ -158,9 +159,9 @@ class HTTPClient(Verbs):
         try:
             connection = await self._pool.acquire(self._idle, request.route, deadline, new)
         except Failure as failure:
-            return HTTPResponse.failed(
-                request, failure.outcome, failure.error, began, perf_counter()
-            )
+            ended = perf_counter()
+            await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
+            return HTTPResponse.failed(request, failure.outcome, failure.error, began, ended)
         connect, connection.connect = connection.connect, None
         response = await self._on(connection, request, deadline, sink)
         if connect is None and _may_repeat(response):

@@ -132,7 +132,6 @@ class HTTPPool:
     ) -> Connection:
         """A kept connection of the route (unless a new one is wanted) or a new one, or Failure."""
         if self.stopped:
-            await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
             raise failures.cancelled()
         if not new:
             for at in range(len(idle) - 1, -1, -1):

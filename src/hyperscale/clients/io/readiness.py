@@ -31,6 +31,8 @@ Callback = Callable[[], None]
 
 
 class Outgoing(Protocol):
+    def readable(self) -> None: ...
+
     def transmit(self, now: float) -> float:
         """Write; given the time, and giving the time after that."""
         ...
@@ -48,6 +50,8 @@ class Readiness:
         self._readers: dict[int, Callback] = {}
         self._writers: dict[int, Callback] = {}
         self.outgoing: list[Outgoing] = []  # of this turn of the loop, not yet written
+        self._read_first = 0  # sockets, since what is outgoing was to be written
+        self._ready_most = 0
 
     @staticmethod
     def of(loop: asyncio.AbstractEventLoop) -> Readiness:
@@ -76,8 +80,9 @@ class Readiness:
         self.unwatch(fd)
         self.unwatch_writes(fd)
 
-    def read_all(self) -> None:
-        """Read what is ready now, without waiting for the loop to say so."""
+    def read(self) -> bool:
+        """Read what is ready now, without waiting for the loop to say so; whether that was all."""
+        raise NotImplementedError
 
     async def writable(self, fd: int) -> None:
         """Until a socket that nobody watches can be written, or has failed."""
@@ -105,8 +110,16 @@ class Readiness:
 
     def _transmit(self) -> None:
         # What has come meanwhile on a connection that is about to be written to answers nothing
-        # that was asked there: it must be seen before the request leaves.
-        self.read_all()
+        # that was asked there: it must be seen before the request leaves. More may be ready than
+        # a turn reads; but long answers are ready again and again, so no more turns than it takes.
+        if self._read_first == 0:
+            self._ready_most = len(self._readers)
+        if not self.read():
+            self._read_first += BATCH
+            if self._read_first < self._ready_most:
+                self.transmit_soon()
+                return
+        self._read_first = 0
         batch = self.outgoing[:]
         self.outgoing.clear()
         now = perf_counter()
@@ -150,8 +163,7 @@ class EpollReadiness(Readiness):
             self._epoll.modify(fd, events)
         self._awaited[fd] = events
 
-    def read(self) -> int:
-        """How many sockets were ready; there may be more when it is a whole batch."""
+    def read(self) -> bool:
         readers = self._readers
         ready = self._poll(0, BATCH)
         for fd, events in ready:
@@ -159,13 +171,7 @@ class EpollReadiness(Readiness):
                 readers[fd]()
             else:
                 self._happened(fd, events)
-        return len(ready)
-
-    def read_all(self) -> None:
-        # The kernel gives each a turn before it gives one a second: no more rounds are needed.
-        rounds = len(self._awaited) // BATCH
-        while self.read() == BATCH and rounds:
-            rounds -= 1
+        return len(ready) < BATCH
 
     def _happened(self, fd: int, events: int) -> None:
         """More than something to read: errors and hang-ups concern whoever waits."""
@@ -193,6 +199,12 @@ class LoopReadiness(Readiness):
     def unwatch_writes(self, fd: int) -> None:
         if self._writers.pop(fd, None) is not None:
             self._loop.remove_writer(fd)
+
+    def read(self) -> bool:
+        """Only of those that are about to be written: which others are ready, the loop knows."""
+        for one in self.outgoing[:]:
+            one.readable()
+        return True
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
