@@ -199,18 +199,21 @@ class VirtualUser:
         if flow is not None:
             run_flow, flow_scope = flow.call, scopes[flow.number]
             enter(flow_scope)
+        now = perf_counter()  # of the last event, here the end of the iteration before
         while True:
             if pace.gated:
                 turn = await pace.turn(self)
                 if turn is None:
                     return
                 self.lateness = turn
+                now = perf_counter()
             if rows is not None:
                 try:
                     workflow.row = next(rows)
                 except StopIteration:  # the feed is used up and says stop
                     return
-            self.iteration_started = started = now = perf_counter()
+                now = perf_counter()
+            self.iteration_started = started = now
             self.working = True
             context = workflow.context = base.copy()
             if rows is not None:
@@ -285,6 +288,7 @@ class VirtualUser:
             if must_yield:
                 # An iteration without an exchange may never have waited: let others have the loop.
                 await asyncio.sleep(0)
+                now = perf_counter()
 
     async def _together(self, steps: Any, context: dict[str, Any]) -> None:
         running = [asyncio.ensure_future(step.run(self, context)) for step in steps]

@@ -82,12 +82,13 @@ class ResponseHeaders(Mapping[str, str]):
 NO_HEADERS = ResponseHeaders([])
 
 
-class HTTPResponse(CallResult, msgspec.Struct, eq=False):
+class HTTPResponse(CallResult, msgspec.Struct, eq=False, gc=False):
     """The answer to an HTTP call, or the reason why there is none (`outcome`, `error`).
 
     Without an answer `status` is 0, and reading the body raises CallFailed. `started` is when the
     request was written: connecting is told apart, in `connect`. A struct, because one is made for
-    every request and a constructor in Python would take four times as long.
+    every request and a constructor in Python would take four times as long; nothing that it holds
+    leads back to it, so the collector need not know it.
     """
 
     request: SentRequest  # the last one, after redirects
