@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import select
+import shutil
+import signal
 import socket
 import ssl
 import struct
+import subprocess
 import termios
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from time import perf_counter
 
 import pytest
 
-from hyperscale.clients.io.channel import RECEIVE_BYTES, RECORD_BYTES
+from hyperscale.clients.io.channel import RECEIVE_BYTES, RECORD_BYTES, Channel
 from hyperscale.workload.results import Outcome
 
 from .certificates import Authority
@@ -391,3 +396,70 @@ def test_nothing_is_sent_or_left_open_after_the_end_of_the_pool(
                 assert made._http._ticking is None
 
     run(go())
+
+
+# -- TLS that makes a new handshake ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def renegotiating_server(pem: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """OpenSSL's own, which Python's cannot be: sends what it is told, a line "R" asks for a new
+    handshake."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["openssl", "s_server", "-accept", str(port), "-cert", pem, "-tls1_2", "-crlf"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=STDOUT) as server:
+        try:
+            assert server.stdout is not None
+            while b"ACCEPT" not in server.stdout.readline():
+                assert server.poll() is None
+            yield server, port
+        finally:
+            server.kill()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl on this machine")
+def test_a_write_that_has_to_wait_for_the_peer_does_not_spin(
+    run: Run, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Channel] = []
+    writable = Channel.writable
+
+    def counting(self: Channel) -> None:
+        tried.append(self)
+        writable(self)
+
+    monkeypatch.setattr(Channel, "writable", counting)
+
+    async def go(server: subprocess.Popen[bytes], port: int) -> None:
+        assert server.stdin is not None
+
+        def say(lines: bytes) -> None:
+            server.stdin.write(lines)
+            server.stdin.flush()
+
+        answer = b"HTTP/1.1 200 OK\nContent-Length: 4\n\nok\n"
+        async with pool(ca=authority.ca) as made:
+            vu, url = made.client(), f"https://127.0.0.1:{port}/"
+            call = asyncio.ensure_future(vu.http.get(url))
+            await until(lambda: any(one.sent_at for one in made._http.connections))
+            say(answer)
+            assert (await call).ok
+            say(b"R\n")
+            (connection,) = made._http.connections
+            assert select.select([connection._fd], [], [], 10)[0]
+            server.send_signal(signal.SIGSTOP)
+            call = asyncio.ensure_future(vu.http.get(url))
+            await until(lambda: bool(tried))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(tried) <= 2
+            server.send_signal(signal.SIGCONT)
+            await until(lambda: all(one.unsent is None for one in made._http.connections))
+            say(answer)
+            got = await call
+            assert got.ok, got.error
+            assert got.connect is None
+
+    with renegotiating_server(authority.issue("localhost")) as (server, port):
+        run(go(server, port))

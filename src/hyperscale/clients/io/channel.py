@@ -139,6 +139,10 @@ class Channel:
                     break
                 sent = self.send(rest[:SEND_BYTES])
                 rest = rest[sent:] if sent < len(rest) else None
+        except ssl.SSLWantReadError:
+            # A new handshake, which TLS 1.2 has: until the peer goes on, room to write is no use.
+            self.readiness.unwatch_writes(self._fd)
+            self.readiness.watch(self._fd, self._readable_at_last)
         except NOT_NOW:
             pass
         except OSError:
@@ -149,6 +153,12 @@ class Channel:
         if rest is not self.unsent:
             self.unsent = rest
             self.drained(perf_counter())
+
+    def _readable_at_last(self) -> None:
+        self.readiness.watch(self._fd, self.readable)
+        self.readable()
+        if self.unsent is not None:
+            self.readiness.watch_writes(self._fd, self.writable)
 
     # -- writing and closing ---------------------------------------------------------------------
 
