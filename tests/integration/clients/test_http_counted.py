@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from time import perf_counter
+
+import pytest
 
 from hyperscale.engine.scope import OffstageScope
 from hyperscale.workload.scope import CURRENT
 
 from .conftest import Run
-from .scripted import Peer, client, pool, response, serve
+from .scripted import Peer, client, pool, response, serve, until
 
 
 def counted() -> OffstageScope:
@@ -87,5 +90,38 @@ def test_a_judge_that_raises_does_not_undo_the_exchange(run: Run) -> None:
             with contextlib.suppress(ZeroDivisionError):
                 await vu.http.get(server.url, expect=lambda answer: 1 / 0)
             assert scope.requests == len(server.requests) == 1
+
+    run(go())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("cancelled_first", [False, True])
+def test_an_upload_that_is_answered_early_and_given_up_in_one_turn_counts(
+    run: Run, streamed: bool, cancelled_first: bool
+) -> None:
+    async def go() -> None:
+        never = asyncio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"x"
+            await never.wait()
+
+        async def deaf(peer: Peer) -> None:
+            await never.wait()
+
+        async with serve(handler=deaf) as server, pool() as made:
+            scope = counted()
+            data = pieces() if streamed else bytes(20_000_000)
+            call = asyncio.create_task(made.client().http.post(server.url, data=data))
+            await until(lambda: any(one.sent_at for one in made._http.connections))
+            (connection,) = made._http.connections
+            if cancelled_first:
+                call.cancel()
+            connection.received(response(), perf_counter())
+            call.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+            assert call.cancelled()
+            assert scope.requests == 1
 
     run(go())
