@@ -25,6 +25,7 @@ import yaml
 from hyperscale import config
 from hyperscale.cli.app import app
 from hyperscale.clients.http.verbs import Verbs
+from hyperscale.clients.io.readiness import SETTING as READINESS
 from hyperscale.engine import FileSource, LocalRun, RunOptions
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
@@ -216,6 +217,7 @@ def test_settings_of_the_environment_exist(page: Path) -> None:
     scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
     known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
     known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
+    known.add(READINESS)
     named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
     assert named <= known
 

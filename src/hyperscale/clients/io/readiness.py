@@ -228,10 +228,15 @@ def _is_broken(fd: int) -> bool:
 _of_loop: dict[asyncio.AbstractEventLoop, Readiness] = {}
 
 
+def readiness_setting() -> str:
+    """What HYPERSCALE_READINESS says. Raises BadInput."""
+    said = os.environ.get(SETTING, "")
+    if said not in ("", "epoll", "asyncio"):
+        raise BadInput(f"{SETTING} is {said!r}", "it may be epoll or asyncio")
+    return said
+
+
 def _make(loop: asyncio.AbstractEventLoop) -> Readiness:
-    wanted = os.environ.get(SETTING, "")
-    if wanted not in ("", "epoll", "asyncio"):
-        raise BadInput(f"{SETTING} is {wanted!r}", "it may be epoll or asyncio")
-    if wanted == "asyncio" or not hasattr(select, "epoll"):
+    if readiness_setting() == "asyncio" or not hasattr(select, "epoll"):
         return LoopReadiness(loop)
     return EpollReadiness(loop)
