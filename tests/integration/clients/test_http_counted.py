@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from time import perf_counter
 
@@ -123,5 +124,29 @@ def test_an_upload_that_is_answered_early_and_given_up_in_one_turn_counts(
                 await call
             assert call.cancelled()
             assert scope.requests == 1
+
+    run(go())
+
+
+def test_a_request_is_written_twice_at_most(run: Run) -> None:
+    """In a shared pool the second connection may be one that others have used before."""
+
+    async def go() -> None:
+        async def second_closes(peer: Peer) -> None:
+            if request := await peer.request():
+                server.requests.append(request)
+                await peer.send(response())
+            if request := await peer.request():
+                server.requests.append(request)
+
+        options = {"connections": "shared", "max_connections": 1}
+        async with serve(handler=second_closes) as server, pool(**options) as made:
+            scope = counted()
+            assert (await made.client().http.get(server.url)).ok
+            paths = ["a", "b", "c", "d"]
+            await asyncio.gather(*(made.client().http.get(f"{server.url}/{at}") for at in paths))
+            seen = Counter(request.split(b" ")[1] for request in server.requests)
+            assert max(seen.values()) <= 2, seen
+            assert scope.requests == len(server.requests)
 
     run(go())

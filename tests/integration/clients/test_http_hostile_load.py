@@ -142,6 +142,7 @@ def check(load: Load, scope: TokenScope, told: dict[str, Any]) -> None:
     assert load.foreign == []
     assert not scope.counted - seen, {t: load.how.get(t) for t in scope.counted - seen}
     assert not seen - scope.counted, {t: load.how.get(t) for t in seen - scope.counted}
+    assert max(seen.values()) <= 2
     twice = {token: times for token, times in seen.items() if times > 1}
     assert all(token.startswith(("GET", "PUT")) for token in twice), twice
     assert told["torn"] == 0

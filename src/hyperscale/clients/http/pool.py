@@ -140,7 +140,9 @@ class HTTPPool:
         if self.shares:
             connection = await self.queue.turn(idle, route, deadline, len(self.connections))
             if connection is not None:
-                return connection
+                if not new or not connection.alive:
+                    return connection
+                self.queue.replace(connection)
         return await self._open(route, idle, deadline)
 
     def release(self, connection: Connection) -> None:
