@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
 from time import perf_counter
+
+import pytest
 
 from hyperscale.engine.scope import OffstageScope
 from hyperscale.workload.scope import CURRENT
 
 from .conftest import Run
-from .scripted import Peer, client, pool, response, serve
+from .scripted import Peer, client, pool, response, serve, until
 
 
 def counted() -> OffstageScope:
@@ -87,5 +91,62 @@ def test_a_judge_that_raises_does_not_undo_the_exchange(run: Run) -> None:
             with contextlib.suppress(ZeroDivisionError):
                 await vu.http.get(server.url, expect=lambda answer: 1 / 0)
             assert scope.requests == len(server.requests) == 1
+
+    run(go())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("cancelled_first", [False, True])
+def test_an_upload_that_is_answered_early_and_given_up_in_one_turn_counts(
+    run: Run, streamed: bool, cancelled_first: bool
+) -> None:
+    async def go() -> None:
+        never = asyncio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"x"
+            await never.wait()
+
+        async def deaf(peer: Peer) -> None:
+            await never.wait()
+
+        async with serve(handler=deaf) as server, pool() as made:
+            scope = counted()
+            data = pieces() if streamed else bytes(20_000_000)
+            call = asyncio.create_task(made.client().http.post(server.url, data=data))
+            await until(lambda: any(one.sent_at for one in made._http.connections))
+            (connection,) = made._http.connections
+            if cancelled_first:
+                call.cancel()
+            connection.received(response(), perf_counter())
+            call.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+            assert call.cancelled()
+            assert scope.requests == 1
+
+    run(go())
+
+
+def test_a_request_is_written_twice_at_most(run: Run) -> None:
+    """In a shared pool the second connection may be one that others have used before."""
+
+    async def go() -> None:
+        async def second_closes(peer: Peer) -> None:
+            if request := await peer.request():
+                server.requests.append(request)
+                await peer.send(response())
+            if request := await peer.request():
+                server.requests.append(request)
+
+        options = {"connections": "shared", "max_connections": 1}
+        async with serve(handler=second_closes) as server, pool(**options) as made:
+            scope = counted()
+            assert (await made.client().http.get(server.url)).ok
+            paths = ["a", "b", "c", "d"]
+            await asyncio.gather(*(made.client().http.get(f"{server.url}/{at}") for at in paths))
+            seen = Counter(request.split(b" ")[1] for request in server.requests)
+            assert max(seen.values()) <= 2, seen
+            assert scope.requests == len(server.requests)
 
     run(go())

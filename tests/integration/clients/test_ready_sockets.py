@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from hyperscale.clients.io import readiness
+from hyperscale.workload.results import Outcome
 
 from .certificates import Authority
 from .conftest import Run
-from .scripted import Peer, client, pool, response, serve
+from .scripted import Peer, client, pool, response, serve, until
 from .test_http_counted import counted
 
 
@@ -89,6 +91,74 @@ def test_bytes_that_came_before_a_request_do_not_answer_it(
 
     with unasked_server() as server:
         run_each_way(go(server))
+
+
+def test_bytes_that_came_before_the_first_byte_of_a_request_do_not_answer_it(
+    run_each_way: Run,
+) -> None:
+    """The socket is full of what a server has not read; so nothing of the request was written."""
+
+    async def go() -> None:
+        first: list[Peer] = []
+
+        async def handler(peer: Peer) -> None:
+            first.append(peer)
+            await peer.request()
+            await peer.send(response(b"asked"))
+            if len(first) == 1:
+                peer.writer.transport.pause_reading()
+            await asyncio.Event().wait()
+
+        async with serve(handler=handler) as server, pool() as made:
+            vu = made.client()
+            assert (await vu.http.get(server.url)).ok
+            (connection,) = made._http.connections
+            with suppress(BlockingIOError):
+                while True:
+                    connection.send(bytes(100_000))
+            scope = counted()
+            call = asyncio.create_task(vu.http.get(server.url))
+            await until(lambda: connection.unsent is not None)
+            await first[0].send(response(b"stale"))
+            assert (await call).content == b"asked"
+            assert scope.requests == 1
+
+    run_each_way(go())
+
+
+@pytest.mark.parametrize("sent", [b"", response(b"x" * 1000)[:500]])
+def test_a_reset_is_heard_behind_half_an_answer(run_each_way: Run, sent: bytes) -> None:
+    """Both are there before the loop looks, and some loops say it once."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve_one() -> None:
+        peer = listener.accept()[0]
+        peer.recv(65536)
+        arrived.set()
+        assert told.wait(10)
+        peer.send(sent)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        ended.set()
+
+    async def go() -> None:
+        async with client() as vu:
+            call = asyncio.create_task(
+                vu.http.post(f"http://127.0.0.1:{listener.getsockname()[1]}")
+            )
+            await until(arrived.is_set)
+            told.set()
+            ended.wait(10)  # the loop stands still
+            got = await call
+            assert got.outcome is Outcome.RESET
+            assert got.bytes_in == len(sent)
+
+    arrived, told, ended = threading.Event(), threading.Event(), threading.Event()
+    thread = threading.Thread(target=serve_one, daemon=True)
+    thread.start()
+    with listener:
+        run_each_way(go())
+        thread.join(10)
 
 
 def test_answers_without_end_do_not_keep_requests_back(

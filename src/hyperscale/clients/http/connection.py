@@ -285,7 +285,7 @@ class Connection(Channel):
 
     def received(self, data: bytes, now: float) -> None:
         waiter = self.waiter
-        if waiter is None or not self._is_written:  # nobody asked for this
+        if waiter is None or not self.written:  # nobody asked for this
             if waiter is not None:
                 self.fail(Outcome.RESET, f"{self.route.where} spoke before it was asked", now)
             self.abort()
@@ -351,6 +351,8 @@ class Connection(Channel):
         self._reader = None
         self._received = 0
         self._stop_upload()
+        if self.sent == 0.0 and response.bytes_out:
+            self.sent = response.ended  # a call that is given up in this turn asks whether it was
         if waiter is not None and not waiter.done():
             waiter.set_result(response)
 

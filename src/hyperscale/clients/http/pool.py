@@ -29,7 +29,7 @@ from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
 from hyperscale.clients.http.tls import TLSContexts
-from hyperscale.clients.io.readiness import Readiness
+from hyperscale.clients.io.readiness import Readiness, readiness_setting
 from hyperscale.errors import RunFailed
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.http_options import HTTPOptions
@@ -68,6 +68,7 @@ class HTTPPool:
         self._ticking: asyncio.TimerHandle | None = None
         self.tls = TLSContexts(options)
         self.tls.check()
+        readiness_setting()  # what cannot be done is said now, not by every call
 
     # No cached_property: it would make every other attribute of the pool slower to read.
     @property
@@ -142,7 +143,9 @@ class HTTPPool:
             self._keep_looking()
             connection = await self.queue.turn(idle, route, deadline, len(self.connections))
             if connection is not None:
-                return connection
+                if not new or not connection.alive:
+                    return connection
+                self.queue.replace(connection)
         return await self._open(route, idle, deadline)
 
     def keep_session(self, connection: Connection) -> None:

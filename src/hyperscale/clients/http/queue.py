@@ -89,6 +89,11 @@ class ConnectionQueue:
                 idle.pop(0).close()  # its end gives the first call leave to open its own
                 return
 
+    def replace(self, connection: Connection) -> None:
+        """Close one that was handed over: who has it opens a new one in its place."""
+        self._opening += 1
+        connection.close()
+
     def opened(self, total: int) -> None:
         """A connection that was being opened is open, and counted in `total`, or failed."""
         self._opening = max(0, self._opening - 1)

@@ -186,7 +186,7 @@ class LoopReadiness(Readiness):
 
     def watch(self, fd: int, readable: Callback) -> None:
         self._readers[fd] = readable
-        self._loop.add_reader(fd, readable)
+        self._loop.add_reader(fd, self._heard, fd)
 
     def watch_writes(self, fd: int, writable: Callback) -> None:
         self._writers[fd] = writable
@@ -200,6 +200,13 @@ class LoopReadiness(Readiness):
         if self._writers.pop(fd, None) is not None:
             self._loop.remove_writer(fd)
 
+    def _heard(self, fd: int) -> None:
+        if fd in self._readers:
+            self._readers[fd]()
+        # That a connection broke, uvloop says once: perhaps while there is an answer to read first.
+        if fd in self._readers and _is_broken(fd):
+            self._loop.call_soon(self._heard, fd)
+
     def read(self) -> bool:
         """Only of those that are about to be written: which others are ready, the loop knows."""
         for one in self.outgoing[:]:
@@ -212,13 +219,24 @@ def _wake(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
+def _is_broken(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, 0)  # errors and hang-ups are told unasked
+    return bool(poll.poll(0))
+
+
 _of_loop: dict[asyncio.AbstractEventLoop, Readiness] = {}
 
 
+def readiness_setting() -> str:
+    """What HYPERSCALE_READINESS says. Raises BadInput."""
+    said = os.environ.get(SETTING, "")
+    if said not in ("", "epoll", "asyncio"):
+        raise BadInput(f"{SETTING} is {said!r}", "it may be epoll or asyncio")
+    return said
+
+
 def _make(loop: asyncio.AbstractEventLoop) -> Readiness:
-    wanted = os.environ.get(SETTING, "")
-    if wanted not in ("", "epoll", "asyncio"):
-        raise BadInput(f"{SETTING} is {wanted!r}", "it may be epoll or asyncio")
-    if wanted == "asyncio" or not hasattr(select, "epoll"):
+    if readiness_setting() == "asyncio" or not hasattr(select, "epoll"):
         return LoopReadiness(loop)
     return EpollReadiness(loop)
