@@ -175,15 +175,15 @@ def test_answers_without_end_do_not_keep_requests_back(
                         await peer.send(b"10000\r\n%b\r\n" % bytes(0x10000))
                 await peer.send(response())
 
-        async with serve(handler=handler) as server, pool() as made:
+        async with serve(handler=handler) as server, pool(timeout=60.0) as made:
             endless = [
                 asyncio.create_task(
                     made.client().http.get(f"{server.url}/endless", discard_body=True)
                 )
-                for _ in range(30)
+                for _ in range(16)
             ]
             vu = made.client()
-            for _ in range(20):
+            for _ in range(5):
                 assert (await vu.http.get(server.url)).ok
             for task in endless:
                 assert not task.done()
