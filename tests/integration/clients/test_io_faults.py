@@ -342,6 +342,35 @@ def test_sessions_are_continued_when_each_connection_is_closed(
         run(go(port))
 
 
+def test_tls_handshakes_beyond_a_number_wait_for_their_turn_and_not_in_its_time(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperscale.clients.http.pool.HANDSHAKES_MAX", 2)
+
+    async def go() -> None:
+        at_once: list[int] = []
+        peers: set[Peer] = set()
+
+        async def handler(peer: Peer) -> None:
+            peers.add(peer)
+            at_once.append(len(peers))
+            await peer.gone()
+            peers.remove(peer)
+
+        async with serve(handler=handler) as server, pool(connect_timeout=0.2) as made:
+            url = server.url.replace("http:", "https:")
+            calls = [asyncio.ensure_future(made.client().http.get(url)) for _ in range(5)]
+            await asyncio.sleep(0)
+            hurried = await made.client().http.get(url, timeout=0.1)  # behind all the others
+            got = await asyncio.gather(*calls)
+            assert {one.outcome for one in (*got, hurried)} == {Outcome.TIMEOUT}
+            assert all(one.error.endswith("took longer than 0.2 s") for one in got)
+            assert len(at_once) == 5
+            assert max(at_once) <= 3  # one that is given up is seen to go a moment later
+
+    run(go())
+
+
 # -- descriptors -----------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from time import perf_counter
 
 from hyperscale._version import __version__
@@ -37,6 +37,10 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Outcome
 
 SWEEP_S = 0.05  # how late a timeout may be noticed
+# TLS handshakes with an origin at the same time; more wait for their turn. A core makes about a
+# thousand in a second: of 5000 at once each would take as long as all of them, and many longer than
+# their time. They would also leave twice the memory behind.
+HANDSHAKES_MAX = 256
 
 
 class HTTPPool:
@@ -63,6 +67,7 @@ class HTTPPool:
         self._routes: dict[tuple[str, str, int], Route] = {}
         self._resting: list[Connection] = []
         self._connecting: set[asyncio.Timeout] = set()
+        self._handshakes: dict[Route, asyncio.Semaphore] = {}
         self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
         self._due = 0.0
         self._ticking: asyncio.TimerHandle | None = None
@@ -165,13 +170,17 @@ class HTTPPool:
             self.queue.serve(connection.idle)
 
     async def _open(self, route: Route, idle: list[Connection], deadline: float) -> Connection:
-        allowed = min(self.connect_timeout, deadline - perf_counter())
+        allowed = deadline - perf_counter()
         scope = asyncio.timeout(allowed)
         self._connecting.add(scope)
         try:
             if self.stopped:  # while it had leave to open one and did not know it yet
                 raise failures.cancelled()
-            async with scope:
+            async with scope, self._turn(route):
+                if self._is_cut_off:
+                    raise failures.cancelled()
+                allowed = min(self.connect_timeout, deadline - perf_counter())
+                scope.reschedule(self.loop.time() + allowed)
                 connection = await open_connection(self, route, idle)
         except TimeoutError:
             if self.stopped:
@@ -186,6 +195,14 @@ class HTTPPool:
             raise failures.cancelled()
         self._keep_looking()
         return connection
+
+    def _turn(self, route: Route) -> AbstractAsyncContextManager[None]:
+        if not route.secure:
+            return nullcontext()
+        turns = self._handshakes.get(route)
+        if turns is None:
+            turns = self._handshakes[route] = asyncio.Semaphore(HANDSHAKES_MAX)
+        return turns
 
     def forget(self, connection: Connection) -> None:
         self.connections.discard(connection)
