@@ -21,7 +21,9 @@ from time import perf_counter
 
 import pytest
 
+from hyperscale.clients import ClientPool
 from hyperscale.clients.io.channel import RECEIVE_BYTES, RECORD_BYTES, Channel
+from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.results import Outcome
 
 from .certificates import Authority
@@ -492,3 +494,33 @@ def test_a_write_that_has_to_wait_for_the_peer_does_not_spin(
 
     with renegotiating_server(authority.issue("localhost")) as (server, port):
         run(go(server, port))
+
+
+# -- the end of the loop ---------------------------------------------------------------------------
+
+
+def test_a_lookup_that_outlives_the_event_loop_ends_in_silence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ended = threading.Event(), threading.Event()
+    raised: list[object] = []
+
+    def look_up(*_: object) -> list[tuple[object, ...]]:
+        asked.set()
+        ended.wait(10)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0))]
+
+    async def go() -> None:
+        made = ClientPool(HTTPOptions())
+        call = asyncio.ensure_future(made.client().http.get("http://some.test/"))
+        await until(asked.is_set)
+        assert not call.done()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(threading, "excepthook", lambda args: raised.append(args.exc_value))
+    run(go())
+    ended.set()
+    for thread in threading.enumerate():
+        if thread.name == "lookup":
+            thread.join(10)
+    assert not raised

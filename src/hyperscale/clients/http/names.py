@@ -58,6 +58,8 @@ class Lookups:
                     self._threads -= 1
                     return
                 host, future = self._waiting.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue  # the event loop of those who asked has ended
             try:
                 found = socket.getaddrinfo(host, None, self._family, socket.SOCK_STREAM)
                 future.set_result(tuple(dict.fromkeys(str(entry[4][0]) for entry in found)))
