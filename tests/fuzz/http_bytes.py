@@ -14,7 +14,7 @@ from hyperscale.clients.http.head import BadHead
 from hyperscale.clients.http.reader import DISCARD, Heads, ResponseReader, Sink
 from hyperscale.clients.http.target import Target
 from hyperscale.errors import BadInput
-from hyperscale.workload.arguments import header_value
+from hyperscale.workload.headers import header_value
 from hyperscale.workload.results import CallFailed
 
 LIMIT_BYTES = 4096

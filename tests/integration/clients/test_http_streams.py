@@ -173,7 +173,7 @@ def test_read_timeout_waits_while_an_upload_moves(run: Run) -> None:
                 await asyncio.sleep(0.01)
             await peer.send(response())
 
-        async with serve(handler=handler) as server, client(read_timeout=0.4) as vu:
+        async with serve(handler=handler) as server, client(read_timeout=1.0) as vu:
             assert (await vu.http.post(server.url, data=bytes(12 * MIB))).ok
 
     run(go())

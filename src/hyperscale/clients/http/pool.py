@@ -38,9 +38,9 @@ from hyperscale.workload.results import Outcome
 
 SWEEP_S = 0.05  # how late a timeout may be noticed
 # TLS handshakes with an origin at the same time; more wait for their turn. A core makes about a
-# thousand in a second: of 5000 at once each would take as long as all of them, and many longer than
-# their time. They would also leave twice the memory behind.
-HANDSHAKES_MAX = 256
+# thousand in a second: of 5,000 at once each takes as long as all of them, and on a busy machine
+# longer than its time. High enough not to hold back load on a target that is far away.
+HANDSHAKES_MAX = 2_000
 
 
 class HTTPPool:
