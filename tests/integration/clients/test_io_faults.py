@@ -156,6 +156,31 @@ def test_a_body_that_is_cut_off_by_a_reset_is_not_complete(run: Run) -> None:
         run(go(port))
 
 
+@pytest.mark.skipif(ssl.OPENSSL_VERSION_INFO < (3,), reason="OpenSSL tells no resets apart")
+def test_a_body_within_tls_that_is_cut_off_by_a_reset_is_not_complete(
+    run: Run, authority: Authority
+) -> None:
+    begun = threading.Event()
+
+    def talk(peer: ssl.SSLSocket) -> None:
+        peer.recv(65536)
+        peer.sendall(UNTIL_CLOSE + b"the beginning")
+        begun.wait(10)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+        peer.close()
+
+    async def go(port: int) -> None:
+        async with pool(ca=authority.ca) as made:
+            call = asyncio.ensure_future(made.client().http.get(f"https://127.0.0.1:{port}/"))
+            await until(lambda: any(one._received for one in made._http.connections))
+            begun.set()
+            got = await call
+            assert got.outcome is Outcome.RESET, got
+
+    with tls_server(authority.server(authority.issue("localhost")), talk) as port:
+        run(go(port))
+
+
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_a_tls_server_that_says_farewell_and_waits_ends_a_body(
     run: Run, authority: Authority, version: str

@@ -7,6 +7,7 @@ socket itself: one read is one record, and nothing is copied through buffers in 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 import struct
@@ -28,6 +29,8 @@ READS = 8
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # The peer is gone without the farewell that TLS wants: as most servers do.
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+# Python calls a reset below TLS an end as well; OpenSSL gives only the end a reason, since 3.0.
+_TELLS_RESETS = ssl.OPENSSL_VERSION_INFO >= (3,)
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -112,8 +115,11 @@ class Channel:
 
     def unreadable(self, error: OSError) -> None:
         """Reading raised: nothing is there yet, or the connection is over."""
-        if not isinstance(error, NOT_NOW):
-            self.ended(None if isinstance(error, _ENDED) else error)
+        if isinstance(error, NOT_NOW):
+            return
+        if isinstance(error, ssl.SSLEOFError) and not error.reason and _TELLS_RESETS:
+            error = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        self.ended(None if isinstance(error, _ENDED) else error)
 
     def _read_on(self) -> None:
         """It was full to the brim: there is probably more, or the end."""
