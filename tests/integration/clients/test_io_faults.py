@@ -549,3 +549,27 @@ def test_a_lookup_that_outlives_the_event_loop_ends_in_silence(
         if thread.name == "lookup":
             thread.join(10)
     assert not raised
+
+
+def test_a_long_body_within_tls_that_ends_too_early_is_told_at_once(
+    run: Run, tmp_path: Path
+) -> None:
+    """The server says farewell in the middle of a body that is received in place, and waits."""
+    authority = Authority(tmp_path)
+    length = 200_000
+
+    def talk(peer: ssl.SSLSocket) -> None:
+        peer.recv(65536)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length)
+        peer.sendall(bytes(length // 2))
+        with contextlib.suppress(OSError):
+            peer.unwrap()  # waits for the client's own
+
+    async def go(port: int) -> None:
+        async with client(ca=authority.ca, timeout=20.0) as vu:
+            got = await vu.http.get(f"https://127.0.0.1:{port}/")
+            assert (got.outcome, got.bytes_in > length // 2) == (Outcome.RESET, True)
+            assert f"after {length // 2} of {length} bytes" in got.error
+
+    with tls_server(authority.server(authority.issue("localhost")), talk) as port:
+        run(go(port))

@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
@@ -94,10 +95,14 @@ class Channel:
         for _ in range(READS):  # a record each
             try:
                 count = cast(int, self._receive(len(room) - at, room[at:]))
-            except OSError:
+            except OSError as error:
                 if not at:
                     raise
+                # What came before it comes first; it may not be told again.
+                self.readiness.soon(partial(self.unreadable, error))
                 break
+            if not count and at:
+                self.readiness.soon(partial(self.ended, None))
             at += count
             if count < RECORD_BYTES or at == len(room):
                 break

@@ -101,6 +101,10 @@ class Readiness:
         finally:
             self.unwatch(fd)
 
+    def soon(self, callback: Callback) -> None:
+        """When what is ready now has been read."""
+        self._loop.call_soon(callback)
+
     def transmit_soon(self) -> None:
         """What is `outgoing` is written when all users whose turn it is have made their calls.
 
