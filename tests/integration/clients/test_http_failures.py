@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import threading
+import time
 from time import perf_counter
 
 import pytest
@@ -389,3 +391,53 @@ def test_open_file_limit(run: Run) -> None:
             assert "ulimit -n" in got[-1].error
 
     run(go())
+
+
+def test_a_call_whose_time_is_over_when_its_turn_comes_is_not_sent(run_each_way: Run) -> None:
+    async def go() -> None:
+        options = {"connections": "shared", "max_connections": 1}
+        async with serve(response()) as server, pool(**options) as made:
+
+            async def first() -> None:
+                assert (await made.client().http.get(f"{server.url}/first")).ok
+                time.sleep(0.3)  # noqa: ASYNC251 - the second one has got the connection by now
+
+            one = asyncio.create_task(first())
+            await asyncio.sleep(0)
+            late = await made.client().http.get(f"{server.url}/second", timeout=0.2)
+            await one
+            assert late.outcome is Outcome.TIMEOUT
+            assert late.error.endswith(f"before 127.0.0.1:{server.port} could be asked")
+            assert late.bytes_out == 0
+            assert (await made.client().http.get(f"{server.url}/third")).ok
+            assert [one.split()[1] for one in server.requests] == [b"/first", b"/third"]
+            assert server.connections == 1
+
+    run_each_way(go())
+
+
+def test_an_answer_that_waits_for_a_late_loop_is_taken(run_each_way: Run) -> None:
+    asked = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def talk() -> None:
+        with listener, listener.accept()[0] as peer:
+            while peer.recv(65536):
+                peer.sendall(response())
+                asked.set()
+
+    async def go() -> None:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        threading.Thread(target=talk, daemon=True).start()
+        async with client() as vu:
+            assert (await vu.http.get(url)).ok
+            asked.clear()
+            call = asyncio.create_task(vu.http.get(url, timeout=0.05))
+            for _ in range(3):  # until it is written
+                await asyncio.sleep(0)
+            assert asked.wait(10)  # the loop stands while it is answered
+            time.sleep(0.1)  # noqa: ASYNC251
+            vu.http._pool.sweep(perf_counter())  # whose timer may come before the sockets
+            assert (await call).ok
+
+    run_each_way(go())

@@ -157,7 +157,7 @@ def test_a_request_that_is_never_taken_says_so(run: Run) -> None:
                 url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
                 got = await vu.http.post(url, data=bytes(20 * MIB))
             assert got.outcome is Outcome.TIMEOUT
-            assert "had not taken the whole request after 0.3 s" in got.error
+            assert "had not taken the whole request after 0." in got.error
             assert 0 < got.bytes_out < 20 * MIB
 
     run(go())

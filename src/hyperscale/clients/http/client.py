@@ -14,6 +14,7 @@ from collections.abc import Container
 from time import perf_counter
 from typing import Any, cast
 
+from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
 from hyperscale.clients.http.credentials import Credentials, is_digest
@@ -159,11 +160,13 @@ class HTTPClient(Verbs):
         try:
             connection = await self._pool.acquire(self._idle, request.route, deadline, new)
         except Failure as failure:
-            ended = perf_counter()
-            await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
-            return HTTPResponse.failed(request, failure.outcome, failure.error, began, ended)
+            return await _unsent(request, failure, began)
         connect, connection.connect = connection.connect, None
-        response = await self._on(connection, request, deadline, sink)
+        if perf_counter() < deadline:
+            response = await self._on(connection, request, deadline, sink)
+        else:
+            self._pool.release(connection)
+            response = await _unsent(request, failures.late(request.route.where), began)
         if connect is None and _may_repeat(response):
             return await self._again(request, response, deadline, sink)
         response.connect = connect
@@ -276,6 +279,12 @@ class HTTPClient(Verbs):
         if not self._pool.shares:
             for connection in list(self._idle):
                 connection.close()
+
+
+async def _unsent(request: Request, failure: Failure, began: float) -> HTTPResponse:
+    ended = perf_counter()
+    await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
+    return HTTPResponse.failed(request, failure.outcome, failure.error, began, ended)
 
 
 def _note(response: HTTPResponse) -> None:

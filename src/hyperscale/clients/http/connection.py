@@ -383,6 +383,9 @@ class Connection(Channel):
     def expire(self, now: float) -> None:
         if self.waiter is None or now < self.deadline(now):
             return
+        self.readable()  # its answer may be here and only we are late
+        if self.waiter is None:
+            return
         where = self.route.where
         allowed = self.timeout
         seconds = f"{allowed:.2g} s" if allowed < 10 else f"{allowed:.0f} s"

@@ -31,12 +31,12 @@ class Failure(Exception):
         self.error = error
 
 
-class Stale(Failure):
-    """A kept connection turned out to be closed before it answered anything: worth a second try."""
-
-
 def cancelled() -> Failure:
     return Failure(Outcome.CANCELLED, "the run was stopped before the call ended")
+
+
+def late(where: str) -> Failure:
+    return Failure(Outcome.TIMEOUT, f"the time for the call was over before {where} could be asked")
 
 
 def of_connecting(error: BaseException, where: str) -> Failure:
