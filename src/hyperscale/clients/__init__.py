@@ -6,6 +6,7 @@ A process makes one `ClientPool` per workflow and takes one `Client` per virtual
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from hyperscale.clients.http.client import HTTPClient
@@ -68,6 +69,12 @@ class ClientPool:
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""
         self._http.sweep(now)
+
+    def moves_by(self, now: float) -> float:
+        """When the first call in flight must have ended, or one that waits for the limit of
+        requests begins; inf: there is none."""
+        limited = math.inf if self._limit is None else self._limit.due(now)
+        return min(self._http.ends_by(now), limited)
 
     def cancel_all(self) -> None:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""

@@ -78,7 +78,12 @@ class Jobs:
 
     def follow(self, now: float) -> Effects:
         review.stand_back(self._desk)
+        self._desk.led.look(now, led=False)
         return self._settle(now)
+
+    def look(self, now: float, led: bool) -> None:
+        """Now and then, by those who do not lead: is there somebody who does?"""
+        self._desk.led.look(now, led)
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
@@ -181,11 +186,11 @@ class Jobs:
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
-        was_dead = known.dead_at is not None
+        needs_review = known.dead_at is not None or known.pace.frozen_s >= self.settings.stalled_s
         if desk.pool.heard(now, known, free, draining, degraded):
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
-        if was_dead:
+        if needs_review or known.pace.frozen_s >= self.settings.stalled_s:
             losing.review_worker(desk, now, known)
         return unwanted, self._settle(now)
 
@@ -292,6 +297,7 @@ class Jobs:
 
     def _settle(self, now: float) -> Effects:
         self._now = now
+        self._desk.led.look(now)
         review.settle(self._desk, now)
         return self._desk.drain()
 

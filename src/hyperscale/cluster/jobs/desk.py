@@ -17,10 +17,12 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.deadlines import Deadlines
 from hyperscale.cluster.jobs.effects import Append, Effect, Tell
 from hyperscale.cluster.jobs.health import HealthTracker
+from hyperscale.cluster.jobs.led_time import LedTime
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.queue import Queue
 from hyperscale.cluster.jobs.records import (
+    Aged,
     Dispatched,
     Extended,
     GivenUp,
@@ -37,7 +39,7 @@ from hyperscale.cluster.jobs.records import (
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
-from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
+from hyperscale.cluster.jobs.timeouts import Idle, paused_s, should_move
 
 Token = tuple[Part, Fence]
 Matter = tuple[str, ...]
@@ -60,6 +62,8 @@ def matter(record: JobRecord) -> Matter:
             return "steer", record.job_id, record.action, str(record.amount), record.workflow
         case Extended():
             return "extend", record.job_id, record.worker
+        case Aged():
+            return "age", record.job_id
         case Judged():
             return "judge", record.job_id, record.workflow, str(record.number)
     workflow = getattr(record, "workflow", None)
@@ -77,7 +81,7 @@ class Watch:
     """What this manager notes about a job beside its records."""
 
     arrival: int
-    clock: JobClock
+    born: float  # in led time
     ahead_s: dict[str, float] = field(default_factory=dict)
     """By how much a workflow's load time is ahead of what ages tell: managers were down."""
 
@@ -88,6 +92,8 @@ class Watch:
     sent: dict[Token, float] = field(default_factory=dict)
     refused: dict[Token, Refusal] = field(default_factory=dict)
     started: set[Token] = field(default_factory=set)
+    idle: dict[Token, Idle] = field(default_factory=dict)
+    patient_since: float = 0.0  # what has not moved before is not held against it
     stopped: set[Token] = field(default_factory=set)
     cancelled: dict[Token, float] = field(default_factory=dict)
     snatched: dict[Token, str] = field(default_factory=dict)
@@ -109,6 +115,7 @@ class Watch:
             notes.clear()
         self.refused.clear()
         self.started.clear()
+        self.idle.clear()
         self.stopped.clear()
         self.homeless.clear()
 
@@ -124,7 +131,9 @@ class Desk:
         )
         self.deadlines = Deadlines()
         self.watches: dict[str, Watch] = {}
+        self.led = LedTime()
         self.leading = False
+        self.lead_at = 0.0
         self.term = 0
         self.under_way: dict[Matter, JobRecord] = {}
         self.not_before: dict[Matter, float] = {}
@@ -201,7 +210,7 @@ class Desk:
         watch = self.watches.get(job_id)
         if watch is None:
             self._arrivals += 1
-            watch = self.watches[job_id] = Watch(self._arrivals, JobClock(now, now))
+            watch = self.watches[job_id] = Watch(self._arrivals, self.led.at(now))
         return watch
 
     def next_epoch(self, job: JobState) -> int:
@@ -218,7 +227,37 @@ class Desk:
 
     def age_s(self, now: float, job_id: str) -> float:
         watch = self.watches.get(job_id)
-        return 0.0 if watch is None else watch.clock.age_s(now)
+        return 0.0 if watch is None else max(0.0, self.led.at(now) - watch.born)
+
+    def learn_age(self, now: float, watch: Watch, age_s: float) -> None:
+        """A record says how old the job was at least."""
+        watch.born = min(watch.born, self.led.at(now) - age_s)
+
+    def idle_s(self, placement: Placement) -> float:
+        """For how long a part has not moved, as its worker says; 0 where it need not."""
+        job = self.book.jobs[placement.part.job_id]
+        watch = self.watches[job.job_id]
+        told = watch.idle.get(token(placement))
+        if told is None or not should_move(job, job.workflows[placement.part.workflow]):
+            return 0.0
+        return told.since(watch.patient_since)
+
+    def hears_until(self, now: float, job: JobState) -> float:
+        """No limit is applied to a job before its workers could tell a new leader what happened
+        before it led; what has ended by then comes after that."""
+        limits = self.settings
+        latest = self.lead_at + limits.register_s + limits.limit_grace_s
+        until = now
+        for workflow in job.workflows.values() if now < latest else ():
+            for placement in workflow.live():
+                if placement.fence.term == self.term:
+                    continue
+                worker = self.pool.workers.get(placement.worker)
+                if worker is None or not worker.registered:
+                    until = max(until, self.lead_at + limits.register_s)
+                else:
+                    until = max(until, worker.registered_at + limits.limit_grace_s)
+        return min(until, latest) if until > now else now
 
     def load_s(self, now: float, job: JobState, workflow: WorkflowState) -> float:
         """The workflow's load time: what its workers' clocks show, or would show."""

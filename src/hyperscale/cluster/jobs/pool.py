@@ -34,6 +34,7 @@ class Worker:
     draining: bool = False
     degraded: bool = False
     registered: bool = False  # with this leader
+    registered_at: float = 0.0
     heard_at: float = 0.0
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
@@ -107,6 +108,8 @@ class Pool:
             return None
         elif incarnation > worker.incarnation:
             worker = self._reborn(worker, incarnation)
+        if not worker.registered:
+            worker.registered_at = now
         worker.total, worker.registered = max(0, total), True
         worker.carry(self._book.by_worker.get(name, {}).values(), named)
         self.heard(now, worker, free, draining, worker.degraded)
@@ -233,7 +236,7 @@ class Pool:
         evict_at = worker.extensions.evict_at()
         overdue = (evict_at is not None and now >= evict_at) or (
             progress is Progress.STUCK
-            and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+            and worker.pace.idle_s >= limits.stuck_s + limits.stuck_evict_s
         )
         live = not self._is_gone(now, worker)
         return Signals(live, ready, progress, worker.dead_at is not None, overdue)
