@@ -11,6 +11,7 @@ from collections.abc import Callable
 from hyperscale.clients.http.client import HTTPClient
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.upload import of_file
+from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.http_options import HTTPOptions
@@ -34,7 +35,8 @@ class Client:
 class ClientPool:
     def __init__(self, http: HTTPOptions, rps: float = 0.0) -> None:
         """`rps`: the most requests per second of all users together; 0: as many as they make."""
-        self._http = HTTPPool(http)
+        self._network = Network(http)
+        self._http = HTTPPool(http, self._network)
         self._limit = RequestLimit(rps) if rps else None
 
     @property

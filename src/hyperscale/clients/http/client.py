@@ -14,17 +14,17 @@ from collections.abc import Container
 from time import perf_counter
 from typing import Any, cast
 
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
 from hyperscale.clients.http.credentials import Credentials, is_digest
-from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.limits import call_redirects, call_timeout
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.reader import Sink
 from hyperscale.clients.http.redirects import next_call
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.verbs import Answer, Expect, Verbs
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
