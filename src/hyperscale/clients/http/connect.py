@@ -14,7 +14,7 @@ from hyperscale.clients.io import opening
 from hyperscale.clients.io.relay import relay
 from hyperscale.clients.net import failures
 from hyperscale.clients.net.failures import Failure
-from hyperscale.workload.results import Connect, Outcome
+from hyperscale.workload.results import Connect
 
 if TYPE_CHECKING:
     from hyperscale.clients.http.pool import HTTPPool
@@ -61,7 +61,7 @@ async def _greet(
             sock = await opening.secure(pool.readiness, sock, context, route.server_name, session)
     except (OSError, Failure) as error:
         sock.close()
-        raise _of_tls(error, route.authority) from error
+        raise failures.of_securing(error, route.authority) from error
     except BaseException:
         sock.close()
         raise
@@ -74,7 +74,7 @@ async def _secure_proxy(pool: HTTPPool, route: Route, sock: socket.socket) -> ss
     try:
         return await opening.secure(pool.readiness, sock, context, route.proxy.host)
     except OSError as error:
-        raise _of_tls(error, route.proxy.name) from error
+        raise failures.of_securing(error, route.proxy.name) from error
 
 
 async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake) -> None:
@@ -90,13 +90,3 @@ async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake
     failure = handshake.failure()
     if failure is not None:
         raise failure
-
-
-def _of_tls(error: Exception, where: str) -> Failure:
-    if isinstance(error, Failure):
-        return error
-    if isinstance(error, ConnectionError | ssl.SSLEOFError):
-        return Failure(Outcome.TLS, f"{where} closed the connection during the TLS handshake")
-    if isinstance(error, ssl.SSLError):
-        return failures.of_handshake(error, where)
-    return failures.of_connecting(error, where)

@@ -9,12 +9,15 @@ from time import perf_counter
 
 from hyperscale.clients.io import opening
 from hyperscale.clients.io.readiness import Readiness
+from hyperscale.clients.net import failures
 from hyperscale.clients.net.endpoint import Endpoint
+from hyperscale.clients.net.failures import Failure
 from hyperscale.clients.net.hosts import HostMap
 from hyperscale.clients.net.local_addresses import LocalAddresses
 from hyperscale.clients.net.names import Resolver
 from hyperscale.clients.net.tls import TLSContexts
 from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.results import Connect
 
 
 class Network:
@@ -61,6 +64,26 @@ class Network:
         if len(addresses) == 1:
             return await self._connect(endpoint, addresses[0])
         return await self._race(endpoint, addresses)
+
+    async def open(self, endpoint: Endpoint, tls: TLSContexts) -> tuple[socket.socket, Connect]:
+        """A socket that is ready to talk, and how long each phase took. Raises Failure."""
+        began = perf_counter()
+        where = endpoint.authority
+        try:
+            addresses = await self.addresses(endpoint, where)
+            resolved = perf_counter()
+            sock = await self.reach(endpoint, addresses)
+        except (OSError, Failure) as error:
+            raise failures.of_connecting(error, self.unix_socket or where) from error
+        connected = secured = perf_counter()
+        if endpoint.secure:
+            context = tls.context(endpoint.host)
+            try:
+                sock = await opening.secure(self.readiness, sock, context, endpoint.server_name)
+            except OSError as error:
+                raise failures.of_securing(error, where) from error
+            secured = perf_counter()
+        return sock, Connect(resolved - began, connected - resolved, secured - connected)
 
     async def _connect(self, endpoint: Endpoint, address: str) -> socket.socket:
         port = endpoint.peer[1]
