@@ -46,19 +46,27 @@ class Client:
         self._pool = pool
         self.http = http
 
-    def __getattr__(self, name: str) -> ProtocolClient[Any]:
-        """Of a protocol that this user has not used yet."""
-        if name not in PROTOCOLS:
-            known = ", ".join(("http", *PROTOCOLS))
-            raise AttributeError(f"self.client has no {name!r}; it has {known}")
-        made = self._pool.protocol(name).client()
-        setattr(self, name, made)
-        return made
-
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
             client.close()
+
+
+class _FirstUse:
+    """A protocol that a user has not used yet; its client then stands in its place."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, client: Client, owner: object) -> ProtocolClient[Any]:
+        made = client._pool.protocol(self._name).client()
+        setattr(client, self._name, made)
+        return made
+
+
+# Not by __getattr__, which would make `self.client.http` slower for everybody.
+for _name in PROTOCOLS:
+    setattr(Client, _name, _FirstUse(_name))
 
 
 class ClientPool:

@@ -268,12 +268,3 @@ def test_bad_timeouts_are_the_authors(run_each_way: Run, kind: str) -> None:
                 await ASK[kind](vu, 1, -1)
 
     run_each_way(go())
-
-
-def test_an_unknown_protocol_names_those_there_are(run_each_way: Run) -> None:
-    async def go() -> None:
-        async with user() as (vu, _, _):
-            with pytest.raises(AttributeError, match="no 'gopher'; it has http, tcp, udp"):
-                vu.gopher  # type: ignore[attr-defined]  # noqa: B018
-
-    run_each_way(go())
