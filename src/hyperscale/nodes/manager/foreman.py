@@ -85,6 +85,7 @@ class Foreman:
     def retire(self) -> None:
         """We do not lead any more."""
         self._manager.commands.couriers.recall_all()
+        self._manager.commands.handed_on.clear()
         self._known.clear()
         self._routine.clear()
 

@@ -240,6 +240,7 @@ class Manager:
                 self._measured(decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
+                self.commands.handed_on.forget(decoded.job_id)
         for effect in effects:
             with self.faults.contained(about):
                 self.carry_out((effect,))
