@@ -36,7 +36,7 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState, WorkflowState
 from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
 
 Token = tuple[Part, Fence]
@@ -114,9 +114,11 @@ class Watch:
 
 
 class Desk:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self.book = Book()
+        self.book = Book(condense or Condense())
         self.pool = Pool(settings, self.book, dice)
         self.queue = Queue(settings)
         self.health = HealthTracker(

@@ -6,6 +6,7 @@ here looks into.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -215,10 +216,19 @@ class JobState:
         return ("partial" if any(done) else "failed"), "; ".join(errors)
 
 
+@dataclass(frozen=True, slots=True)
+class Condense:
+    """What is kept of the bytes of a job once its end is recorded, by whoever can read them."""
+
+    body: Callable[[bytes], bytes] = lambda body: body
+    result: Callable[[bytes], bytes] = lambda result: result
+
+
 @dataclass(slots=True)
 class Book:
     """All jobs, in the order they came."""
 
+    condense: Condense = field(default_factory=Condense)
     jobs: dict[str, JobState] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)  # idempotency key -> job
     by_worker: dict[str, dict[Part, Placement]] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from hyperscale.ledger.records.desk import Desk
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.shelf import Shelf, restore
+from hyperscale.ledger.records.shelf import Condense, Shelf, restore
 from hyperscale.ledger.records.snapshots import JOBS_AT_ONCE, Captured, Parcel
 from hyperscale.ledger.records.store import Store
 from hyperscale.ledger.records.under_way import UnderWay
@@ -36,10 +36,12 @@ class Keeper:
         name: str,
         voters: Iterable[str],
         settings: RecordsSettings,
+        condense: Condense = tuple,
     ) -> None:
         self._host = host
         self._directory = directory
         self._settings = settings
+        self._condense = condense
         self.store = Store(host, directory, settings)
         self.store.on_written = self._written
         self.store.on_failed = lambda: self.fail(self.store.failure)
@@ -50,7 +52,7 @@ class Keeper:
         self._failure: HyperscaleError | None = None
         self._closed = False
         self.replica = Replica(name, voters, settings)
-        self.shelf = Shelf()
+        self.shelf = Shelf(condense)
         self.desk = Desk()
         self.under_way = UnderWay(settings)
         self.applied_index = 0
@@ -255,7 +257,7 @@ class Keeper:
             self._tell(self.on_applied, record)
 
     async def _unpacked(self, pieces: list[bytes]) -> Shelf:
-        shelf, now = Shelf(), self._host.clock.now()
+        shelf, now = Shelf(self._condense), self._host.clock.now()
         for start in range(0, len(pieces), JOBS_AT_ONCE):
             restore(now, shelf, pieces[start : start + JOBS_AT_ONCE])
             await asyncio.sleep(0)

@@ -6,7 +6,7 @@ job may go: that is each replica's own clock, and only the leader acts on it, by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 import msgspec
@@ -14,6 +14,10 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import ENTRY_BYTES
+
+Condense = Callable[[Sequence[Record]], Sequence[Record]]
+"""What is kept of the records of a job that has ended: the same for the same records, and nothing
+less when it is asked again about what it has left."""
 
 
 class _Job:
@@ -26,7 +30,8 @@ class _Job:
 
 
 class Shelf:
-    def __init__(self) -> None:
+    def __init__(self, condense: Condense = tuple) -> None:
+        self._condense = condense
         self._jobs: dict[str, _Job] = {}
         self._due: list[tuple[float, str]] = []
         self.bytes = 0
@@ -57,6 +62,9 @@ class Shelf:
         if record.keep_s is not None:
             job.forget_at = now + record.keep_s
             heappush(self._due, (job.forget_at, record.job_id))
+            self.bytes -= sum(map(_size, job.records))
+            job.records = list(self._condense(job.records))
+            self.bytes += sum(map(_size, job.records))
 
     def forget(self, job_id: str) -> bool:
         """False: there was nothing to forget."""
