@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import snapshots
 from hyperscale.ledger.records.api import Deposed, Record
@@ -18,8 +20,8 @@ from hyperscale.ledger.records.desk import Desk
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.shelf import Condense, Shelf, restore
-from hyperscale.ledger.records.snapshots import JOBS_AT_ONCE, Captured, Parcel
+from hyperscale.ledger.records.shelf import Condense, Shelf
+from hyperscale.ledger.records.snapshots import Captured, Parcel
 from hyperscale.ledger.records.store import Store
 from hyperscale.ledger.records.under_way import UnderWay
 from hyperscale.ledger.wal import LogClosed, LogFailed
@@ -225,7 +227,7 @@ class Keeper:
         data = await Captured(captured.index, captured.index_term, captured.jobs).encode()
         return Parcel(captured.index, captured.index_term, data)
 
-    async def replace(self, state: bytes, wanted: Callable[[], bool]) -> None:
+    async def replace(self, state: bytes | bytearray, wanted: Callable[[], bool]) -> None:
         """Take the state of another voter, if it is newer and still wanted when it is unpacked.
         Returns when it is on stable storage."""
         snapshot = snapshots.decode(state)
@@ -256,9 +258,10 @@ class Keeper:
         for record in sorted(news, key=lambda record: record.index):
             self._tell(self.on_applied, record)
 
-    async def _unpacked(self, pieces: list[bytes]) -> Shelf:
+    async def _unpacked(self, jobs: list[msgspec.Raw]) -> Shelf:
+        """Ended jobs stay for their whole time again: how long they had been waiting was another
+        clock's knowledge."""
         shelf, now = Shelf(self._condense), self._host.clock.now()
-        for start in range(0, len(pieces), JOBS_AT_ONCE):
-            restore(now, shelf, pieces[start : start + JOBS_AT_ONCE])
-            await asyncio.sleep(0)
+        async for record in snapshots.records_of(jobs):
+            shelf.add(now, record)
         return shelf

@@ -6,10 +6,8 @@ job may go: that is each replica's own clock, and only the leader acts on it, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-
-import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
@@ -96,22 +94,6 @@ class Shelf:
     def capture(self) -> list[tuple[Record, ...]]:
         """What a snapshot holds, as it is now; cheap, because records never change."""
         return [tuple(job.records) for job in self._jobs.values()]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[Record, ...]).decode
-
-
-def encode_job(records: Sequence[Record]) -> bytes:
-    return _encode(records)
-
-
-def restore(now: float, shelf: Shelf, pieces: Iterable[bytes]) -> None:
-    """Put captured jobs on an empty shelf. Ended jobs stay for their whole time again: how long
-    they had been waiting was another clock's knowledge."""
-    for piece in pieces:
-        for record in _decode(piece):
-            shelf.add(now, record)
 
 
 def _size(record: Record) -> int:
