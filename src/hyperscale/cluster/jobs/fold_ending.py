@@ -186,7 +186,7 @@ def vacate(book: Book, part: PartState) -> None:
 def close(workflow: WorkflowState, age_s: float) -> None:
     """The last part is in: how did the workflow end?"""
     life = workflow.lifecycle
-    if workflow.live():
+    if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)

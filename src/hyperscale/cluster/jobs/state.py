@@ -107,13 +107,19 @@ class WorkflowState:
     @property
     def is_settled(self) -> bool:
         """Nothing of it runs, and nothing of it will."""
-        return self.is_over and not self.live() and not self.needs_teardown
+        return self.is_over and not self.is_live and not self.needs_teardown
+
+    @property
+    def is_live(self) -> bool:
+        return any(part.live is not None for part in self.parts.values())
 
     def live(self) -> list[Placement]:
         return [part.live for part in self.parts.values() if part.live is not None]
 
     def holder(self) -> Placement | None:
         """Where teardown() is to run."""
+        if not self.needs.tears_down:
+            return None
         return next((p.holding for p in self.parts.values() if p.holding is not None), None)
 
     def homeless(self) -> list[PartState]:
