@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hyperscale.cluster.jobs.desk import Desk, Watch, token
-from hyperscale.cluster.jobs.effects import Acknowledge, Command
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Gone
 from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
@@ -208,6 +208,7 @@ def forget(desk: Desk, worker: Worker) -> None:
     desk.pool.workers.pop(worker.name, None)
     desk.health.remove(worker.name)
     desk.deadlines.set(("worker", worker.name), None)
+    desk.emit(Gone(worker.name))
 
 
 def left(desk: Desk, now: float, worker: Worker) -> None:

@@ -21,6 +21,7 @@ from hyperscale.cluster.jobs.effects import (
     Conclude,
     Dispatch,
     Effect,
+    Gone,
     Snatch,
     Start,
     Teardown,
@@ -291,6 +292,8 @@ class Manager:
                     self._snatch(effect)
                 case Conclude(job_id, status, reason):
                     self._conclude(job_id, status, reason)
+                case Gone(worker):
+                    self.foreman.forget(worker)
                 case Tell():
                     self._tell(effect)
 
