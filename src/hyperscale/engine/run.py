@@ -21,7 +21,7 @@ from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_o
 from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
 from hyperscale.engine.environment import this_machine
-from hyperscale.engine.messages import Values
+from hyperscale.engine.messages import Values, received
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
@@ -216,15 +216,12 @@ class LocalRun:
 
     def _cast(self, facts: WorkflowFacts, cores: list[Core]) -> Performance:
         """Put a workflow on its cores, with what the workflows before it left for it."""
-        context: Values = {}
-        for name in facts.depends:
-            context.update(self._ended[name].context)
         aggregate = self._aggregates[facts.name]
         casting = Casting(
             source=self._source,
             overrides=encode_overrides(self._overrides),
             total_cores=len(cores),
-            context=context,
+            context=received(self._ended[name].handed_on for name in facts.depends),
             used={name: _given_to(facts.name, ended) for name, ended in self._ended.items()},
             seed=self._options.seed,
             env=self._options.env,

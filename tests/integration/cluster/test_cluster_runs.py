@@ -126,6 +126,73 @@ def test_state_goes_from_one_workflow_to_the_next(
     assert witness.paths().get("/me") == 40
 
 
+CONTEXT = """
+import asyncio
+
+
+class Late(Workflow):
+    async def setup(self) -> None:
+        self.context["both"] = "setup"
+        self.context["kept"] = "setup"
+
+    @action()
+    async def write(self) -> None:
+        await asyncio.sleep(0.7)
+        self.context["both"] = "late"
+        self.context["named"] = "late"
+
+
+class Early(Workflow):
+    @action()
+    async def write(self) -> None:
+        self.context["named"] = "early"
+
+
+class Measured(Workflow):
+    iterations = 1
+
+    async def setup(self) -> None:
+        self.context["measured"] = "yes"
+
+    @step()
+    async def get(self, url: URL = TARGET + "/") -> HTTPResponse:
+        return await self.client.http.get(url)
+
+
+@depends("Late", "Early", "Measured")
+class Last(Workflow):
+    iterations = 1
+
+    @step()
+    async def found(self) -> HTTPResponse:
+        words = [self.context.get(key, "-") for key in ("both", "kept", "named", "measured")]
+        return await self.client.http.get(TARGET + "/" + "/".join(words))
+
+
+@depends("Last")
+class Stranger(Workflow):
+    iterations = 1
+
+    @step()
+    async def nothing(self) -> HTTPResponse:
+        return await self.client.http.get(f"{TARGET}/{len(self.context)}")
+"""
+
+
+def test_a_context_is_the_same_here_and_there(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    """Early wrote first, but it is named after Late; setup() comes before the steps; who depends on
+    Last gets nothing of what Last was given."""
+    file = write(tmp_path, witness.url, CONTEXT)
+    found = []
+    for where in (("-w", 2), fleet.there):
+        witness.reset()
+        fleet.hyperscale("run", file, *where)  # the witness knows none of these paths: no pass
+        found.append(witness.paths())
+    assert found[0] == found[1] == {"/": 1, "/late/setup/early/yes": 1, "/0": 1}
+
+
 ROWS = """
 class Rows(Workflow):
     vus = 4

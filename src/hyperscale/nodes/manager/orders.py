@@ -11,7 +11,7 @@ from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import aggregate_of, judges_of
-from hyperscale.engine.messages import Values, keep_newest
+from hyperscale.engine.messages import Values, handed_on, of_highest_core, received
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
@@ -81,9 +81,7 @@ def dispatch_of(
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
     facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
-    context: Values = {}
-    for name in facts.depends:
-        keep_newest(context, _handed_on(job, name)[0])
+    context = received(_handed_on(job, name)[0] for name in facts.depends)
     used: dict[str, Values] = {}
     for provider in body.workflows:
         given = _handed_on(job, provider.name)[1] if provider.provides else {}
@@ -118,14 +116,10 @@ def dispatch_of(
 
 def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
     """What all parts of a workflow left for others: its context, and what it provides by name."""
-    context: Values = {}
-    provided: Values = {}
-    for part in sorted(job.workflows[name].parts.values(), key=lambda part: part.number):
-        if part.ended is not None:
-            end = decode_end(part.ended.result)
-            keep_newest(context, end.context)
-            keep_newest(provided, end.provided)
-    return context, provided
+    workflow = job.workflows[name]
+    ends = [decode_end(p.ended.result) for p in workflow.parts.values() if p.ended is not None]
+    context = handed_on(decode_values(workflow.context), (end.context for end in ends))
+    return context, of_highest_core(end.provided for end in ends)
 
 
 def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
