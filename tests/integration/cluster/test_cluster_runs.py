@@ -193,6 +193,41 @@ def test_a_context_is_the_same_here_and_there(
     assert found[0] == found[1] == {"/": 1, "/late/setup/early/yes": 1, "/0": 1}
 
 
+TOO_MUCH = """
+def made(number):
+    async def write(self) -> None:
+        self.context[f"key{number}"] = os.urandom(3_900_000)
+
+    return type(f"P{number}", (Workflow,), {"write": action()(write), "__module__": __name__})
+
+
+P0, P1, P2, P3, P4, P5, P6, P7, P8 = map(made, range(9))
+
+
+@depends(*(f"P{number}" for number in range(9)))
+class Last(Workflow):
+    iterations = 1
+
+    @step()
+    async def get(self, url: URL = TARGET + "/") -> HTTPResponse:
+        return await self.client.http.get(url)
+"""
+
+
+def test_what_is_too_much_for_a_worker_says_how_much_that_is(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    ended = fleet.hyperscale("run", write(tmp_path, witness.url, TOO_MUCH), *fleet.there)
+    results = fleet.results(re.findall(r"job (\w+) accepted", ended.err)[0])
+    (last,) = [one for one in results["workflows"] if one["name"] == "Last"]
+    assert re.search(
+        r"not run, because it takes 35\.\d MB to send it to a worker, and at most 33\.6 MB can be: "
+        r"what P0, .*, P8 left \(35\.\d MB\)",
+        last["error"],
+    ), last["error"]
+    assert witness.requests == 0
+
+
 ROWS = """
 class Rows(Workflow):
     vus = 4

@@ -14,7 +14,7 @@ from hyperscale.engine.assembly import aggregate_of, judges_of
 from hyperscale.engine.messages import Values, handed_on, of_highest_core, received
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.protocol.jobs import Body
-from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
+from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import longest_s
 
@@ -23,6 +23,7 @@ LIMIT_SLACK_S = 30.0
 # A job without a timeout of its own may take this long beside its load.
 JOB_SLACK_S = 300.0
 WORKFLOWS_MAX = 1_000
+LARGEST_NAMED = 3
 
 _values = msgspec.msgpack.Decoder(Values)
 _ends = msgspec.msgpack.Decoder(PartEnd)
@@ -120,6 +121,21 @@ def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
     ends = [decode_end(p.ended.result) for p in workflow.parts.values() if p.ended is not None]
     context = handed_on(decode_values(workflow.context), (end.context for end in ends))
     return context, of_highest_core(end.provided for end in ends)
+
+
+def too_large(order: DispatchPart) -> str:
+    """Why a part cannot be sent: how large it is, and what makes it so."""
+    sizes = {"the test": len(order.source) + len(order.overrides) + len(order.sealed)}
+    given = {"what " + ", ".join(order.facts.depends) + " left": order.context}
+    given |= {f"what {name} provides": values for name, values in order.used.items()}
+    for what, values in given.items():
+        sizes[what] = sum(len(one.value) for one in values.values())
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:LARGEST_NAMED]
+    parts = ", ".join(f"{name} ({sizes[name] / 1e6:.1f} MB)" for name in largest if sizes[name])
+    return (
+        f"it takes {sum(sizes.values()) / 1e6:.1f} MB to send it to a worker, and at most "
+        f"{CODE_BYTES_MAX / 1e6:.1f} MB can be: {parts}; pass on what is needed to find the data"
+    )
 
 
 def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
