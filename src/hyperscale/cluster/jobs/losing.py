@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hyperscale.cluster.jobs.desk import Desk, Watch, token
-from hyperscale.cluster.jobs.effects import Acknowledge, Command
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Gone
 from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
+from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.placing import send
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import (
@@ -73,13 +74,18 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
     about = (report.part, report.fence)
     if about not in watch.started:
         watch.started.add(about)
+        watch.is_ready(report.part, report.fence)
         remind(desk, report)
-        desk.touch(report.part.job_id)
+        if not _is_running(desk, report.part):  # it may be what the others wait for
+            desk.touch(report.part.job_id)
     amount = 0
     if report.counter is not None:
         amount = report.counter - worker.counters.get(report.part, 0)
         worker.counters[report.part] = report.counter
-    watch.idle[about] = Idle(now, report.idle_s)
+    if report.idle_s >= desk.settings.stalled_s:
+        watch.idle[about] = Idle(now, report.idle_s)
+    elif watch.idle:
+        watch.idle.pop(about, None)
     if report.idle_s >= desk.settings.stuck_s:
         desk.touch(report.part.job_id)
     job = desk.book.jobs[report.part.job_id]
@@ -90,6 +96,10 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
         name = report.part.workflow
         watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
     return max(0, amount)
+
+
+def _is_running(desk: Desk, part: Part) -> bool:
+    return desk.book.jobs[part.job_id].workflows[part.workflow].lifecycle.state is State.RUNNING
 
 
 def _pace(desk: Desk, now: float, worker: Worker, held: Iterable[Placement]) -> None:
@@ -213,6 +223,7 @@ def forget(desk: Desk, worker: Worker) -> None:
     desk.pool.workers.pop(worker.name, None)
     desk.health.remove(worker.name)
     desk.deadlines.set(("worker", worker.name), None)
+    desk.emit(Gone(worker.name))
 
 
 def left(desk: Desk, now: float, worker: Worker) -> None:

@@ -140,7 +140,7 @@ class TestHearingFirst:
         heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 3, [report(place)])[1])
         move(heir, place, 14)
         assert not heir.records(TimedOut)
-        move(heir, place, 2)
+        move(heir, place, 17)
         assert heir.records(TimedOut)
 
     def test_a_worker_that_never_comes_holds_up_nothing_for_ever(self) -> None:
