@@ -93,6 +93,8 @@ class Watch:
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
     homeless: dict[Part, float] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)
+    """By worker: parts of the job that it did not take, one after the other."""
     end_wanted: Steered | None = None
     concluding: bool = False
 
@@ -111,6 +113,7 @@ class Watch:
         self.started.clear()
         self.stopped.clear()
         self.homeless.clear()
+        self.refusals.clear()
 
 
 class Desk:
