@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --seed 7` runs one round, `--rounds 200 --seed 1` those from 1 on."""
+"""Rounds of faults on real nodes. `--seed 7` runs one, `--seed 1 --rounds 200` those from 1 on."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ from collections import Counter
 from pathlib import Path
 
 from tests.chaos.network import reason_to_skip
-from tests.chaos.runner import run_rounds
-from tests.chaos.schedule import draw
+from tests.chaos.runner import Outcome, run_rounds
+from tests.chaos.scenarios import SCENARIOS, round_named
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="the first (1)")
     parser.add_argument("--rounds", type=int, default=1, help="how many seeds (1)")
+    parser.add_argument("--scenario", choices=SCENARIOS, action="append", help="instead of seeds")
     parser.add_argument("--at-once", type=int, default=1, help="rounds side by side (1)")
     parser.add_argument("--kept", type=Path, default=Path("out/chaos"), help="logs of failures")
-    parser.add_argument("--show", action="store_true", help="only tell what the seeds decide")
+    parser.add_argument("--show", action="store_true", help="only tell what is planned")
     given = parser.parse_args()
-    seeds = range(given.seed, given.seed + given.rounds)
+    names = given.scenario or [str(given.seed + number) for number in range(given.rounds)]
     if given.show:
-        for seed in seeds:
-            _say("\n  ".join([f"seed {seed}", *draw(seed).sentences()]))
+        for name in names:
+            _say("\n  ".join([name, *round_named(name).sentences()]))
         return 0
     if reason := reason_to_skip():
         _say(f"skipped: {reason}")
         return 0
-    rules: Counter[str] = Counter()
-    failed = []
-    for outcome in run_rounds(seeds, given.kept.absolute(), at_once=given.at_once):
-        if outcome.findings:
-            failed.append(outcome.seed)
-            rules.update({one.rule for one in outcome.findings})
-            _say(outcome.text or f"seed {outcome.seed}: {outcome.findings[0].text}")
-            _say(f"logs: {outcome.folder}")
-            _say(f"again: python -m tests.chaos --seed {outcome.seed}\n")
-        else:
-            _say(f"seed {outcome.seed}: well")
-    _say(f"{len(seeds) - len(failed)} of {len(seeds)} rounds well" + _which(failed, rules))
+    outcomes = []
+    for outcome in run_rounds(names, given.kept.absolute(), at_once=given.at_once):
+        _tell(outcome)
+        outcomes.append(outcome)
+    failed = [outcome for outcome in outcomes if outcome.findings]
+    _say(f"{len(outcomes) - len(failed)} of {len(outcomes)} rounds well" + _which(failed))
     return 1 if failed else 0
 
 
-def _which(failed: list[int], rules: Counter[str]) -> str:
+def _tell(outcome: Outcome) -> None:
+    if not outcome.findings:
+        _say(f"{outcome.name}: well ({outcome.summary})")
+        return
+    option = "--seed" if outcome.name.isdecimal() else "--scenario"
+    _say(f"\n{outcome.text}\n")
+    _say(f"logs: {outcome.folder}\nagain: python -m tests.chaos {option} {outcome.name}\n")
+
+
+def _which(failed: list[Outcome]) -> str:
     if not failed:
         return ""
+    rules = Counter(rule for one in failed for rule in {found.rule for found in one.findings})
     found = ", ".join(f"{rule} {count}" for rule, count in rules.most_common())
-    return f"; failed: {', '.join(map(str, failed))} ({found})"
+    return f"; failed: {', '.join(one.name for one in failed)} ({found})"
 
 
 def _say(text: str) -> None:

@@ -12,7 +12,7 @@ import psutil
 
 from tests.chaos.judge import Harm, HarmKind
 from tests.chaos.network import Network
-from tests.chaos.schedule import CLIENT, MANAGERS, Edge, Fault
+from tests.chaos.schedule import CLIENT, Edge, Fault
 from tests.integration.cluster.fleet import Fleet, NodeProcess
 
 FILLER = "filler"
@@ -20,29 +20,24 @@ FILLER = "filler"
 
 class Hands:
     def __init__(
-        self, fleet: Fleet, network: Network, leader: str, clock: Callable[[], float]
+        self, fleet: Fleet, network: Network, names: dict[str, str], clock: Callable[[], float]
     ) -> None:
-        followers = [node.name for node in fleet.managers if node.name != leader]
-        self._names = dict(zip(MANAGERS, (leader, *followers), strict=True))
+        """`names`: who has which role of the schedule."""
+        self._names = names
         self._fleet = fleet
         self._network = network
         self._clock = clock
         self._begun: dict[Fault, list[Harm]] = {}
         self.harms: list[Harm] = []
 
-    def real(self, name: str) -> str:
-        return self._names.get(name, name)
-
     def begin(self, fault: Fault) -> None:
         at_s = self._clock()
         if fault.kind == "cut":
             edges = self._edges(fault)
             self._network.cut(edges, fault.protocol)
-            hurt: list[tuple[str, HarmKind]] = [
-                (name, "cut") for name in sorted({n for edge in edges for n in edge} - {CLIENT})
-            ]
+            hurt: list[tuple[str, HarmKind]] = [(name, "cut") for name in self._cut_off(edges)]
         else:
-            node = self._fleet[self.real(fault.node)]
+            node = self._fleet[self._names[fault.node]]
             hurt = [(node.name, self._hurt(fault, node))]
         self._begun[fault] = [Harm(name, kind, at_s, at_s) for name, kind in hurt]
 
@@ -54,7 +49,7 @@ class Hands:
         if fault.kind == "cut":
             self._network.heal(self._edges(fault), fault.protocol)
         elif fault.kind != "generators":
-            self._mend(fault, self._fleet[self.real(fault.node)])
+            self._mend(fault, self._fleet[self._names[fault.node]])
         now_s = self._clock()
         self.harms += [Harm(h.node, h.kind, h.from_s, now_s) for h in harms]
 
@@ -94,8 +89,15 @@ class Hands:
         if not node.alive:  # a manager whose disk is full ends
             node.start()
 
+    def _cut_off(self, edges: list[Edge]) -> list[str]:
+        """Between a worker and a manager it is the worker; a client is no node."""
+        between = [edge for edge in edges if CLIENT not in edge]
+        workers = {node.name for node in self._fleet.workers}
+        hurt = {end for edge in between for end in (workers.intersection(edge) or edge)}
+        return sorted(hurt)
+
     def _edges(self, fault: Fault) -> list[Edge]:
-        return [(self.real(a), self.real(b)) for a, b in fault.edges]
+        return [(self._names[a], self._names[b]) for a, b in fault.edges]
 
 
 def _signal(process: psutil.Process, number: int) -> None:

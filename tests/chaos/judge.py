@@ -6,7 +6,7 @@ The target is the only witness. What workers, managers and the client say is wha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
@@ -25,6 +25,10 @@ EARLY_S = 0.5
 IN_FLIGHT_S = 1.0
 # A worker that was cut off or asleep, and is well for this long before the end, has told all.
 TOLD_AFTER_S = 6.0
+# After this, load that a worker lost is made elsewhere, if there is time left to see it: it is
+# moved 5 s after the worker was last heard, and a generator process must start.
+TAKEN_OVER_S = 11.0
+LEVEL_MIN = 0.85
 # Numbers may be on their way when a worker is hurt; it tells them ten times a second.
 UNTOLD_S = 1.5
 
@@ -64,6 +68,7 @@ class Evidence:
     harms: Sequence[Harm] = ()
     majority_and_worker_live: bool = True
     left_over: Sequence[str] = ()  # what should have ended and had not
+    names: Mapping[str, str] = field(default_factory=dict)  # who had which role of the schedule
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ def judge(evidence: Evidence) -> list[Finding]:
     for load in evidence.job.loads:
         hits = [hit for hit in evidence.hits if hit.workflow == load.name]
         found += [*_too_much(evidence, load, hits), *_doubled(load, hits)]
+    found += _taken_over(evidence)
     if report.has_results:
         found += [*_counts(evidence), *_coverage(evidence)]
         if report.exit_code == ExitCode.PASSED:
@@ -215,6 +221,31 @@ def _doubled(load: Load, hits: Sequence[Hit]) -> Iterable[Finding]:
                     f"and on {other} from {start:.1f} s",
                 )
                 return
+
+
+def _taken_over(evidence: Evidence) -> Iterable[Finding]:
+    """While its managers are well and a worker was never hurt, load comes back to its level."""
+    (load, *others), harms = evidence.job.loads, evidence.harms
+    workers = {hit.worker for hit in evidence.hits}.union(
+        name for role, name in evidence.names.items() if role.startswith("worker")
+    )
+    hurt = {harm.node for harm in harms}
+    if others or load.model == "iterations" or hurt - workers or not workers - hurt:
+        return
+    if any(harm.kind == "generators" for harm in harms):
+        return  # what a generator had left to do ends with it
+    from_s = max((harm.from_s for harm in harms), default=0.0) + TAKEN_OVER_S
+    until_s = min(evidence.job.cancel_at_s or load.duration_s, load.duration_s)
+    if until_s - from_s < 1:
+        return
+    rate = load.amount if load.model == "arrivals" else load.amount / PACING_S
+    made = sum(from_s <= hit.at_s < until_s for hit in evidence.hits)
+    if made < LEVEL_MIN * rate * (until_s - from_s):
+        yield Finding(
+            "not taken over",
+            f"{made / (until_s - from_s):.0f} of {rate:g} requests a second "
+            f"from {from_s:.1f} to {until_s:.1f} s",
+        )
 
 
 def _counts(evidence: Evidence) -> Iterable[Finding]:

@@ -37,6 +37,7 @@ WORKFLOW = """
 
 {depends}class {name}(Workflow):
     {attributes}
+    graceful_stop = "{grace_s:g}s"
 
     @step()
     async def get(self) -> HTTPResponse:
@@ -65,7 +66,7 @@ class Load:
         """Most users at one time; an open model has as many as it takes."""
         return {"arrivals": None, "users": self.amount, "iterations": self.users}[self.model]
 
-    def text(self) -> str:
+    def text(self, grace_s: float) -> str:
         duration = f'duration = "{self.duration_s:g}s"'
         pacing = f'pacing = "{PACING_S:g}s"'
         attributes = {
@@ -82,6 +83,7 @@ class Load:
             name=self.name,
             depends=f'@depends("{self.after}")\n' if self.after else "",
             attributes="\n    ".join(attributes),
+            grace_s=grace_s,
         )
 
     def sentence(self) -> str:
@@ -103,9 +105,9 @@ class Job:
         """From the first request to the last, if nothing happens."""
         return sum(load.duration_s for load in self.loads)
 
-    def text(self, host: str, port: int) -> str:
+    def text(self, host: str, port: int, grace_s: float) -> str:
         head = HEAD.format(url=f"http://{host}:{port}", host=host, port=port, name=NAME)
-        return head + "".join(load.text() for load in self.loads)
+        return head + "".join(load.text(grace_s) for load in self.loads)
 
     def sentence(self) -> str:
         told = "; ".join(load.sentence() for load in self.loads)

@@ -1,6 +1,6 @@
 """One round, inside namespaces of its own: a cluster, a job, its faults, and what came of it.
 
-`python -m tests.chaos.play SEED FOLDER` under `unshare` (see `network`); `runner` starts it.
+`python -m tests.chaos.play ROUND FOLDER` under `unshare` (see `network`); `runner` starts it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tests.chaos.hands import Hands
 from tests.chaos.judge import Evidence, Report, judge
 from tests.chaos.loads import NAME, Job
 from tests.chaos.network import Network
-from tests.chaos.schedule import CLIENT, Fault, Round, draw, majority_and_worker_live
+from tests.chaos.scenarios import round_named
+from tests.chaos.schedule import CLIENT, MANAGERS, Fault, Round, majority_and_worker_live
 from tests.chaos.target import Hit, hits
 from tests.integration.cli.program import environment
 from tests.integration.cluster.fleet import Fleet, until
@@ -34,11 +35,14 @@ fence_s = 3
 
 [jobs]
 reschedule_s = 5
+limit_grace_s = {grace_s:g}
 """
 # After the plan's end: for elections, for work that moved and iterations done again.
 PATIENCE_S = 90.0
 # Load that outlives its job shows within this; a worker that is cut off ends it sooner.
-WATCH_S = 5.0
+WATCH_S = 3.0
+# Within this every worker with load has made a request.
+NAMED_S = 0.4
 IDLE_S = 30.0
 
 
@@ -82,13 +86,14 @@ class Play:
         self._folder = folder
         self._log = folder / "hits"
         managers = ("m1", "m2", "m3")
-        self._network = Network(folder / "net", (TARGET, CLIENT, *managers, *round_.worker_names))
+        workers = [f"w{number}" for number in range(1, round_.workers + 1)]
+        self._network = Network(folder / "net", (TARGET, CLIENT, *managers, *workers))
         self._began = 0.0
         self._cancelled: Client | None = None
 
     def run(self) -> Evidence:
         self._network.build()
-        (self._folder / "hyperscale.toml").write_text(SETTINGS)
+        (self._folder / "hyperscale.toml").write_text(SETTINGS.format(grace_s=self._round.grace_s))
         place = self._network
         words = (place.host(TARGET), str(PORT), str(self._log))
         target = subprocess.Popen(
@@ -115,7 +120,8 @@ class Play:
 
     def _judged_job(self, fleet: Fleet) -> Evidence:
         job = self._round.job
-        (self._folder / "load.py").write_text(job.text(self._network.host(TARGET), PORT))
+        text = job.text(self._network.host(TARGET), PORT, self._round.grace_s)
+        (self._folder / "load.py").write_text(text)
         leader = fleet.leader().name
         client = Client(
             *(self._folder, self._network, "run", "run", "load.py"),
@@ -123,15 +129,15 @@ class Play:
             *("--json", "results.json"),
         )
         until(lambda: hits(self._log) or client.code is not None, "the first request")
-        first = hits(self._log)
-        self._began = first[0].at_s if first else time.monotonic()
-        hands = Hands(fleet, self._network, leader, self._now_s)
-        told.write_lines(self._folder / "roles", [f"{leader} leads when the load begins"])
+        self._began = next((hit.at_s for hit in hits(self._log)), time.monotonic())
+        self._wait(lambda: False, NAMED_S)
+        names = self._roles(fleet, leader)
+        hands = Hands(fleet, self._network, names, self._now_s)
         self._do_faults(fleet, hands, client)
         self._wait(lambda: client.code is not None, self._round.job.planned_s + PATIENCE_S)
+        self._wait(lambda: False, self._now_s() + WATCH_S)
         for fault in self._round.faults:
             hands.end(fault)
-        self._wait(lambda: False, self._now_s() + WATCH_S)
         left_over = _left_over(fleet)
         evidence = Evidence(
             job=job,
@@ -140,9 +146,22 @@ class Play:
             harms=hands.harms,
             majority_and_worker_live=majority_and_worker_live(self._round),
             left_over=left_over,
+            names=names,
         )
         client.end()
         return evidence
+
+    def _roles(self, fleet: Fleet, leader: str) -> dict[str, str]:
+        """Who is who in the schedule. Workers without load come last."""
+        followers = [node.name for node in fleet.managers if node.name != leader]
+        busy = [hit.worker for hit in self._hits()]
+        idle = [node.name for node in fleet.workers]
+        workers = list(dict.fromkeys((*busy, *idle)))
+        return {
+            CLIENT: CLIENT,
+            **dict(zip(MANAGERS, (leader, *followers), strict=True)),
+            **dict(zip(self._round.worker_names, workers, strict=True)),
+        }
 
     def _now_s(self) -> float:
         return time.monotonic() - self._began
@@ -152,18 +171,13 @@ class Play:
             time.sleep(0.05)
 
     def _do_faults(self, fleet: Fleet, hands: Hands, client: Client) -> None:
-        """In the order of their times. When the job is over, nothing new is begun."""
+        """In the order of their times, until the job is over."""
         for at_s, what, fault in self._deeds():
-            if what == "end":
-                self._wait(lambda: False, at_s)
-            else:
-                self._wait(lambda: client.code is not None, at_s)
-            if what == "end" and fault is not None:
-                hands.end(fault)
-            elif client.code is not None:
-                continue
-            elif fault is not None:
-                hands.begin(fault)
+            self._wait(lambda: client.code is not None, at_s)
+            if client.code is not None:
+                return
+            if fault is not None:
+                (hands.begin if what == "begin" else hands.end)(fault)
             else:
                 job_id = fleet.only_job().job_id
                 self._cancelled = Client(
@@ -238,11 +252,15 @@ def _left_over(fleet: Fleet) -> list[str]:
 
 
 def main() -> None:
-    seed, folder = int(sys.argv[1]), Path(sys.argv[2])
-    evidence = Play(draw(seed), folder).run()
+    round_, folder = round_named(sys.argv[1]), Path(sys.argv[2])
+    evidence = Play(round_, folder).run()
     findings = judge(evidence)
-    told.write(folder, draw(seed), evidence, findings)
-    (folder / "verdict.json").write_text(json.dumps([asdict(one) for one in findings]))
+    told.write_lines(folder / "report.txt", told.lines(round_, evidence, findings))
+    verdict = {
+        "summary": told.summary(evidence),
+        "findings": [asdict(one) for one in findings],
+    }
+    (folder / "verdict.json").write_text(json.dumps(verdict))
 
 
 if __name__ == "__main__":

@@ -14,15 +14,18 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
     file.write_text("".join(f"{line}\n" for line in lines))
 
 
-def write(folder: Path, round_: Round, evidence: Evidence, findings: Sequence[Finding]) -> None:
-    write_lines(folder / "report.txt", lines(round_, evidence, findings))
+def summary(evidence: Evidence) -> str:
+    report = evidence.report
+    counts = f"{len(evidence.hits)} served, {sum(report.counts.values())} reported"
+    return f"exit {report.exit_code}, coverage {report.coverage:.1%}, {counts}"
 
 
 def lines(round_: Round, evidence: Evidence, findings: Sequence[Finding]) -> list[str]:
     report = evidence.report
     return [
-        f"seed {round_.seed}",
+        round_.name,
         *round_.sentences(),
+        ", ".join(f"{role} {name}" for role, name in evidence.names.items() if role != name),
         "",
         *(f"FOUND {one.rule}: {one.text}" for one in findings),
         *([] if findings else ["nothing found"]),

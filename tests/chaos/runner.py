@@ -20,20 +20,47 @@ ROUND_S_MAX = 300
 
 @dataclass(frozen=True)
 class Outcome:
-    seed: int
+    name: str
+    summary: str
     findings: tuple[Finding, ...]
-    folder: Path  # with the logs, and `report.txt`
+    folder: Path | None = None  # the logs of a round in which something was found
 
     @property
     def text(self) -> str:
-        file = self.folder / "report.txt"
-        return file.read_text() if file.exists() else ""
+        """The round's report, or what ended it."""
+        file = self.folder / "report.txt" if self.folder is not None else None
+        if file is not None and file.exists():
+            return file.read_text()
+        return "\n".join(f"{self.name}: {one.rule}: {one.text}" for one in self.findings)
 
 
-def run_round(seed: int, folder: Path) -> Outcome:
-    folder.mkdir(parents=True)
+def run_round(name: str, kept: Path) -> Outcome:
+    # Not below `kept`: its path may be long, and a round has sockets with names.
+    with tempfile.TemporaryDirectory(prefix="chaos-") as made:
+        folder = Path(made) / "round"
+        folder.mkdir()
+        said = _play(name, folder)
+        verdict = folder / "verdict.json"
+        if not verdict.exists():
+            return Outcome(
+                name, "", (Finding("harness", said.strip()[-2000:]),), _keep(folder, kept, name)
+            )
+        read = json.loads(verdict.read_text())
+        findings = tuple(Finding(**one) for one in read["findings"])
+        return Outcome(
+            name, read["summary"], findings, _keep(folder, kept, name) if findings else None
+        )
+
+
+def _keep(folder: Path, kept: Path, name: str) -> Path:
+    home = kept / name
+    shutil.rmtree(home, ignore_errors=True)
+    return Path(shutil.copytree(folder, home))
+
+
+def _play(name: str, folder: Path) -> str:
     process = subprocess.Popen(
-        [*UNSHARE, sys.executable, "-m", "tests.chaos.play", str(seed), str(folder)],
+        [*UNSHARE, sys.executable, "-m", "tests.chaos.play", name, str(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -42,32 +69,14 @@ def run_round(seed: int, folder: Path) -> Outcome:
     try:
         said, _ = process.communicate(timeout=ROUND_S_MAX)
     except subprocess.TimeoutExpired:
-        process.kill()
-        said, _ = process.communicate()
-    verdict = folder / "verdict.json"
-    if verdict.exists():
-        findings = tuple(Finding(**one) for one in json.loads(verdict.read_text()))
-    else:
-        findings = (Finding("harness", said.strip()[-2000:]),)
-    return Outcome(seed, findings, folder)
+        said = f"not over after {ROUND_S_MAX} s"
+    finally:
+        process.kill()  # and everything in its namespaces
+        process.communicate()
+    return said
 
 
-def run_rounds(seeds: Iterable[int], kept: Path, *, at_once: int = 1) -> Iterator[Outcome]:
-    """In the order of the seeds. A round that found nothing leaves nothing behind."""
-    kept.mkdir(parents=True, exist_ok=True)
-
-    def one(seed: int) -> Outcome:
-        # Unix sockets and certificates of nodes lie in it: a short path.
-        folder = Path(tempfile.mkdtemp(prefix="chaos-")) / "round"
-        outcome = run_round(seed, folder)
-        if not outcome.findings:
-            shutil.rmtree(folder.parent)
-            return outcome
-        home = kept / f"seed-{seed}"
-        shutil.rmtree(home, ignore_errors=True)
-        shutil.move(folder, home)
-        folder.parent.rmdir()
-        return Outcome(seed, outcome.findings, home)
-
+def run_rounds(names: Iterable[str], kept: Path, *, at_once: int = 1) -> Iterator[Outcome]:
+    """In the order of the names. A round that found nothing leaves nothing behind."""
     with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(one, seeds)
+        yield from pool.map(lambda name: run_round(name, kept), names)

@@ -1,8 +1,8 @@
 """What a seed decides: the cluster, the job, and the faults with their times. Nothing runs here.
 
 Managers are named by the role they have when the load begins (`leader`, `follower1`, `follower2`),
-because that decides what a fault means; workers are `w1` to `w3`. Times count from the first
-request at the target.
+because that decides what a fault means, and workers by the order in which their first request
+came (`worker1` and so on). Times count from the first request at the target.
 """
 
 from __future__ import annotations
@@ -65,22 +65,28 @@ class Fault:
 
 @dataclass(frozen=True)
 class Round:
-    seed: int
+    name: str
     workers: int
     cores: int
     job: Job
     faults: tuple[Fault, ...]
+    # After its planned end a workflow may take this long, and managers wait as long again.
+    grace_s: float = 15.0
 
     @property
     def worker_names(self) -> tuple[str, ...]:
-        return tuple(f"w{number}" for number in range(1, self.workers + 1))
+        return worker_names(self.workers)
 
     def sentences(self) -> list[str]:
         return [
-            f"3 managers, {self.workers} workers with {self.cores} cores each",
+            f"3 managers, {self.workers} workers, cores of each: {self.cores}",
             self.job.sentence(),
             *(fault.sentence() for fault in self.faults),
         ]
+
+
+def worker_names(count: int) -> tuple[str, ...]:
+    return tuple(f"worker{number}" for number in range(1, count + 1))
 
 
 def draw(seed: int) -> Round:
@@ -88,10 +94,10 @@ def draw(seed: int) -> Round:
     workers = rng.choice((2, 3))
     job = _job(rng)
     length_s = job.cancel_at_s or job.planned_s
-    names = tuple(f"w{number}" for number in range(1, workers + 1))
+    names = worker_names(workers)
     faults = [_fault(rng, length_s, names) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
     faults.sort(key=lambda fault: fault.at_s)
-    return Round(seed, workers, rng.choice((1, 2)), job, tuple(faults))
+    return Round(f"seed {seed}", workers, rng.choice((1, 2)), job, tuple(faults))
 
 
 def majority_and_worker_live(round_: Round) -> bool:

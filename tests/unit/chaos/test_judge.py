@@ -204,6 +204,18 @@ def test_a_worker_that_came_back_tells_all() -> None:
     assert judge(replace(what, harms=[Harm("w2", "cut", 1.0, 10.0)])) == []
 
 
+@pytest.mark.parametrize("load", [OPEN, CLOSED], ids=lambda load: load.model)
+def test_load_of_a_lost_worker_that_nobody_takes_over(load: Load) -> None:
+    longer = replace(load, duration_s=20)
+    all_of_it = arrivals(seconds=20) if load is OPEN else users(seconds=20)
+    hits = without(all_of_it, "w2", 3.0)
+    what = evidence(longer, hits, exit_code=98, coverage=0.575, told_s=21.0)
+    assert rules(replace(what, harms=[Harm("w2", "killed", 3.0, 25.0)])) == {"not taken over"}
+    assert judge(replace(what, harms=[Harm("w2", "generators", 3.0, 3.0)])) == []
+    leaderless = [Harm("w2", "killed", 3.0, 25.0), Harm("m1", "stopped", 3.0, 9.0)]
+    assert judge(replace(what, harms=leaderless)) == []
+
+
 def test_requests_that_failed() -> None:
     assert rules(evidence(OPEN, failed=1)) == {"counts"}
 

@@ -12,7 +12,7 @@ JOB = Job((Load("Load", "arrivals", 50, 10),))
 
 
 def round_of(*faults: Fault, workers: int = 2) -> Round:
-    return Round(seed=0, workers=workers, cores=1, job=JOB, faults=faults)
+    return Round(name="a round", workers=workers, cores=1, job=JOB, faults=faults)
 
 
 def test_a_seed_is_a_round() -> None:
@@ -50,7 +50,7 @@ def test_faults_strike_while_there_is_load_and_name_who_is_there() -> None:
 
 def test_a_test_file_is_made_of_it() -> None:
     for one in (draw(seed) for seed in range(1, 30)):
-        compile(one.job.text("10.77.0.11", 8080), "load.py", "exec")
+        compile(one.job.text("10.77.0.11", 8080, one.grace_s), "load.py", "exec")
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_test_file_is_made_of_it() -> None:
     [
         (),
         (Fault("kill", 1, 5, "leader"),),
-        (Fault("kill", 1, 5, "w1"), Fault("stop", 30, 2, "w2")),
+        (Fault("kill", 1, 5, "worker1"), Fault("stop", 30, 2, "worker2")),
         (Fault("cut", 1, 5, edges=(("leader", "follower1"), ("leader", "follower2"))),),
-        (Fault("cut", 1, 9, edges=(("w1", "leader"),)), Fault("disk", 2, 4, "follower1")),
-        (Fault("generators", 1, node="w1"), Fault("generators", 1, node="w2")),
+        (Fault("cut", 1, 9, edges=(("worker1", "leader"),)), Fault("disk", 2, 4, "follower1")),
+        (Fault("generators", 1, node="worker1"), Fault("generators", 1, node="worker2")),
     ],
 )
 def test_a_majority_and_a_worker_live(faults: tuple[Fault, ...]) -> None:
@@ -72,13 +72,13 @@ def test_a_majority_and_a_worker_live(faults: tuple[Fault, ...]) -> None:
     "faults",
     [
         (Fault("kill", 1, 5, "leader"), Fault("disk", 3, 4, "follower2")),
-        (Fault("stop", 1, 9, "w1"), Fault("kill", 5, 2, "w2")),
+        (Fault("stop", 1, 9, "worker1"), Fault("kill", 5, 2, "worker2")),
         # back, and not up yet
         (Fault("kill", 1, 2, "leader"), Fault("kill", 4, 2, "follower1")),
         (Fault("kill", 1, 8, "follower2"), Fault("cut", 2, 3, edges=(("follower1", "leader"),))),
         (
-            Fault("cut", 1, 5, edges=tuple((manager, "w1") for manager in MANAGERS)),
-            Fault("stop", 2, 5, "w2"),
+            Fault("cut", 1, 5, edges=tuple((manager, "worker1") for manager in MANAGERS)),
+            Fault("stop", 2, 5, "worker2"),
         ),
     ],
 )
