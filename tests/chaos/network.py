@@ -25,7 +25,7 @@ TRIAL = """
 ip link add bridge0 type bridge
 ip link add one type veth peer name other
 nft add table inet cuts
-mount -t tmpfs -o size=1m tmpfs /mnt
+mount -t tmpfs -o size=1m tmpfs /tmp
 """
 
 
