@@ -40,15 +40,17 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState
 
 Effects = list[Effect]
 
 
 class Jobs:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self._desk = Desk(settings, dice)
+        self._desk = Desk(settings, dice, condense)
         self._now = 0.0
         self.took_effect = False
         """Whether the last record that was applied changed anything: one may come twice."""

@@ -52,7 +52,7 @@ def enqueue(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
 
 def place(desk: Desk, now: float) -> None:
     desk.hungry = False
-    alone = _runs_alone(desk)
+    alone = _runs_alone(desk) if desk.displaced else ""
     for job_id in sorted(desk.displaced, key=lambda job_id: desk.watches[job_id].arrival):
         if alone in ("", job_id):
             rehouse(desk, now, desk.book.jobs[job_id])

@@ -78,9 +78,20 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
         _note_moves(desk, job, before)
     if desk.leading:
         _follow_up(desk, now, job, record, took_effect, before)
-        desk.touch(record.job_id)
+        if not (took_effect and _changes_nothing_else(job, record)):
+            desk.touch(record.job_id)
         desk.hungry = True
     return took_effect
+
+
+def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
+    """A part of a workflow ended like those before it, and others still run: nothing but its cores
+    is to be had. Looking at all parts at the end of each is looking at a million of a thousand."""
+    if not isinstance(record, PartEnded):
+        return False
+    workflow = job.workflows[record.part.workflow]
+    part = workflow.parts[record.part.number]
+    return workflow.lifecycle.state is State.RUNNING and part.ended is record
 
 
 class _Before:

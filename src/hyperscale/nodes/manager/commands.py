@@ -11,6 +11,7 @@ from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.nodes.manager import orders
 from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -34,6 +35,7 @@ class Commands:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self.couriers = Couriers(manager.host, lambda: manager.node.endpoint, "worker")
+        self.handed_on = HandedOn()
 
     def dispatch(self, effect: Dispatch) -> None:
         manager, placement = self._manager, effect.placement
@@ -45,7 +47,13 @@ class Commands:
         parts = len(job.workflows[placement.part.workflow].parts)
         manager.live.follow(facts, placement, fresh=True, parts=parts)
         message = orders.dispatch_of(
-            body, job, placement, effect.total_cores, effect.run_setup, manager.leadership.term
+            body,
+            job,
+            placement,
+            effect.total_cores,
+            effect.run_setup,
+            manager.leadership.term,
+            self.handed_on,
         )
 
         def answered(answer: DispatchAnswer) -> None:

@@ -91,9 +91,12 @@ class Couriers:
         if errand is not None:
             errand[1].cancel()
 
-    def recall_all(self) -> None:
+    def drop_all(self) -> None:
+        """Nobody is to be told anything any more."""
         for key in list(self._errands):
             self.recall(key)
+        for node_id in list(self._peers):
+            self.drop(node_id)
 
     async def _go(self, errand: _Errand, attempts: int | None) -> None:
         pause_s = RETRY_FIRST_S

@@ -13,6 +13,7 @@ from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import aggregate_of, judges_of
 from hyperscale.engine.messages import Values, keep_newest
 from hyperscale.errors import RunFailed
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
@@ -77,16 +78,23 @@ def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
 
 
 def dispatch_of(
-    body: Body, job: JobState, placement: Placement, total_cores: int, run_setup: bool, term: int
+    body: Body,
+    job: JobState,
+    placement: Placement,
+    total_cores: int,
+    run_setup: bool,
+    term: int,
+    handed_on: HandedOn | None = None,
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
     facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
+    handed_on = handed_on or HandedOn()
     context: Values = {}
     for name in facts.depends:
-        keep_newest(context, _handed_on(job, name)[0])
+        keep_newest(context, handed_on.of(job, name)[0])
     used: dict[str, Values] = {}
     for provider in body.workflows:
-        given = _handed_on(job, provider.name)[1] if provider.provides else {}
+        given = handed_on.of(job, provider.name)[1] if provider.provides else {}
         values = {k: v for k, v in given.items() if facts.name in provider.provides.get(k, ())}
         if values:
             used[provider.name] = values
@@ -114,18 +122,6 @@ def dispatch_of(
         correlation_id=job.submitted.correlation_id,
         slots=placement.slots,
     )
-
-
-def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
-    """What all parts of a workflow left for others: its context, and what it provides by name."""
-    context: Values = {}
-    provided: Values = {}
-    for part in sorted(job.workflows[name].parts.values(), key=lambda part: part.number):
-        if part.ended is not None:
-            end = decode_end(part.ended.result)
-            keep_newest(context, end.context)
-            keep_newest(provided, end.provided)
-    return context, provided
 
 
 def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
