@@ -33,12 +33,16 @@ def main() -> int:
     for outcome in run_rounds(names, given.kept.absolute(), at_once=given.at_once):
         _tell(outcome)
         outcomes.append(outcome)
-    failed = [outcome for outcome in outcomes if outcome.findings]
-    _say(f"{len(outcomes) - len(failed)} of {len(outcomes)} rounds well" + _which(failed))
+    judged = [outcome for outcome in outcomes if outcome.is_evidence]
+    failed = [outcome for outcome in judged if outcome.findings]
+    _say(f"{len(judged) - len(failed)} of {len(judged)} rounds well" + _which(failed))
     return 1 if failed else 0
 
 
 def _tell(outcome: Outcome) -> None:
+    if not outcome.is_evidence:
+        _say(f"{outcome.name}: not judged, this machine stood still: {outcome.stood_still_s:.1f} s")
+        return
     if not outcome.findings:
         _say(f"{outcome.name}: well ({outcome.summary})")
         return

@@ -16,4 +16,6 @@ REASON = reason_to_skip()
 @pytest.mark.parametrize("name", ["generator-killed", "no-quorum"])
 def test_a_round(name: str, tmp_path: Path) -> None:
     outcome = run_round(name, tmp_path)
+    if not outcome.is_evidence:
+        pytest.skip(f"this machine stood still: {outcome.stood_still_s:.1f} s")
     assert not outcome.findings, outcome.text
