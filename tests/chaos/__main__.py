@@ -18,7 +18,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1, help="how many seeds (1)")
     parser.add_argument("--scenario", choices=SCENARIOS, action="append", help="instead of seeds")
     parser.add_argument("--at-once", type=int, default=1, help="rounds side by side (1)")
-    parser.add_argument("--kept", type=Path, default=Path("out/chaos"), help="logs of failures")
+    parser.add_argument("--kept", type=Path, default=Path("out/chaos"), help="where logs go")
+    parser.add_argument("--keep", action="store_true", help="the logs of every round")
     parser.add_argument("--show", action="store_true", help="only tell what is planned")
     given = parser.parse_args()
     names = given.scenario or [str(given.seed + number) for number in range(given.rounds)]
@@ -30,7 +31,8 @@ def main() -> int:
         _say(f"skipped: {reason}")
         return 0
     outcomes = []
-    for outcome in run_rounds(names, given.kept.absolute(), at_once=given.at_once):
+    rounds = run_rounds(names, given.kept.absolute(), at_once=given.at_once, keep=given.keep)
+    for outcome in rounds:
         _tell(outcome)
         outcomes.append(outcome)
     judged = [outcome for outcome in outcomes if outcome.is_evidence]

@@ -21,7 +21,7 @@ from tests.chaos.judge import Evidence, Report, judge
 from tests.chaos.loads import NAME, Job
 from tests.chaos.network import Network
 from tests.chaos.scenarios import round_named
-from tests.chaos.schedule import CLIENT, MANAGERS, Fault, Round, majority_and_worker_live
+from tests.chaos.schedule import CLIENT, MANAGERS, OUTAGE_S_MAX, Fault, Round, outage_s
 from tests.chaos.target import Hit, hits
 from tests.integration.cli.program import environment
 from tests.integration.cluster.fleet import Fleet, until
@@ -161,7 +161,7 @@ class Play:
             hits=self._hits(),
             report=self._report(client, job),
             harms=hands.harms,
-            majority_and_worker_live=majority_and_worker_live(self._round),
+            majority_and_worker_live=outage_s(self._round) <= OUTAGE_S_MAX,
             left_over=left_over,
             names=names,
         )

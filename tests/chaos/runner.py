@@ -26,7 +26,7 @@ class Outcome:
     name: str
     summary: str
     findings: tuple[Finding, ...]
-    folder: Path | None = None  # the logs of a round in which something was found
+    folder: Path | None = None  # where the logs are, if they were kept
     stood_still_s: float = 0.0
 
     @property
@@ -43,16 +43,16 @@ class Outcome:
         return "\n".join(f"{self.name}: {one.rule}: {one.text}" for one in self.findings)
 
 
-def run_round(name: str, kept: Path) -> Outcome:
+def run_round(name: str, kept: Path, *, keep: bool = False) -> Outcome:
     """Once more when the machine was too busy with something else to tell."""
     for _ in range(TRIES):
-        outcome = _run(name, kept)
+        outcome = _run(name, kept, keep)
         if outcome.is_evidence:
             break
     return outcome
 
 
-def _run(name: str, kept: Path) -> Outcome:
+def _run(name: str, kept: Path, keep: bool) -> Outcome:
     # Not below `kept`: its path may be long, and a round has sockets with names.
     with tempfile.TemporaryDirectory(prefix="chaos-") as made:
         folder = Path(made) / "round"
@@ -64,7 +64,7 @@ def _run(name: str, kept: Path) -> Outcome:
             return Outcome(name, "", (found,), _keep(folder, kept, name))
         read = json.loads(verdict.read_text())
         findings = tuple(Finding(**one) for one in read["findings"])
-        home = _keep(folder, kept, name) if findings else None
+        home = _keep(folder, kept, name) if findings or keep else None
         return Outcome(name, read["summary"], findings, home, read["stood_still_s"])
 
 
@@ -92,7 +92,9 @@ def _play(name: str, folder: Path) -> str:
     return said
 
 
-def run_rounds(names: Iterable[str], kept: Path, *, at_once: int = 1) -> Iterator[Outcome]:
-    """In the order of the names. A round that found nothing leaves nothing behind."""
+def run_rounds(
+    names: Iterable[str], kept: Path, *, at_once: int = 1, keep: bool = False
+) -> Iterator[Outcome]:
+    """In the order of the names. `keep`: also the logs of those in which nothing was found."""
     with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(lambda name: run_round(name, kept), names)
+        yield from pool.map(lambda name: run_round(name, kept, keep=keep), names)

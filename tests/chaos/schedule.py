@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 from tests.chaos.loads import Job, Load
@@ -25,6 +25,8 @@ CLIENT = "client"
 RESTART_S = 5.0
 # One that slept catches up.
 WAKE_S = 1.0
+# A job must not fail while a majority of managers and a worker live; shorter than this they do.
+OUTAGE_S_MAX = 6.0
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,14 @@ def draw(seed: int) -> Round:
     return Round(f"seed {seed}", workers, rng.choice((1, 2)), job, tuple(faults))
 
 
-def majority_and_worker_live(round_: Round) -> bool:
-    """At every moment two managers and a worker are up and hear each other."""
-    moments = [0.0, *(fault.at_s for fault in round_.faults)]
-    return all(_alive_at(round_, moment) for moment in moments)
+def outage_s(round_: Round) -> float:
+    """The longest time without two managers and a worker that are up and hear each other."""
+    moments = sorted({m for fault in round_.faults for m in (fault.at_s, fault.down_until_s)})
+    longest_s = out_s = 0.0
+    for moment, following in pairwise(moments):
+        out_s = 0.0 if _alive_at(round_, moment) else out_s + following - moment
+        longest_s = max(longest_s, out_s)
+    return longest_s
 
 
 def _alive_at(round_: Round, moment_s: float) -> bool:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.loads import Job, Load
-from tests.chaos.schedule import CLIENT, MANAGERS, Fault, Round, draw, majority_and_worker_live
+from tests.chaos.schedule import (
+    CLIENT,
+    MANAGERS,
+    RESTART_S,
+    WAKE_S,
+    Fault,
+    Round,
+    draw,
+    outage_s,
+)
 
 MANY = range(1, 301)
 JOB = Job((Load("Load", "arrivals", 50, 10),))
@@ -65,22 +74,40 @@ def test_a_test_file_is_made_of_it() -> None:
     ],
 )
 def test_a_majority_and_a_worker_live(faults: tuple[Fault, ...]) -> None:
-    assert majority_and_worker_live(round_of(*faults))
+    assert outage_s(round_of(*faults)) == 0
 
 
 @pytest.mark.parametrize(
-    "faults",
+    ("faults", "seconds"),
     [
-        (Fault("kill", 1, 5, "leader"), Fault("disk", 3, 4, "follower2")),
-        (Fault("stop", 1, 9, "worker1"), Fault("kill", 5, 2, "worker2")),
+        ((Fault("kill", 1, 5, "leader"), Fault("disk", 3, 4, "follower2")), 3 + RESTART_S),
+        ((Fault("stop", 1, 9, "worker1"), Fault("stop", 5, 20, "worker2")), 5 + WAKE_S),
         # back, and not up yet
-        (Fault("kill", 1, 2, "leader"), Fault("kill", 4, 2, "follower1")),
-        (Fault("kill", 1, 8, "follower2"), Fault("cut", 2, 3, edges=(("follower1", "leader"),))),
+        ((Fault("kill", 1, 2, "leader"), Fault("kill", 4, 2, "follower1")), RESTART_S - 1),
         (
-            Fault("cut", 1, 5, edges=tuple((manager, "worker1") for manager in MANAGERS)),
-            Fault("stop", 2, 5, "worker2"),
+            (
+                Fault("kill", 1, 8, "follower2"),
+                Fault("cut", 2, 3, edges=(("follower1", "leader"),)),
+            ),
+            3,
+        ),
+        (
+            (
+                Fault("cut", 1, 5, edges=tuple((manager, "worker1") for manager in MANAGERS)),
+                Fault("stop", 2, 5, "worker2"),
+            ),
+            4,
+        ),
+        # one outage after the other is one
+        (
+            (
+                Fault("kill", 1, 20, "leader"),
+                Fault("stop", 3, 4, "follower1"),
+                Fault("stop", 5, 6, "follower2"),
+            ),
+            8 + WAKE_S,
         ),
     ],
 )
-def test_they_do_not(faults: tuple[Fault, ...]) -> None:
-    assert not majority_and_worker_live(round_of(*faults))
+def test_an_outage(faults: tuple[Fault, ...], seconds: float) -> None:
+    assert outage_s(round_of(*faults)) == pytest.approx(seconds)
