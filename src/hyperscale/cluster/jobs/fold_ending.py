@@ -26,6 +26,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
         at_s = placement.resume_at_s + record.measured_s
         reason = record.error or f"worker {record.worker} was cut off from its managers"
         _lose(book, workflow, part, at_s, record.iterations, record.result, reason, record.age_s)
+        part.losses[-1].generators = record.lost
         return True
     part.live = None
     part.ended = record

@@ -328,7 +328,6 @@ class Manager:
             job,
             status,
             elapsed_s=self.jobs.age_s(self.now(), job.job_id),
-            coverage=self.jobs.coverage(job.job_id),
             lost=self.jobs.lost_sentences(job.job_id),
             judges=self.judges(job),
             environment=self._environment(body),
