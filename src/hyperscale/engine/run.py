@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hyperscale.cluster.placement.provision import Share, Wanted, batches
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out, judges_of, watch
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
 from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
 from hyperscale.engine.environment import this_machine, variables
@@ -164,10 +164,6 @@ class LocalRun:
             await self._pool.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
-            if self._course.lost:
-                self._course.coverage = carried_out(
-                    aggregate.freeze(buckets=False) for aggregate in self._aggregates.values()
-                )
         return self.results(final=True)
 
     async def _run_layer(self, names: Sequence[str]) -> None:

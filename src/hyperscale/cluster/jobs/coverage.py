@@ -75,6 +75,8 @@ def _missing(workflow: WorkflowState) -> float:
 
 def _sentence(name: str, workflow: WorkflowState, loss: Loss, given_up: str) -> str:
     text = f"{name}: worker {loss.worker} lost at {loss.at_s:.0f} s"
+    if loss.generators:
+        text = f"worker {loss.worker}: {loss.generators}"
     share = f"{loss.cores} of {workflow.total_cores} cores"
     if loss.resumed_at_s is None:
         return f"{text} ({share}), " + (given_up or "not taken over yet")

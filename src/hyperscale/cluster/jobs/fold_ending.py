@@ -31,6 +31,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
             book, job, workflow, part,
             at_s, record.iterations, record.result, reason, record.age_s,
         )  # fmt: skip
+        part.losses[-1].generators = record.lost
         return True
     part.live = None
     part.ended = record

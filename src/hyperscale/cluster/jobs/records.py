@@ -16,7 +16,8 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
-"""How a part ended: `cut off` is a worker that stopped its load because it lost its managers."""
+"""How a part ended: `cut off` before its plan did, because its worker lost its managers or one of
+its generator processes died."""
 
 LostLoad = Literal["squeeze", "move", "drop"]
 """What becomes of a lost part when no core is free: it shares one that its job has, it waits for a
@@ -127,6 +128,7 @@ class PartEnded(Record, frozen=True, array_like=True, tag="ended"):
     result: bytes  # what the worker measured and the values it hands on
     error: str = ""
     iterations: int = 0
+    lost: str = ""  # generator processes that died and took load with them, in words
 
 
 class PartLost(Record, frozen=True, array_like=True, tag="lost"):

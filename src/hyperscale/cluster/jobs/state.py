@@ -29,7 +29,8 @@ Ending = Literal["", "stop", "cancel", "timeout"]
 
 @dataclass(slots=True)
 class Loss:
-    """A worker went away with a part. What it had reported is kept and counted."""
+    """A worker went away with a part, or processes of it died. What it had reported is kept and
+    counted."""
 
     worker: str
     at_s: float  # of the workflow's load time
@@ -39,7 +40,8 @@ class Loss:
     reason: str
     age_s: float  # the job's, when it was recorded
     under_load: bool  # it ran a test: something of the plan was not delivered
-    resumed_at_s: float | None = None  # load time at which another worker went on
+    resumed_at_s: float | None = None  # load time at which it went on
+    generators: str = ""  # what died of it, in words, where the worker lives
 
 
 @dataclass(slots=True)

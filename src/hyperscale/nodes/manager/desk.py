@@ -179,7 +179,7 @@ class Desk:
 
     def _view(self, job: JobState) -> JobView:
         manager = self._manager
-        return views.job_view(manager.jobs, manager.live, manager.now(), job)
+        return views.job_view(manager.jobs, manager.live, manager.endings, manager.now(), job)
 
     # -- watching ----------------------------------------------------------------------------
 

@@ -159,6 +159,7 @@ class Foreman:
                         event.iterations,
                         orders.encode_end(event),
                         event.error,
+                        "; ".join(event.lost),
                     ),
                 )
             case PartTornDown():
