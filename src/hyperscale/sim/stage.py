@@ -177,17 +177,20 @@ class SimPerformer:
         self._witness("over", self._order, 0)
         mark = provided_by(self._order.part, self._order.fence)
         provided = {name: self._stamped(mark) for name in self._order.facts.provides}
-        failed = outcome == "raised"
+        died = ("generator process 1 was killed by SIGKILL",) if outcome == "died" else ()
+        failed = outcome == "raised" or (bool(died) and not self._order.facts.is_test)
+        early = bool(died) and not self._stopping and not self._killed.is_set()
+        cut_off = early or outcome == "cut off"
         return Ended(
-            outcome="failed" if failed else "cut off" if outcome == "cut off" else "completed",
+            outcome="failed" if failed else "cut off" if cut_off else "completed",
             measured_s=self._at_s - self._order.resume_at_s,
             iterations=self._aggregate.iterations,
             peak_vus=sum(share.load.peak_vus for share in self._shares),
             prepare_s=self._prepare_s,
             state=self._aggregate.export(),
             provided={} if failed else provided,
-            error="a step raised SimulatedError" if failed else "",
-            lost=("generator process 1 was killed by SIGKILL",) if outcome == "died" else (),
+            error="; ".join(died) or ("a step raised SimulatedError" if failed else ""),
+            lost=died,
         )
 
     async def teardown(self) -> str:
@@ -265,12 +268,13 @@ class SimPerformer:
             return
         if self._mishap != "never ends":
             passed_s = min(passed_s, max(0.0, self._limit_s - self._at_s))
-        self._at_s += passed_s
+        before_s, self._at_s = self._at_s, self._at_s + passed_s
         self._aggregate.advance(self._at_s)
         for share in self._shares:
             luck = self._host.random.random()
             hangs = self._mishap == "hangs" and self._at_s >= self._half_s
-            delta = share.hang() if hangs else share.make(passed_s, self._steps, luck)
+            made = (before_s, self._at_s, self._steps, luck)
+            delta = share.hang() if hangs else share.make(*made)
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
@@ -321,16 +325,21 @@ class _Share:
         self._seq += 1
         return Delta(seq=self._seq, vus=self.vus, lag=_latencies(1, 0.001))
 
-    def make(self, seconds: float, steps: list[str], luck: float) -> Delta | None:
-        self._owed += self.rate * seconds
+    def make(self, since_s: float, until_s: float, steps: list[str], luck: float) -> Delta | None:
+        self._owed += self.rate * (until_s - since_s)
         count = int(self._owed)
         if self._left is not None:
             count = min(count, self._left)
             self._left -= count
         self._owed = 0.0 if self.done else self._owed - count
-        if not count:
+        offered = float(count)
+        if self._left is None:
+            offered = self.load.load_until(until_s) - self.load.load_until(since_s)
+        if not count and not offered:
             return None
         self._seq += 1
+        if not count:
+            return Delta(seq=self._seq, vus=self.vus, offered=offered)
         failed = int(count * FAILED_SHARE + luck)
         latencies = _latencies(count, LATENCY_S * (0.5 + round(luck, 1)))
         return Delta(
@@ -344,6 +353,7 @@ class _Share:
                 for name in steps
             ],
             cpu=0.5,
+            offered=offered,
         )
 
 
