@@ -8,6 +8,7 @@ stands still, until their leash runs out, and so does virtual load, in hindsight
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, get_args
@@ -35,6 +36,7 @@ PREPARE_S: Final = (0.05, 0.4)
 ONCE_S: Final = (0.1, 0.8)  # a workflow that is no test
 TEARDOWN_S: Final = 0.1
 KILLED_S: Final = 0.01
+HANGS_AFTER_S: Final = 3.0
 
 Mishap = Literal[
     "", "raises in prepare", "raises in run", "never ends", "dies", "hangs", "teardown fails"
@@ -104,6 +106,8 @@ class SimPerformer:
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
         self._half_s = (order.resume_at_s + self._limit_s) / 2
+        hangs_after_s = HANGS_AFTER_S if mishap == "hangs" else math.inf
+        self._hangs_at_s = order.resume_at_s + hangs_after_s
         self._prepare_s = 0.0
         self._went_on_at = 0.0
         self._paused = False
@@ -272,7 +276,7 @@ class SimPerformer:
         self._aggregate.advance(self._at_s)
         for share in self._shares:
             luck = self._host.random.random()
-            hangs = self._mishap == "hangs" and self._at_s >= self._half_s
+            hangs = self._at_s >= self._hangs_at_s
             made = (before_s, self._at_s, self._steps, luck)
             delta = share.hang() if hangs else share.make(*made)
             if delta is None:

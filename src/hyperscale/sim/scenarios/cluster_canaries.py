@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
+from hyperscale.cluster.jobs.inputs import PartReport
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
@@ -28,6 +30,7 @@ from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
+from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.nodes.worker.engagement import Engagement
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
 from hyperscale.nodes.worker.part_life import Steer
@@ -57,6 +60,8 @@ CANARIES: Final = {
     "judge-nothing": "Verdict",
     "abort-nothing": "Verdict",
     "pause-nothing": "PausedStays",
+    "progress-by-messages": "StuckIfHanging",
+    "limits-at-once": "LimitsInTime",
 }
 
 
@@ -195,6 +200,34 @@ class AbortsNothing(Manager):
         self.jobs.steer = unmoved  # type: ignore[method-assign]
 
 
+class CountsMessages(Manager):
+    """Whoever reports numbers is at work, whoever does not is not."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        progressed = self.foreman._progressed
+        told_at: dict[tuple[Part, Fence], float] = {}
+
+        def by_messages(progress: Progress) -> PartReport:
+            about, now = (progress.part, progress.fence), self.now()
+            since = told_at.setdefault(about, now)
+            if progress.deltas:
+                told_at[about] = since = now
+            return replace(progressed(progress), idle_s=now - since)
+
+        self.foreman._progressed = by_messages  # type: ignore[method-assign]
+
+
+class LimitsAtOnce(Manager):
+    """A new leader judges before it has heard anybody, and for all the time that has passed."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        desk = self.jobs._desk
+        desk.led.at = lambda now: now  # type: ignore[method-assign]
+        desk.hears_until = lambda now, job: now  # type: ignore[method-assign]
+
+
 class LeavesAtOnce(Worker):
     async def drain(self) -> None:
         """Nobody waits for what is under way."""
@@ -310,6 +343,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "abort-nothing": AbortsNothing,
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
+    "progress-by-messages": CountsMessages,
+    "limits-at-once": LimitsAtOnce,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,
