@@ -3,6 +3,8 @@ whose users hang is ended, and a manager that was away holds nothing against any
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +12,8 @@ import pytest
 
 from hyperscale.errors import ExitCode
 from tests.integration.cli.program import Ended
-from tests.integration.cluster.fleet import Fleet
-from tests.integration.cluster.loads import write
+from tests.integration.cluster.fleet import Fleet, until
+from tests.integration.cluster.loads import steady, write
 from tests.integration.cluster.witness import Witness
 
 STUCK = {"HYPERSCALE_JOBS_STUCK_S": "4", "HYPERSCALE_JOBS_STALLED_S": "2"}
@@ -151,3 +153,41 @@ class Moves(Workflow):
     assert ended.code != ExitCode.PASSED
     assert "stuck: no progress for" in said
     assert witness.requests > 100, said
+
+
+def test_a_run_that_ends_while_nobody_leads_is_completed(witness: Witness, tmp_path: Path) -> None:
+    """Without a quorum for longer than the whole run may take."""
+    with Fleet(tmp_path, managers=2, workers=1) as fleet:
+        fleet.start()
+        file = steady(tmp_path, witness.url, duration="6s", vus=2, think="20ms")
+        job_id = fleet.detached(file, "--timeout", "12s")
+        fleet.wait_until_running(job_id)
+        began = time.monotonic()
+        follower = next(node for node in fleet.managers if node != fleet.leader())
+        follower.signal(signal.SIGSTOP)
+        until(lambda: fleet["w1"].logged("part ended"), "the end of the load")
+        until(lambda: time.monotonic() > began + 20.0, "longer than the job may take")
+        follower.signal(signal.SIGCONT)
+        ended = fleet.wait_for_end(job_id)
+        (part,) = fleet["w1"].logged("part ended")
+        assert part["outcome"] == "completed", part
+        assert (ended.status, ended.exit_code) == ("completed", ExitCode.PASSED), ended.reason
+        assert sum(w.requests for w in ended.workflows) == witness.requests
+
+
+def test_a_manager_that_is_started_again_knows_how_long_a_job_has_run(
+    witness: Witness, tmp_path: Path
+) -> None:
+    with Fleet(tmp_path, managers=1, workers=1) as fleet:
+        fleet.start()
+        file = steady(tmp_path, witness.url, duration="60s", vus=1, think="20ms")
+        job_id = fleet.detached(file, "--timeout", "20s")
+        fleet.wait_until_running(job_id)
+        began = time.monotonic()
+        until(lambda: time.monotonic() > began + 16.0, "most of its time")
+        fleet["m1"].kill()
+        fleet["m1"].start()
+        ended = fleet.wait_for_end(job_id)
+        assert ended.status == "timeout", ended.reason
+        measured = fleet.results(job_id)["workflows"][0]["elapsed_s"]
+        assert measured < 30.0, "its age began anew"

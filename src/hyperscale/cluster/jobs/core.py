@@ -168,6 +168,8 @@ class Jobs:
         if known is None:
             return (), []
         unwanted = losing.read_reports(desk, now, known, reports)
+        untold = {report.part.job_id for report in reports if report.state == "ended"}
+        desk.heard_of(now, worker, untold)
         losing.compare(desk, now, known, reports)
         losing.review_worker(desk, now, known)
         desk.hungry = True

@@ -95,6 +95,9 @@ class Watch:
     started: set[Token] = field(default_factory=set)
     idle: dict[Token, Idle] = field(default_factory=dict)
     """Parts that stand still, as their workers say."""
+    unheard: set[str] = field(default_factory=set)  # workers that held parts of it before we led
+    hears_until: float = 0.0
+    ends_told_by: float = 0.0
     patient_since: float = 0.0  # what has not moved before is not held against it
     ready: dict[str, set[Token]] = field(default_factory=dict)
     """By workflow: prepared or started. Some may be gone since, so there are never too few."""
@@ -132,6 +135,8 @@ class Watch:
         self.refused.clear()
         self.started.clear()
         self.idle.clear()
+        self.unheard.clear()
+        self.hears_until = self.ends_told_by = 0.0
         self.ready.clear()
         self.stopped.clear()
         self.homeless.clear()
@@ -263,22 +268,29 @@ class Desk:
             return 0.0
         return told.since(watch.patient_since)
 
-    def hears_until(self, now: float, job: JobState) -> float:
-        """No limit is applied to a job before its workers could tell a new leader what happened
-        before it led; what has ended by then comes after that."""
-        limits = self.settings
-        latest = self.lead_at + limits.register_s + limits.limit_grace_s
-        until = now
-        for workflow in job.workflows.values() if now < latest else ():
-            for placement in workflow.live():
-                if placement.fence.term == self.term:
-                    continue
-                worker = self.pool.workers.get(placement.worker)
-                if worker is None or not worker.registered:
-                    until = max(until, self.lead_at + limits.register_s)
-                else:
-                    until = max(until, worker.registered_at + limits.limit_grace_s)
-        return min(until, latest) if until > now else now
+    def hear_first(self, now: float) -> None:
+        """A new leader applies no limit to a job before its workers could tell what happened
+        before it led."""
+        for worker, held in self.book.by_worker.items():
+            for part in held:
+                watch = self.watches[part.job_id]
+                watch.unheard.add(worker)
+                watch.hears_until = now + self.settings.register_s
+
+    def hears_until(self, job: JobState) -> float:
+        return self.watches[job.job_id].hears_until
+
+    def heard_of(self, now: float, worker: str, untold: set[str]) -> None:
+        """It has registered. Of the jobs in `untold` it has ends to tell, which come next."""
+        for job_id in {part.job_id for part in self.book.by_worker.get(worker, ())}:
+            watch = self.watches[job_id]
+            if worker in watch.unheard:
+                watch.unheard.discard(worker)
+                if job_id in untold:
+                    watch.ends_told_by = now + self.settings.limit_grace_s
+                if not watch.unheard:
+                    watch.hears_until = watch.ends_told_by
+                    self.touch(job_id)
 
     def load_s(self, now: float, job: JobState, workflow: WorkflowState) -> float:
         """The workflow's load time: what its workers' clocks show, or would show."""

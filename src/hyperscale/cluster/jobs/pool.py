@@ -35,7 +35,6 @@ class Worker:
     degraded: bool = False
     cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
     registered: bool = False  # with this leader
-    registered_at: float = 0.0
     heard_at: float = 0.0
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
@@ -109,8 +108,6 @@ class Pool:
             return None
         elif incarnation > worker.incarnation:
             worker = self._reborn(worker, incarnation)
-        if not worker.registered:
-            worker.registered_at = now
         worker.total, worker.registered = max(0, total), True
         worker.carry(self._book.by_worker.get(name, {}).values(), named)
         self.heard(now, worker, free, draining, worker.degraded)

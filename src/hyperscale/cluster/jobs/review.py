@@ -44,6 +44,7 @@ def take_over(desk: Desk, now: float, term: int) -> None:
     for held in desk.book.by_worker.values():
         for placement in held.values():
             desk.pool.expect(now, placement.worker, placement.incarnation)
+    desk.hear_first(now)
     for name in sorted(desk.pool.workers):
         losing.review_worker(desk, now, desk.pool.workers[name])
     for job_id, job in desk.book.jobs.items():

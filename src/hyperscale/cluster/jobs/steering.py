@@ -171,9 +171,8 @@ def check_time(desk: Desk, now: float, job: JobState, watch: Watch) -> float | N
     """Past its time, or stuck? Returns when to look again."""
     if job.ending in ("cancel", "timeout") or job.is_settled:
         return None
-    hears_until = desk.hears_until(now, job)
-    if now < hears_until:
-        return hears_until
+    if now < desk.hears_until(job):
+        return desk.hears_until(job)
     age = desk.age_s(now, job.job_id)
     left_s = timeouts.overall_left_s(job, age)
     lefts = [left_s, timeouts.record_left_s(job, age)]

@@ -225,7 +225,7 @@ class LimitsAtOnce(Manager):
         super().__init__(host, settings)
         desk = self.jobs._desk
         desk.led.at = lambda now: now  # type: ignore[method-assign]
-        desk.hears_until = lambda now, job: now  # type: ignore[method-assign]
+        desk.hears_until = lambda job: 0.0  # type: ignore[method-assign]
 
 
 class LeavesAtOnce(Worker):

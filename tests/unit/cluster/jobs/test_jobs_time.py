@@ -137,10 +137,18 @@ class TestHearingFirst:
 
     def test_one_that_runs_on_past_its_time_is_ended_all_the_same(self) -> None:
         heir, place = self.late(timeout_s=100.0)
-        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 3, [report(place)])[1])
-        move(heir, place, 14)
+        heir.wait(5.0)
         assert not heir.records(TimedOut)
-        move(heir, place, 17)
+        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 3, [report(place)])[1])
+        assert heir.records(TimedOut)
+
+    def test_an_end_that_is_not_told_after_all_holds_up_nothing_for_ever(self) -> None:
+        heir, place = self.late(timeout_s=100.0)
+        listed = [report(place, "ended")]
+        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 4, listed)[1])
+        heir.wait(14.0)
+        assert not heir.records(TimedOut)
+        heir.wait(2.0)
         assert heir.records(TimedOut)
 
     def test_a_worker_that_never_comes_holds_up_nothing_for_ever(self) -> None:
