@@ -29,6 +29,8 @@ TOLD_AFTER_S = 6.0
 # moved 5 s after the worker was last heard, and a generator process must start.
 TAKEN_OVER_S = 11.0
 LEVEL_MIN = 0.85
+# Workers without CPU to spare take nothing over, and all of them share this machine.
+CPU_USED_MAX = 0.6
 # Numbers may be on their way when a worker is hurt; it tells them ten times a second.
 UNTOLD_S = 1.5
 
@@ -68,6 +70,7 @@ class Evidence:
     harms: Sequence[Harm] = ()
     majority_and_worker_live: bool = True
     left_over: Sequence[str] = ()  # what should have ended and had not
+    cpu_used: float = 0.0  # share of this machine's, by everybody, during the job
     names: Mapping[str, str] = field(default_factory=dict)  # who had which role of the schedule
 
 
@@ -234,6 +237,8 @@ def _taken_over(evidence: Evidence) -> Iterable[Finding]:
         return
     if any(harm.kind == "generators" for harm in harms):
         return  # what a generator had left to do ends with it
+    if evidence.cpu_used > CPU_USED_MAX:
+        return
     from_s = max((harm.from_s for harm in harms), default=0.0) + TAKEN_OVER_S
     until_s = min(evidence.job.cancel_at_s or load.duration_s, load.duration_s)
     if until_s - from_s < 1:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
+
 from tests.chaos import report as told
 from tests.chaos.hands import Hands
 from tests.chaos.judge import Evidence, Report, judge
@@ -141,6 +143,7 @@ class Play:
         text = job.text(self._network.host(TARGET), PORT, self._round.grace_s)
         (self._folder / "load.py").write_text(text)
         leader = fleet.leader().name
+        psutil.cpu_percent()
         client = Client(
             *(self._folder, self._network, "run", "run", "load.py"),
             *map(str, fleet.there),
@@ -153,6 +156,7 @@ class Play:
         hands = Hands(fleet, self._network, names, self._now_s)
         self._do_faults(fleet, hands, client)
         self._wait(lambda: client.code is not None, self._round.job.planned_s + PATIENCE_S)
+        cpu_used = psutil.cpu_percent() / 100
         self._wait(lambda: False, self._now_s() + WATCH_S)
         for fault in self._round.faults:
             hands.end(fault)
@@ -165,6 +169,7 @@ class Play:
             majority_and_worker_live=outage_s(self._round) <= OUTAGE_S_MAX,
             left_over=left_over,
             names=names,
+            cpu_used=cpu_used,
         )
         client.end()
         return evidence

@@ -212,6 +212,8 @@ def test_load_of_a_lost_worker_that_nobody_takes_over(load: Load) -> None:
     what = evidence(longer, hits, exit_code=98, coverage=0.575, told_s=21.0)
     assert rules(replace(what, harms=[Harm("w2", "killed", 3.0, 25.0)])) == {"not taken over"}
     assert judge(replace(what, harms=[Harm("w2", "generators", 3.0, 3.0)])) == []
+    busy = replace(what, harms=[Harm("w2", "killed", 3.0, 25.0)], cpu_used=0.9)
+    assert judge(busy) == []
     leaderless = [Harm("w2", "killed", 3.0, 25.0), Harm("m1", "stopped", 3.0, 9.0)]
     assert judge(replace(what, harms=leaderless)) == []
 
