@@ -57,6 +57,7 @@ class Report:
     coverage: float = 1.0
     counts: Counts = field(default_factory=dict)
     failed: int = 0
+    interrupted: Mapping[str, int] = field(default_factory=dict)  # iterations, by workflow
     lost: tuple[str, ...] = ()
     said: str = ""
     has_results: bool = True
@@ -167,7 +168,7 @@ def _after_the_end(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[Finding]:
-    """Iterations that a lost worker did and could not tell are done again: nobody knows of them."""
+    """Iterations that a lost worker could not tell, or did not finish, are done again."""
     if load.model == "arrivals":
         if len(hits) > load.planned:
             yield Finding("too much", f"{load.name}: {len(hits)} of {load.planned:g} arrivals")
@@ -185,11 +186,12 @@ def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[F
             for key, count in by_worker(hits).items()
             if _hurt(evidence, key[1])
         )
-        if len(hits) > load.planned + untold:
+        begun = evidence.report.interrupted.get(load.name, 0)
+        if len(hits) > load.planned + untold + begun:
             yield Finding(
                 "too much",
-                f"{load.name}: {len(hits)} of {load.planned:g} iterations, "
-                f"{untold} of them untold by workers that were hurt",
+                f"{load.name}: {len(hits)} of {load.planned:g} iterations, {begun} interrupted, "
+                f"{untold} untold by workers that were hurt",
             )
     if load.users_max is not None:
         most, at_s = _most_at_once(_at_work(hits))

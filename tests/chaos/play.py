@@ -251,6 +251,7 @@ class Play:
             results["coverage"],
             dict(counts),
             failed,
+            {one["name"]: one["interrupted_iterations"] for one in results["workflows"]},
             tuple(results["lost"]),
             client.said,
         )

@@ -86,6 +86,12 @@ def test_iterations_that_a_killed_worker_could_not_tell_are_done_again() -> None
     assert rules(what) == {"too much", "counts"}
 
 
+def test_iterations_that_were_interrupted_are_done_again() -> None:
+    hits = [*users(), Hit(10.0, "w1", "Load", 0)]
+    assert judge(evidence(ITERATIONS, hits, interrupted={"Load": 1})) == []
+    assert rules(evidence(ITERATIONS, hits)) == {"too much"}
+
+
 def test_arrivals_may_be_late() -> None:
     hits = [hit if not 3 < hit.at_s < 5 else replace(hit, at_s=5.0) for hit in arrivals()]
     assert judge(evidence(OPEN, hits)) == []
