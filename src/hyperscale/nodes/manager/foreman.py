@@ -106,7 +106,13 @@ class Foreman:
             "voters": tuple(sorted(manager.settings.node.voters)),
         }
         if not manager.leadership.leads():
-            return Registered(accepted=False, reason="this manager does not lead", **where)  # type: ignore[arg-type]
+            return Registered(
+                accepted=False,
+                reason="this manager does not lead",
+                elected=manager.leadership.is_elected(),
+                leaderless_s=manager.leadership.leaderless_s(),
+                **where,  # type: ignore[arg-type]
+            )
         node = ask.node
         known = manager.jobs.pool.workers.get(node.node_id)
         if known is not None and node.incarnation < known.incarnation:
