@@ -7,7 +7,7 @@ itself must come over its own connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -57,6 +57,8 @@ LEVELS_BY_LOAD = (0, 2, 3, 3)
 # What comes in is counted over this long: after a moment's delay a second brings more than it
 # should, and the one before it less. A loop that runs late is noticed sooner than this.
 PRESSURE_S = 3.0
+# States of workers whose cores nobody can use.
+ABSENT: Final = ("dead", "cut off")
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
@@ -129,6 +131,7 @@ class Foreman:
             ask.free_cores,
             [orders.report_of(status) for status in ask.parts],
             ask.draining,
+            ask.life,
         )
         manager.carry_out(effects)
         return Registered(accepted=True, unwanted=unwanted, **where)  # type: ignore[arg-type]
@@ -211,6 +214,8 @@ class Foreman:
                 return ProgressAnswer(known=False, term=leadership.term)
             unwanted, effects = heard
             self._known[worker] = msgspec.structs.replace(report, parts=())
+        elif not call.one_way:
+            manager.jobs.worker_answered(now, worker)
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
         for told in report.parts:
             if told.test_stop is not None:
@@ -305,10 +310,10 @@ class Foreman:
                 WorkerView(
                     worker=name,
                     address=str(Address(*member.node.tcp)) if member is not None else "",
-                    state=_state(worker),
+                    state=self._state(worker),
                     total_cores=worker.total,
                     free_cores=0
-                    if worker.dead_at is not None
+                    if manager.jobs.pool.is_lost(manager.now(), worker)
                     else max(0, worker.total - manager.jobs.pool.booked(worker)),
                     parts=tuple(str(part) for part in parts),
                     requests=sum(requests for requests, _ in numbers),
@@ -319,6 +324,17 @@ class Foreman:
                 )
             )
         return rows
+
+    def _state(self, worker: Worker) -> str:
+        if worker.dead_at is not None:
+            return "dead"
+        if not worker.registered:
+            return "expected"
+        if self._manager.jobs.pool.is_lost(self._manager.now(), worker):
+            return "cut off"
+        if worker.draining:
+            return "draining"
+        return "degraded" if worker.degraded else "healthy"
 
     def _own(self, call: Call, worker: str) -> None:
         if call.peer.role != "worker" or call.peer.node_id != worker:
@@ -412,13 +428,3 @@ class Foreman:
             self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
-
-
-def _state(worker: Worker) -> str:
-    if worker.dead_at is not None:
-        return "dead"
-    if not worker.registered:
-        return "expected"
-    if worker.draining:
-        return "draining"
-    return "degraded" if worker.degraded else "healthy"

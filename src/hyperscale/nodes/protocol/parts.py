@@ -127,6 +127,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     free_cores: int
     parts: tuple[PartStatus, ...] = ()
     draining: bool = False
+    life: int = 0  # the incarnation its process began with: what earlier ones had is gone
 
 
 class Registered(Fields, frozen=True, kw_only=True):

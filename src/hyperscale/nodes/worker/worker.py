@@ -110,6 +110,7 @@ class Worker:
         await self._stage.open()
         await self.node.start()
         self._links.endpoint = self.node.endpoint
+        self.conversation.life = self.node.membership.me.incarnation
         self.node.membership.on_change(self._member_changed)
         self._look()
         self._started = True
