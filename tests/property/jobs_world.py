@@ -515,7 +515,13 @@ class World:
             heard = core.worker_heard(self.now, box.name, box.incarnation, box.free, reports)
         if heard is None:
             heard = core.worker_registered(
-                self.now, box.name, box.incarnation, box.total, box.free, reports
+                self.now,
+                box.name,
+                box.incarnation,
+                box.total,
+                box.free,
+                reports,
+                life=box.incarnation,
             )
         unwanted, effects = heard
         for part, fence in unwanted:

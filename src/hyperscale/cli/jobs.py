@@ -304,7 +304,7 @@ def _status(view: JobView) -> str:
 
 
 def _coloured(text: str, state: str, paint: Paint) -> str:
-    if state in ("failed", "timeout", "suspect", "dead"):
+    if state in ("failed", "timeout", "suspect", "dead", "cut off"):
         return paint.bad(text)
     if state in ("partial", "cancelled", "cancelling", "degraded", "draining"):
         return paint.warn(text)

@@ -35,7 +35,8 @@ class Worker:
     degraded: bool = False
     cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
     registered: bool = False  # with this leader
-    heard_at: float = 0.0
+    life: int = 0  # the incarnation its process began with; 0: not told
+    heard_at: float = 0.0  # over TCP, and answered: no later does it believe to be in touch
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
     refusals: int = 0
@@ -55,6 +56,12 @@ class Worker:
             placement.incarnation == self.incarnation
             or (placement.part, placement.fence) in self.carried
         )
+
+    def has_lost(self, placement: Placement) -> bool:
+        """It was placed on a process that is gone. The next one of the same node begins above all
+        its incarnations only when it has taken over the directory from it, which the kernel holds
+        for as long as a process lives; and its generators die with it."""
+        return placement.incarnation < self.life
 
     def carry(self, held: Iterable[Placement], named: Collection[tuple[Part, Fence]]) -> None:
         """`named` is all it says it has."""
@@ -99,6 +106,7 @@ class Pool:
         free: int,
         draining: bool,
         named: Collection[tuple[Part, Fence]] = (),
+        life: int = 0,
     ) -> Worker | None:
         """`named` is everything it holds. None for a life that is over."""
         worker = self.workers.get(name)
@@ -109,6 +117,7 @@ class Pool:
         elif incarnation > worker.incarnation:
             worker = self._reborn(worker, incarnation)
         worker.total, worker.registered = max(0, total), True
+        worker.life = max(worker.life, life)
         worker.carry(self._book.by_worker.get(name, {}).values(), named)
         self.heard(now, worker, free, draining, worker.degraded)
         return worker
@@ -227,7 +236,7 @@ class Pool:
         return (
             worker.registered
             and not worker.draining
-            and not self._is_silent(now, worker)
+            and not self.is_silent(now, worker)
             and not self._is_gone(now, worker)
             and self._progress(now, worker) is not Progress.STUCK
         )
@@ -249,7 +258,7 @@ class Pool:
         ready = (
             worker.registered
             and not worker.draining
-            and not self._is_silent(now, worker)
+            and not self.is_silent(now, worker)
             and now >= worker.pause_until
             and self.free(worker) > 0
         )
@@ -260,7 +269,7 @@ class Pool:
             and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
         )
         live = not self._is_gone(now, worker)
-        return Signals(live, ready, progress, worker.dead_at is not None, overdue)
+        return Signals(live, ready, progress, self.is_lost(now, worker), overdue)
 
     def _progress(self, now: float, worker: Worker) -> Progress:
         """Whoever asked for patience is not stuck as long as it lasts."""
@@ -270,14 +279,25 @@ class Pool:
             return Progress.STALLED
         return found
 
-    def _is_gone(self, now: float, worker: Worker) -> bool:
-        limits = self._settings
-        return (worker.dead_at is not None and now - worker.heard_at >= limits.reschedule_s) or (
-            not worker.registered and now - worker.heard_at >= limits.register_s
-        )
+    def is_lost(self, now: float, worker: Worker) -> bool:
+        """It cannot be spoken to, for all we know."""
+        return worker.dead_at is not None or (worker.registered and self.is_silent(now, worker))
 
-    def _is_silent(self, now: float, worker: Worker) -> bool:
-        return now - worker.heard_at >= self._settings.silence_s
+    def gone_at(self, worker: Worker) -> float:
+        """When its load has surely ended, unless it is heard before: who answers probes and
+        cannot be commanded is gone too."""
+        limits = self._settings
+        known = worker.registered or worker.dead_at is not None
+        return worker.heard_at + (limits.reschedule_s if known else limits.register_s)
+
+    def silent_at(self, worker: Worker) -> float:
+        return worker.heard_at + self._settings.silence_s
+
+    def is_silent(self, now: float, worker: Worker) -> bool:
+        return now >= self.silent_at(worker)
+
+    def _is_gone(self, now: float, worker: Worker) -> bool:
+        return now >= self.gone_at(worker)
 
     def _is_open(self, now: float, worker: Worker) -> bool:
         return worker.dead_at is None and self.signals(now, worker).routing in (

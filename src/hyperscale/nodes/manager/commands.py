@@ -137,15 +137,11 @@ class Commands:
         manager = self._manager
         if not manager.leadership.leads():
             return
-        known = manager.jobs.pool.workers.get(held.worker)
-        unwanted, effects = manager.jobs.worker_registered(
+        unwanted, effects = manager.jobs.worker_holds(
             manager.now(),
             held.worker,
             held.incarnation,
-            held.total_cores,
-            held.free_cores,
             [orders.report_of(status) for status in held.parts],
-            draining=known is not None and known.draining,
         )
         manager.carry_out(effects)
         for part, fence in unwanted:

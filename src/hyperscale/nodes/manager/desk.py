@@ -15,6 +15,7 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
@@ -167,7 +168,7 @@ class Desk:
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
-            total_cores=sum(row.total_cores for row in rows if row.state != "dead"),
+            total_cores=sum(row.total_cores for row in rows if row.state not in ABSENT),
             free_cores=sum(row.free_cores for row in rows),
         )
 

@@ -7,7 +7,7 @@ itself must come over its own connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -57,6 +57,8 @@ LEVELS_BY_LOAD = (0, 2, 3, 3)
 # What comes in is counted over this long: after a moment's delay a second brings more than it
 # should, and the one before it less. A loop that runs late is noticed sooner than this.
 PRESSURE_S = 3.0
+# States of workers whose cores nobody can use.
+ABSENT: Final = ("dead", "cut off")
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
@@ -107,7 +109,13 @@ class Foreman:
             "voters": tuple(sorted(manager.settings.node.voters)),
         }
         if not manager.leadership.leads():
-            return Registered(accepted=False, reason="this manager does not lead", **where)  # type: ignore[arg-type]
+            return Registered(
+                accepted=False,
+                reason="this manager does not lead",
+                elected=manager.leadership.is_elected(),
+                leaderless_s=manager.leadership.leaderless_s(),
+                **where,  # type: ignore[arg-type]
+            )
         node = ask.node
         known = manager.jobs.pool.workers.get(node.node_id)
         if known is not None and node.incarnation < known.incarnation:
@@ -124,6 +132,7 @@ class Foreman:
             ask.free_cores,
             [orders.report_of(status) for status in ask.parts],
             ask.draining,
+            ask.life,
         )
         manager.carry_out(effects)
         return Registered(accepted=True, unwanted=unwanted, **where)  # type: ignore[arg-type]
@@ -208,6 +217,8 @@ class Foreman:
                 return ProgressAnswer(known=False, term=leadership.term)
             unwanted, effects = heard
             self._known[worker] = msgspec.structs.replace(report, parts=())
+        elif not call.one_way:
+            manager.jobs.worker_answered(now, worker)
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
         for told in report.parts:
             if told.test_stop is not None:
@@ -300,10 +311,10 @@ class Foreman:
                 WorkerView(
                     worker=name,
                     address=str(Address(*member.node.tcp)) if member is not None else "",
-                    state=_state(worker),
+                    state=self._state(worker),
                     total_cores=worker.total,
                     free_cores=0
-                    if worker.dead_at is not None
+                    if manager.jobs.pool.is_lost(manager.now(), worker)
                     else max(0, worker.total - manager.jobs.pool.booked(worker)),
                     parts=tuple(str(part) for part in parts),
                     requests=sum(requests for requests, _ in numbers),
@@ -314,6 +325,17 @@ class Foreman:
                 )
             )
         return rows
+
+    def _state(self, worker: Worker) -> str:
+        if worker.dead_at is not None:
+            return "dead"
+        if not worker.registered:
+            return "expected"
+        if self._manager.jobs.pool.is_lost(self._manager.now(), worker):
+            return "cut off"
+        if worker.draining:
+            return "draining"
+        return "degraded" if worker.degraded else "healthy"
 
     def _own(self, call: Call, worker: str) -> None:
         if call.peer.role != "worker" or call.peer.node_id != worker:
@@ -414,13 +436,3 @@ def _busiest_percent(report: ReportProgress) -> float:
     one."""
     busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
     return max(report.cpu_percent, 100.0 * busiest)
-
-
-def _state(worker: Worker) -> str:
-    if worker.dead_at is not None:
-        return "dead"
-    if not worker.registered:
-        return "expected"
-    if worker.draining:
-        return "draining"
-    return "degraded" if worker.degraded else "healthy"

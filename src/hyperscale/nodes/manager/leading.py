@@ -38,6 +38,15 @@ class Leadership:
         election = self._node.election
         return self.term > 0 and election is not None and election.may_lead()
 
+    def is_elected(self) -> bool:
+        """We hold the lease, whether or not we are ready to lead."""
+        election = self._node.election
+        return election is not None and election.may_lead()
+
+    def leaderless_s(self) -> float:
+        election = self._node.election
+        return 0.0 if election is None else election.leaderless_s()
+
     @property
     def leader(self) -> str:
         election = self._node.election

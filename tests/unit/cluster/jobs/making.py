@@ -103,8 +103,12 @@ class Shell:
 
     # -- events ----------------------------------------------------------------------------------
 
-    def register(self, worker: str = "w1", cores: int = 4, incarnation: int = 1) -> None:
-        _, effects = self.jobs.worker_registered(self.now, worker, incarnation, cores, cores, [])
+    def register(
+        self, worker: str = "w1", cores: int = 4, incarnation: int = 1, life: int = 0
+    ) -> None:
+        _, effects = self.jobs.worker_registered(
+            self.now, worker, incarnation, cores, cores, [], life=life
+        )
         self.beating.add(worker)
         self.carry(effects)
 
