@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 
 import msgspec
 
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW, RateLimitSettings
+from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.core import Jobs
@@ -66,11 +66,9 @@ from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.messages import Registry
 
 LEAD_RETRY_S = 0.5
-# A share of a stressed manager is one for each of a thousand workers.
-LIMITS = RateLimitSettings(
-    limits={**LIMITS_PER_WINDOW, "submit.job": 50, "steer.job": 20},
-    stressed_budget=10_000,
-)
+# A job is watched by who submits it, so one is as often asked for as the other. A share of a
+# stressed manager is one for each of a thousand workers.
+LIMITS = RateLimitSettings(limits={"submit.job": 50, "watch.job": 50}, stressed_budget=10_000)
 
 
 class Manager:
