@@ -401,7 +401,7 @@ class Assignment:
                 f"context value {key!r} of {self._plan.name} cannot leave its process: {error}",
                 "keep connections and files out of the context; pass plain values",
             ) from error
-        return Stamped(time.time_ns(), self._order.core, data)
+        return Stamped(0, self._order.core, data)
 
 
 def _unpickled(values: Values) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import coverage as covered
 from hyperscale.cluster.jobs import ending, losing, placing, review, snatching, steering, submitting
-from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
@@ -225,9 +225,12 @@ class Jobs:
         no_room: bool = False,
         reason: str = "",
         free: int | None = None,
+        for_good: bool = False,
     ) -> Effects:
+        """`for_good`: no worker could be sent it."""
         if self._desk.leading:
-            placing.answered(self._desk, now, placement, accepted, no_room, reason, free)
+            refusal = None if accepted else Refusal(no_room, reason or "refused", for_good)
+            placing.answered(self._desk, now, placement, refusal, free)
         return self._settle(now)
 
     def prepared(

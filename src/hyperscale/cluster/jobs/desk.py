@@ -70,6 +70,7 @@ def matter(record: JobRecord) -> Matter:
 class Refusal:
     no_room: bool
     reason: str
+    for_good: bool = False  # no worker could be sent it
 
 
 @dataclass(slots=True)
@@ -95,6 +96,7 @@ class Watch:
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
     homeless: dict[Part, float] = field(default_factory=dict)
+    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     end_wanted: Steered | None = None
     concluding: bool = False
 
@@ -123,6 +125,7 @@ class Watch:
         self.ready.clear()
         self.stopped.clear()
         self.homeless.clear()
+        self.unsendable.clear()
 
 
 class Desk:

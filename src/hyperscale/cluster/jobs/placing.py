@@ -222,24 +222,26 @@ def answered(
     desk: Desk,
     now: float,
     placement: Placement,
-    accepted: bool,
-    no_room: bool,
-    reason: str,
+    refusal: Refusal | None,
     free: int | None,
 ) -> None:
     worker = desk.pool.workers.get(placement.worker)
-    if accepted:
+    if refusal is None:
         if worker is not None:
             worker.refusals = 0
         return
-    if worker is not None and worker.incarnation == placement.incarnation:
+    if (
+        worker is not None
+        and worker.incarnation == placement.incarnation
+        and not refusal.for_good  # it was never asked
+    ):
         desk.pool.refused(now, worker, free)
         desk.hungry = True
     if desk.book.placement(placement.part) == placement:
         watch = desk.watches[placement.part.job_id]
         if token(placement) in watch.prepared or token(placement) in watch.started:
             return  # only the answer was lost
-        watch.refused[token(placement)] = Refusal(no_room, reason or "refused")
+        watch.refused[token(placement)] = refusal
         desk.touch(placement.part.job_id)
 
 
@@ -256,6 +258,10 @@ def take_back(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
             why = f"no room on {placement.worker}"
             parts = (part.number,) if workflow.started else ()
             desk.append(now, Returned(job.job_id, age, part.workflow, why, parts))
+            continue
+        if refusal.for_good and not workflow.is_winding_down and not workflow.started:
+            watch.unsendable[part.workflow] = refusal.reason
+            desk.append(now, Returned(job.job_id, age, part.workflow, refusal.reason))
             continue
         why = f"worker {placement.worker} did not take it: {refusal.reason}"
         desk.append(

@@ -10,7 +10,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.manager.couriers import Couriers, is_too_large
 from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.parts import (
     AskParts,
@@ -21,6 +21,7 @@ from hyperscale.nodes.protocol.parts import (
     SteerPart,
     TearDownPart,
 )
+from hyperscale.wire.errors import WireError
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
@@ -68,13 +69,17 @@ class Commands:
                 )
             )
 
-        def failed(reason: str) -> None:
+        def failed(error: WireError | OSError) -> None:
+            reason = str(error) or type(error).__name__
             manager.log.warning(
                 "dispatch failed", part=str(placement.part), worker=placement.worker, reason=reason
             )
+            too_large = is_too_large(error)
+            if too_large:
+                reason = orders.too_large(message)
             manager.carry_out(
                 manager.jobs.dispatch_answered(
-                    manager.now(), placement, False, reason="unreachable"
+                    manager.now(), placement, False, reason=reason, for_good=too_large
                 )
             )
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import msgspec
 
 from hyperscale.cluster.jobs.records import PartEnded
-from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.messages import Values, keep_newest
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.engine.messages import Values, handed_on, of_highest_core
 from hyperscale.nodes.protocol.fields import Fields
 
 ALL = -1  # of a workflow that succeeded no further part ends
@@ -28,6 +28,7 @@ class _End(Fields, frozen=True, kw_only=True, tag="ended"):
 
 
 _ends = msgspec.msgpack.Decoder(_End)
+_values = msgspec.msgpack.Decoder(Values)
 
 
 class HandedOn:
@@ -44,7 +45,7 @@ class HandedOn:
         ended = [part.ended for part in workflow.parts.values() if part.ended is not None]
         if known is None or known[0] != len(ended) or workflow.lifecycle.succeeded:
             stage = ALL if workflow.lifecycle.succeeded else len(ended)
-            known = read[name] = stage, _read(ended)
+            known = read[name] = stage, _read(workflow, ended)
         return known[1]
 
     def forget(self, job_id: str) -> None:
@@ -54,11 +55,8 @@ class HandedOn:
         self._read.clear()
 
 
-def _read(ended: Iterable[PartEnded]) -> Left:
-    context: Values = {}
-    provided: Values = {}
-    for one in sorted(ended, key=lambda one: one.part.number):
-        end = _ends.decode(one.result)
-        keep_newest(context, end.context)
-        keep_newest(provided, end.provided)
-    return context, provided
+def _read(workflow: WorkflowState, ended: Iterable[PartEnded]) -> Left:
+    ends = [_ends.decode(one.result) for one in ended]
+    setup_wrote = _values.decode(workflow.context) if workflow.context else {}
+    context = handed_on(setup_wrote, (end.context for end in ends))
+    return context, of_highest_core(end.provided for end in ends)

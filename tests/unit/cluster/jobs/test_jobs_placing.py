@@ -286,6 +286,31 @@ def test_a_refusal_is_a_lost_attempt_on_another_worker() -> None:
     assert shell.jobs.losses("j1") == []  # no load was under way
 
 
+def test_what_cannot_be_sent_to_anybody_fails_at_once_with_the_reason() -> None:
+    shell = Shell()
+    for name in ("w1", "w2"):
+        shell.register(name, 4)
+    shell.submit(
+        needs("Big", peak_vus=8), needs("Other", peak_vus=2), needs("Next", depends=("Big",))
+    )
+    big = [place for place in shell.dispatched() if place.part.workflow == "Big"]
+    for place in big:
+        shell.carry(
+            shell.jobs.dispatch_answered(
+                shell.now, place, False, reason="it takes 40 MB", for_good=True
+            )
+        )
+    workflow = shell.workflow("Big")
+    assert (workflow.lifecycle.state.value, workflow.error) == (
+        "failed",
+        "not run, because it takes 40 MB",
+    )
+    assert not workflow.live()
+    assert not [one for one in shell.dispatched() if one.part.workflow == "Big"]
+    assert shell.workflow("Next").error == "not run, because Big failed"
+    assert shell.jobs.job("j1").unconfirmed == []  # type: ignore[union-attr]
+
+
 def test_a_lost_answer_does_not_move_a_part_that_is_there() -> None:
     shell = Shell()
     for name in ("w1", "w2"):
