@@ -84,6 +84,7 @@ class Manager:
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
         self.node = Node(host, settings.node, kinds, limits=LIMITS)
+        self.node.queue = self._queue
         self.leadership = Leadership(host, self.node)
         self.recording = Recording(self)
         self.records = self.recording.records
@@ -112,6 +113,10 @@ class Manager:
 
     def now(self) -> float:
         return self.host.clock.now()
+
+    def _queue(self) -> float:
+        """Records that a majority has not confirmed yet, of as many as may be under way."""
+        return self.records.status().under_way_share
 
     # -- life --------------------------------------------------------------------------------
 
