@@ -154,7 +154,7 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
             now,
             PartEnded(
                 job.job_id, desk.age_s(now, job.job_id), end.part, end.fence, end.worker,
-                end.outcome, end.measured_s, end.result, end.error, end.iterations,
+                end.outcome, end.measured_s, end.result, end.error, end.iterations, end.lost,
             ),
         )  # fmt: skip
     return False

@@ -29,7 +29,8 @@ Ending = Literal["", "stop", "cancel", "timeout"]
 
 @dataclass(slots=True)
 class Loss:
-    """A worker went away with a part. What it had reported is kept and counted."""
+    """A worker went away with a part, or processes of it died. What it had reported is kept and
+    counted."""
 
     worker: str
     at_s: float  # of the workflow's load time
@@ -39,7 +40,8 @@ class Loss:
     reason: str
     age_s: float  # the job's, when it was recorded
     under_load: bool  # it ran a test: something of the plan was not delivered
-    resumed_at_s: float | None = None  # load time at which another worker went on
+    resumed_at_s: float | None = None  # load time at which it went on
+    generators: str = ""  # what died of it, in words, where the worker lives
 
 
 @dataclass(slots=True)
@@ -139,6 +141,7 @@ class Mark:
 
 
 MARKS_MAX = 256
+"""Of a job. One that is steered by a program, or loses workers all the time, has no more."""
 
 
 @dataclass(slots=True)
@@ -193,6 +196,11 @@ class JobState:
     def extension_s(self) -> float:
         """The longest of its workers' extensions, never more than the time it was given."""
         return min(self.submitted.timeout_s, max(self.extended.values(), default=0.0))
+
+    def mark(self, workflow: str, at_s: float, text: str) -> None:
+        """For the timeline of a workflow, at its load time."""
+        if len(self.marks) < MARKS_MAX:
+            self.marks.append(Mark(workflow, at_s, text))
 
     def run_age_s(self, age_s: float) -> float:
         """How long ago its load began, when the job is that old: with the first workflow."""

@@ -55,6 +55,7 @@ from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
@@ -80,6 +81,7 @@ class Manager:
         self.faults = Faults(self.log)
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
+        self.endings = Endings()
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
@@ -269,7 +271,8 @@ class Manager:
             self.carry_out(self.jobs.forget(self.now(), job_id))
         self._bodies.pop(job_id, None)
         self.judging.drop(job_id)
-        self.live.forget(job_id)
+        self.live.ended(job_id)
+        self.endings.forget(job_id)
 
     # -- what the core wants -----------------------------------------------------------------
 
@@ -338,7 +341,6 @@ class Manager:
             job,
             status,
             elapsed_s=self.jobs.age_s(self.now(), job.job_id),
-            coverage=self.jobs.coverage(job.job_id),
             lost=self.jobs.lost_sentences(job.job_id),
             judges=self.judges(job),
             environment=self._environment(body),

@@ -218,9 +218,9 @@ class EnginePerformer:
             raise self._unopened
         performance = self._performance
         await performance.over()
-        failure = performance.failure
+        failure, outcome = performance.failure, performance.outcome
         return Ended(
-            outcome=performance.outcome,
+            outcome=outcome,
             measured_s=max(0.0, performance.measured_s - self._resume_at_s),
             iterations=self._aggregate.iterations,
             peak_vus=performance.peak_vus,
@@ -228,7 +228,9 @@ class EnginePerformer:
             state=self._aggregate.export(),
             context=self._stage.sealing.seal_values(performance.context),
             provided=self._stage.sealing.seal_values(performance.provided),
-            error=self._aggregate.facts.error,
+            error="; ".join(performance.lost)
+            if outcome == "cut off"
+            else self._aggregate.facts.error,
             hint="" if failure is None else failure.hint,
             bad_input=isinstance(failure, BadInput),
             warnings=tuple(performance.warnings),
