@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -17,10 +17,12 @@ import msgspec
 from hyperscale.cluster.calm import (
     SETTINGS_BY_ROLE,
     Admission,
+    Load,
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
     RateLimitSettings,
+    Resources,
 )
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
 from hyperscale.cluster.election import Standing
@@ -87,6 +89,8 @@ class Node:
         )
         self.counts: Counter[str] = Counter()
         self.vitals: dict[str, Vitals] = {}
+        self.queue: Callable[[], float | None] = lambda: None
+        """How full the queues of the role are, 0 to 1."""
         self.pulse = b""
         """What the role adds to `Vitals`; told with the next beat."""
         self._host = host
@@ -105,6 +109,7 @@ class Node:
         )
         self._refusals = RefusalLog(self._log)
         self._turned_away: Counter[str] = Counter()
+        self._load_told = Load.HEALTHY
         self._beats = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
@@ -162,7 +167,7 @@ class Node:
         if settings.metrics is not None:
             self.page = self.about.page(self, host, settings.metrics)
             self.metrics_address = await self.page.start(settings.metrics)
-        self.door.watch()
+        self.door.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
         self._started = True
         me = self.membership.me
@@ -303,6 +308,12 @@ class Node:
         member = self.membership.core.member(node_id)
         return None if member is None else Address(*member.node.udp)
 
+    def _resources(self) -> Resources:
+        """A worker's cores are meant to be full, and admit work by their number."""
+        use = self._host.usage()
+        cpu = None if self.settings.role == "worker" else use.cpu
+        return Resources(cpu=cpu, memory=use.memory, queue=self.queue())
+
     # -- what others ask ---------------------------------------------------------------------
 
     def _on_members(self, call: Call, ask: AskMembers) -> Members:
@@ -396,8 +407,15 @@ class Node:
             self._beats += 1
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        if self.door.load is not self._load_told:
+            self._tell_load(self.door.load)
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
+
+    def _tell_load(self, load: Load) -> None:
+        say = self._log.warning if load > self._load_told else self._log.info
+        say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
+        self._load_told = load
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
         fresh = turned_away - self._turned_away

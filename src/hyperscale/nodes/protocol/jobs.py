@@ -48,6 +48,7 @@ class SubmitJob(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -71,6 +72,7 @@ class SteerJob(Fields, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
     workflow: str = ""  # the only one concerned, if so
 
 
@@ -86,6 +88,7 @@ class SteerAck(Fields, frozen=True, kw_only=True):
 class AskJob(Fields, frozen=True, kw_only=True):
     job_id: str
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
@@ -124,6 +127,7 @@ class JobView(Fields, frozen=True, kw_only=True):
 class AskJobs(Fields, frozen=True, kw_only=True):
     limit: int = 100
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobViews(Fields, frozen=True, kw_only=True):
@@ -134,6 +138,7 @@ class JobViews(Fields, frozen=True, kw_only=True):
 class AskResults(Fields, frozen=True, kw_only=True):
     job_id: str
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobResults(Fields, frozen=True, kw_only=True):
@@ -146,6 +151,7 @@ class JobResults(Fields, frozen=True, kw_only=True):
 class AskWorkers(Fields, frozen=True, kw_only=True):
     job_id: str = ""  # only those that work for it, with its live numbers
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkerView(Fields, frozen=True, kw_only=True):
@@ -173,6 +179,7 @@ class WatchJob(Fields, frozen=True, kw_only=True):
     job_id: str
     live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class Window(Fields, frozen=True, kw_only=True):

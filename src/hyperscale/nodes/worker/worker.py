@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from hyperscale.cluster.calm import RateLimitSettings
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.vital import spawn_vital
@@ -45,11 +44,11 @@ LAST_WORDS_S: Final = 15.0
 COMMANDS_PER_WINDOW: Final = 2_000
 
 
-def _limits() -> RateLimitSettings:
-    commands = ("dispatch.part", "start.part", "steer.part", "tear.down.part", "ask.parts")
-    return RateLimitSettings(
-        limits={**LIMITS_PER_WINDOW, **dict.fromkeys(commands, COMMANDS_PER_WINDOW)}
+LIMITS: Final = RateLimitSettings(
+    limits=dict.fromkeys(
+        ("dispatch.part", "start.part", "tear.down.part", "ask.parts"), COMMANDS_PER_WINDOW
     )
+)
 
 
 class Worker:
@@ -85,7 +84,7 @@ class Worker:
             leash_s=lambda: self.contact.remaining_s(host.clock.now()),
         )
         self.conversation.parts = self.parts
-        self.node = Node(host, settings.node, PARTS, self.parts.handlers, _limits())
+        self.node = Node(host, settings.node, PARTS, self.parts.handlers, LIMITS)
         self._condition = Condition()
         self._use = MachineUse(0.0, 0.0)
         self._pulse: WorkerPulse | None = None
