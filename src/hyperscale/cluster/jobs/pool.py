@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
@@ -33,7 +34,7 @@ class Worker:
     unknown: int = 0  # cores it uses for what no record knows of
     draining: bool = False
     degraded: bool = False
-    cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
+    cpu: CpuUse | None = None  # lately; None: not told
     registered: bool = False  # with this leader
     heard_at: float = 0.0
     former_heard_at: float = 0.0  # in its life before this one
@@ -60,6 +61,14 @@ class Worker:
         """`named` is all it says it has."""
         older = [(p.part, p.fence) for p in held if p.incarnation < self.incarnation]
         self.carried = self.carried | frozenset(one for one in older if one in named)
+
+
+def _between(before: CpuUse, now: CpuUse) -> CpuUse:
+    """What was told before counts for half: a report is of a tenth of a second."""
+    return CpuUse(
+        (before.machine_percent + now.machine_percent) / 2,
+        (before.generator_percent + now.generator_percent) / 2,
+    )
 
 
 Chosen = list[tuple[Worker, int]]
@@ -131,16 +140,15 @@ class Pool:
         free: int,
         draining: bool,
         degraded: bool,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
         worker.heard_at, worker.dead_at = now, None
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
-        if cpu_percent is not None:
-            before_percent = cpu_percent if worker.cpu_percent is None else worker.cpu_percent
-            worker.cpu_percent = (before_percent + cpu_percent) / 2
+        if cpu is not None:
+            worker.cpu = _between(worker.cpu or cpu, cpu)
         worker.unknown = max(0, worker.total - free - self.booked(worker))
         return (worker.unknown, worker.draining, worker.degraded) < before
 

@@ -1,9 +1,10 @@
 """Lost parts on cores that their job has already, when none is free.
 
 Only workers that run the job are asked, and only while they have CPU to spare: one that has not
-measures itself instead of the target. What a further core of load will use is taken from what the
-present ones do. A part is taken over whole or not at all; each of its cores goes to the worker that
-has the most to spare by then, and there to the process that the fewest parts share.
+measures itself instead of the target. What a further core of load will use, of the machine and of
+the process it shares, is taken from what the present ones do. A part is taken over whole or not at
+all; each of its cores goes to the worker that has the most to spare by then, and there to the
+process that the fewest parts share.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from math import ceil
 from typing import Final
 
 from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import Placement
 from hyperscale.cluster.jobs.seating import Seats
@@ -29,13 +32,18 @@ class _Host:
     """A worker that runs the job: its slots, with the workflow of each part on them."""
 
     worker: Worker
-    loads: int
-    cpu_percent: float
+    cpu: CpuUse
+    loads: int  # of all jobs
     slots: dict[int, list[WorkflowState]] = field(default_factory=dict)
 
-    def use_percent(self, more: int) -> float:
-        """Of its CPU, with so many cores of load more."""
-        return self.cpu_percent * (self.loads + more) / self.loads
+    def use_with(self, more: int) -> CpuUse:
+        """With so many cores of load more, spread over its processes."""
+        bears = [len(workflows) for workflows in self.slots.values()]
+        will_bear = max(max(bears), ceil((sum(bears) + more) / len(bears)))
+        return CpuUse(
+            self.cpu.machine_percent * (self.loads + more) / self.loads,
+            self.cpu.generator_percent * will_bear / max(bears),
+        )
 
     def may_share(self, workflow: WorkflowState) -> list[int]:
         """An exclusive test shares its cores with nobody but itself."""
@@ -80,13 +88,13 @@ class Squeeze:
         if known is not None:
             return known
         if (
-            worker.cpu_percent is None
+            worker.cpu is None
             or worker.degraded
             or watch.refusals[worker.name] >= REFUSALS_MAX
             or not desk.pool.can_share(now, worker)
         ):
             return None
-        host = _Host(worker, desk.pool.loads(worker), worker.cpu_percent)
+        host = _Host(worker, worker.cpu, desk.pool.loads(worker))
         self._hosts[worker.name] = host
         return host
 
@@ -95,7 +103,7 @@ class Squeeze:
         when nobody can bear that much."""
         chosen: Counter[str] = Counter()
         waiting = [
-            (name in workflow.excluded, host.use_percent(1), name)
+            (name in workflow.excluded, max(host.use_with(1)), name)
             for name, host in self._hosts.items()
             if host.may_share(workflow)
         ]
@@ -104,8 +112,8 @@ class Squeeze:
             excluded, use_percent, name = heappop(waiting)
             if use_percent <= self._limit_percent:
                 chosen[name] += 1
-                more_percent = self._hosts[name].use_percent(chosen[name] + 1)
-                heappush(waiting, (excluded, more_percent, name))
+                more = self._hosts[name].use_with(chosen[name] + 1)
+                heappush(waiting, (excluded, max(more), name))
         if chosen.total() < cores:
             return None
         return [
@@ -117,7 +125,7 @@ class Squeeze:
     def _pieces(self, host: _Host, workflow: WorkflowState, cores: int) -> list[tuple[int, ...]]:
         """A part has each of its cores in another process, so there are several of them where the
         processes are fewer than the cores."""
-        host.cpu_percent = host.worker.cpu_percent = host.use_percent(cores)  # until it tells
+        host.cpu = host.worker.cpu = host.use_with(cores)  # until it tells
         host.loads += cores
         slots = host.may_share(workflow)
         found = []

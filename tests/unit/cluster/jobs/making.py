@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Snatch
-from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
@@ -65,7 +65,7 @@ class Shell:
         self.hold = False
         self.lost_at_s = 41.0
         self.beating: set[str] = set()
-        self.cpu_percent: dict[str, float] = {}  # of workers that tell it
+        self.cpu: dict[str, CpuUse] = {}  # of workers that tell it
         self.degraded: set[str] = set()
         self.carry(self.jobs.lead(self.now, 1))
 
@@ -181,7 +181,7 @@ class Shell:
                     free,
                     [],
                     degraded=name in self.degraded,
-                    cpu_percent=self.cpu_percent.get(name),
+                    cpu=self.cpu.get(name),
                 )
                 assert heard is not None
                 self.carry(heard[1])
