@@ -46,6 +46,7 @@ from hyperscale.workload import frames
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.replies import Reply
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
@@ -113,7 +114,7 @@ class Assignment:
             pool.trace = self._trace
         return pool
 
-    def _trace(self, response: HTTPResponse) -> None:
+    def _trace(self, response: HTTPResponse | Reply) -> None:
         full = self._order.http_debug == "full"
         self._send(Trace(describe_exchange(response, full, CURRENT.get().name)))
 
@@ -400,7 +401,7 @@ class Assignment:
                 f"context value {key!r} of {self._plan.name} cannot leave its process: {error}",
                 "keep connections and files out of the context; pass plain values",
             ) from error
-        return Stamped(time.time_ns(), self._order.core, data)
+        return Stamped(0, self._order.core, data)
 
 
 def _unpickled(values: Values) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from hyperscale.engine.messages import (
     TornDown,
     Trace,
     Values,
-    keep_newest,
+    handed_on,
+    of_highest_core,
 )
 from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
@@ -179,6 +180,11 @@ class Performance:
                 self.warnings += [warning] if warning else []
         finally:
             await self.release()
+
+    @property
+    def handed_on(self) -> Values:
+        """For the workflows that depend on this one."""
+        return handed_on(self._wrote, [self.context])
 
     @property
     def cores_done(self) -> int:
@@ -381,9 +387,9 @@ class Performance:
         for core in self.cores:
             self.aggregate.gone(self._numbers[core])
         done = [answer for answer in answers if isinstance(answer, Done)]
+        self.context = of_highest_core(answer.context for answer in done)
+        self.provided = of_highest_core(answer.provided for answer in done)
         for answer in done:
-            keep_newest(self.context, answer.context)
-            keep_newest(self.provided, answer.provided)
             self.warnings.extend(f"{self.facts.name}: {text}" for text in answer.warnings)
             if answer.error and not self.aggregate.facts.error:
                 self.aggregate.facts.error = f"{self.facts.name}: {answer.error}"

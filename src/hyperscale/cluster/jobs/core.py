@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import coverage as covered
 from hyperscale.cluster.jobs import ending, losing, placing, review, snatching, steering, submitting
-from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
@@ -41,15 +41,17 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState
 
 Effects = list[Effect]
 
 
 class Jobs:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self._desk = Desk(settings, dice)
+        self._desk = Desk(settings, dice, condense)
         self._now = 0.0
         self.took_effect = False
         """Whether the last record that was applied changed anything: one may come twice."""
@@ -225,9 +227,12 @@ class Jobs:
         no_room: bool = False,
         reason: str = "",
         free: int | None = None,
+        for_good: bool = False,
     ) -> Effects:
+        """`for_good`: no worker could be sent it."""
         if self._desk.leading:
-            placing.answered(self._desk, now, placement, accepted, no_room, reason, free)
+            refusal = None if accepted else Refusal(no_room, reason or "refused", for_good)
+            placing.answered(self._desk, now, placement, refusal, free)
         return self._settle(now)
 
     def prepared(

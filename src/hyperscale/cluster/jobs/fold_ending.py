@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
     Failed,
@@ -13,7 +15,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     TornDown,
 )
-from hyperscale.cluster.jobs.state import Book, JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
 
 
 def ended(book: Book, job: JobState, record: PartEnded) -> bool:
@@ -161,7 +163,21 @@ def finished(book: Book, job: JobState, record: Finished) -> bool:
                 part.holding = None
     job.finished = record
     job.reason = record.reason
+    if record.results:
+        _condense(book.condense, job)
     return True
+
+
+def _condense(condense: Condense, job: JobState) -> None:
+    """All that was measured is in the job's own result: its parts keep how they ended."""
+    job.submitted = replace(job.submitted, body=condense.body(job.submitted.body))
+    for workflow in job.workflows.values():
+        workflow.context = b""
+        for part in workflow.parts.values():
+            if part.ended is not None:
+                part.ended = replace(part.ended, result=condense.result(part.ended.result))
+            for loss in part.losses:
+                loss.result = condense.result(loss.result) if loss.result else b""
 
 
 def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | None]:
@@ -178,7 +194,7 @@ def vacate(book: Book, part: PartState) -> None:
 def close(workflow: WorkflowState, age_s: float) -> None:
     """The last part is in: how did the workflow end?"""
     life = workflow.lifecycle
-    if workflow.live():
+    if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hyperscale.cluster.jobs.desk import Desk, Watch, token
-from hyperscale.cluster.jobs.effects import Acknowledge, Command
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Gone
 from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
@@ -72,8 +72,10 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
 def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartReport) -> int:
     if (report.part, report.fence) not in watch.started:
         watch.started.add((report.part, report.fence))
+        watch.is_ready(report.part, report.fence)
         remind(desk, report)
-        desk.touch(report.part.job_id)
+        if not _is_running(desk, report.part):  # it may be what the others wait for
+            desk.touch(report.part.job_id)
     amount = 0
     if report.counter is not None:
         amount = report.counter - worker.counters.get(report.part, 0)
@@ -88,6 +90,10 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
         name = report.part.workflow
         watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
     return max(0, amount)
+
+
+def _is_running(desk: Desk, part: Part) -> bool:
+    return desk.book.jobs[part.job_id].workflows[part.workflow].lifecycle.state is State.RUNNING
 
 
 def _should_move(desk: Desk, now: float, held: Iterable[Placement]) -> bool:
@@ -202,6 +208,7 @@ def forget(desk: Desk, worker: Worker) -> None:
     desk.pool.workers.pop(worker.name, None)
     desk.health.remove(worker.name)
     desk.deadlines.set(("worker", worker.name), None)
+    desk.emit(Gone(worker.name))
 
 
 def left(desk: Desk, now: float, worker: Worker) -> None:

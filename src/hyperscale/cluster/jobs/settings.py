@@ -84,7 +84,9 @@ class JobSettings:
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000
-    """Jobs waiting, and jobs remembered. Beyond these a submission is refused."""
+    queue_bytes_max: int = 256 << 20
+    """Jobs waiting, jobs remembered, and what the waiting ones take: half of what the records hold,
+    so that those that run have room to end. Beyond these a submission is refused."""
 
     reserve_after_s: float = 30.0
     """Smaller jobs may overtake a job that does not fit for this long; then free cores are kept

@@ -6,6 +6,7 @@ here looks into.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -106,13 +107,19 @@ class WorkflowState:
     @property
     def is_settled(self) -> bool:
         """Nothing of it runs, and nothing of it will."""
-        return self.is_over and not self.live() and not self.needs_teardown
+        return self.is_over and not self.is_live and not self.needs_teardown
+
+    @property
+    def is_live(self) -> bool:
+        return any(part.live is not None for part in self.parts.values())
 
     def live(self) -> list[Placement]:
         return [part.live for part in self.parts.values() if part.live is not None]
 
     def holder(self) -> Placement | None:
         """Where teardown() is to run."""
+        if not self.needs.tears_down:
+            return None
         return next((p.holding for p in self.parts.values() if p.holding is not None), None)
 
     def homeless(self) -> list[PartState]:
@@ -221,10 +228,19 @@ class JobState:
         return ("partial" if any(done) else "failed"), "; ".join(errors)
 
 
+@dataclass(frozen=True, slots=True)
+class Condense:
+    """What is kept of the bytes of a job once its end is recorded, by whoever can read them."""
+
+    body: Callable[[bytes], bytes] = lambda body: body
+    result: Callable[[bytes], bytes] = lambda result: result
+
+
 @dataclass(slots=True)
 class Book:
     """All jobs, in the order they came."""
 
+    condense: Condense = field(default_factory=Condense)
     jobs: dict[str, JobState] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)  # idempotency key -> job
     by_worker: dict[str, dict[Part, Placement]] = field(default_factory=dict)

@@ -84,7 +84,8 @@ class Foreman:
 
     def retire(self) -> None:
         """We do not lead any more."""
-        self._manager.commands.couriers.recall_all()
+        self._manager.commands.couriers.drop_all()
+        self._manager.commands.handed_on.clear()
         self._known.clear()
         self._routine.clear()
 
@@ -262,7 +263,6 @@ class Foreman:
             manager.carry_out(
                 manager.jobs.worker_left(manager.now(), leave.worker, leave.incarnation)
             )
-            self._forget(leave.worker)
         return Left()
 
     def changed(self, event: Changed) -> None:
@@ -275,7 +275,6 @@ class Foreman:
             effects = manager.jobs.worker_dead(now, node.node_id, event.incarnation)
         elif event.change is Change.LEFT:
             effects = manager.jobs.worker_left(now, node.node_id, event.incarnation)
-            self._forget(node.node_id)
         elif event.change in (Change.JOINED, Change.REFUTED):
             effects = manager.jobs.worker_alive(now, node.node_id, event.incarnation)
         else:
@@ -325,7 +324,7 @@ class Foreman:
         managers = {one.node_id: one for one in [node.membership.me, *others]}
         return [managers[name] for name in sorted(managers)]
 
-    def _forget(self, worker: str) -> None:
+    def forget(self, worker: str) -> None:
         self._known.pop(worker, None)
         self._routine.forget(worker)
         self._manager.commands.couriers.drop(worker)

@@ -21,6 +21,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
 
@@ -54,8 +55,6 @@ class EngineStage:
         return [core.pid for core in (*self._warm, *self._warming, *playing)]
 
     async def open(self) -> None:
-        from hyperscale.engine.cores import raise_open_files
-
         raise_open_files()
         self.use()  # the first reading of the CPU is of no use
         await self._refill()

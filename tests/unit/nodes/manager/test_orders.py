@@ -79,7 +79,7 @@ def test_a_dependant_gets_what_was_left_for_it_and_nothing_else() -> None:
     record = submitted(ask(PROVIDER, REPORT))
     book = Book()
     first, second = placement(0), placement(1)
-    old, new = Stamped(1, 0, b"old"), Stamped(2, 3, b"new")
+    old, new = Stamped(2, 0, b"old"), Stamped(1, 3, b"new")
     ends = [
         end(first, 10, context={"order": new}, provided={"token": old, "secret": old}),
         end(second, 20, context={"order": old}, provided={"token": new}),
