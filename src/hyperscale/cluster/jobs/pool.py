@@ -9,6 +9,7 @@ good health first, and to the one with more free cores of two drawn at random.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Worker:
     misses: dict[Part, int] = field(default_factory=dict)
     done: dict[tuple[Part, Fence], int] = field(default_factory=dict)
     """Cores of its parts that have no more load to make: the highest number it told of each."""
+    loads_since: dict[tuple[Part, Fence], float] = field(default_factory=dict)
+    """Parts of it whose load runs, by its own word: what its CPU is used for."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -212,7 +215,18 @@ class Pool:
     def loads(self, worker: Worker) -> int:
         """How many cores of workflows it makes load for, or is about to: one core may bear
         several."""
-        return sum(one.cores - self.done(worker, one) for one in self._taken(worker))
+        return self._loads(worker, self._taken(worker))
+
+    def loads_told(self, worker: Worker, before: float) -> int:
+        """Those that it has made load for since `before`, so that its CPU tells of them."""
+        held = self._held(worker)
+        return self._loads(worker, (one for one in held if self.loads_since(worker, one) <= before))
+
+    def loads_since(self, worker: Worker, placement: Placement) -> float:
+        return worker.loads_since.get((placement.part, placement.fence), math.inf)
+
+    def _loads(self, worker: Worker, placements: Iterable[Placement]) -> int:
+        return sum(one.cores - self.done(worker, one) for one in placements)
 
     def done(self, worker: Worker, placement: Placement) -> int:
         """How many cores of a part have no more load to make."""

@@ -27,13 +27,20 @@ REFUSALS_MAX: Final = 3
 share its cores."""
 
 
+TOLD_S: Final = 3.0
+"""A load that runs for this long shows in what its worker told of its CPU: three reports, of which
+the last two count for three quarters."""
+
+
 @dataclass(slots=True)
 class _Host:
     """A worker that runs the job: its slots, with the workflow of each part on them."""
 
     worker: Worker
     cpu: CpuUse
-    loads: int  # of all jobs
+    told: int  # cores of load of all jobs that its CPU tells of
+    loads: int  # and of those that it has, or is about to
+    told_by_process: int = 0  # the same of the process that bears the most for the job
     slots: dict[int, list[WorkflowState]] = field(default_factory=dict)
 
     def use_with(self, more: int) -> CpuUse:
@@ -41,8 +48,8 @@ class _Host:
         bears = [len(workflows) for workflows in self.slots.values()]
         will_bear = max(max(bears), ceil((sum(bears) + more) / len(bears)))
         return CpuUse(
-            self.cpu.machine_percent * (self.loads + more) / self.loads,
-            self.cpu.generator_percent * will_bear / max(bears),
+            self.cpu.machine_percent * (self.loads + more) / self.told,
+            self.cpu.generator_percent * will_bear / self.told_by_process,
         )
 
     def may_share(self, workflow: WorkflowState) -> list[int]:
@@ -63,14 +70,21 @@ class Squeeze:
     def __init__(self, desk: Desk, now: float, job: JobState) -> None:
         self._limit_percent = desk.settings.squeeze_cpu_percent
         self._hosts: dict[str, _Host] = {}
+        told: Counter[tuple[str, int]] = Counter()
         for workflow in job.workflows.values():
             if workflow.is_winding_down:
                 continue
             for placement in workflow.live():
                 host = self._host(desk, now, placement)
-                if host is not None:
-                    for slot in placement.slots:
-                        host.slots.setdefault(slot, []).append(workflow)
+                if host is None:
+                    continue
+                for slot in placement.slots:
+                    host.slots.setdefault(slot, []).append(workflow)
+                    if desk.pool.loads_since(host.worker, placement) <= now - TOLD_S:
+                        told[host.worker.name, slot] += 1
+                        by_process = max(host.told_by_process, told[host.worker.name, slot])
+                        host.told_by_process = by_process
+        self._hosts = {n: host for n, host in self._hosts.items() if host.told_by_process}
 
     def _host(self, desk: Desk, now: float, placement: Placement) -> _Host | None:
         """None when its cores cannot be shared: a part that gives cores back while it runs does
@@ -94,7 +108,8 @@ class Squeeze:
             or not desk.pool.can_share(now, worker)
         ):
             return None
-        host = _Host(worker, worker.cpu, desk.pool.loads(worker))
+        told = desk.pool.loads_told(worker, now - TOLD_S)
+        host = _Host(worker, worker.cpu, told, desk.pool.loads(worker))
         self._hosts[worker.name] = host
         return host
 
@@ -125,7 +140,6 @@ class Squeeze:
     def _pieces(self, host: _Host, workflow: WorkflowState, cores: int) -> list[tuple[int, ...]]:
         """A part has each of its cores in another process, so there are several of them where the
         processes are fewer than the cores."""
-        host.cpu = host.worker.cpu = host.use_with(cores)  # until it tells
         host.loads += cores
         slots = host.may_share(workflow)
         found = []

@@ -67,6 +67,7 @@ class Shell:
         self.beating: set[str] = set()
         self.cpu: dict[str, CpuUse] = {}  # of workers that tell it
         self.degraded: set[str] = set()
+        self.ready: list[Placement] = []
         self.carry(self.jobs.lead(self.now, 1))
 
     def carry(self, effects: list[Effect]) -> None:
@@ -127,6 +128,7 @@ class Shell:
         return [effect.placement for effect in self.take(Dispatch)]
 
     def prepare(self, place: Placement, context: bytes = b"") -> None:
+        self.ready.append(place)
         self.carry(
             self.jobs.dispatch_answered(self.now, place, True)
             + self.jobs.prepared(self.now, place.part, place.fence, place.worker, context)[1]
@@ -179,12 +181,23 @@ class Shell:
                     name,
                     worker.incarnation,
                     free,
-                    [],
+                    self._reports(name) if name in self.cpu else [],
                     degraded=name in self.degraded,
                     cpu=self.cpu.get(name),
                 )
                 assert heard is not None
                 self.carry(heard[1])
+
+    def _reports(self, worker: str) -> list[PartReport]:
+        """All that was prepared and started runs."""
+        found = []
+        for place in self.jobs.book.by_worker.get(worker, {}).values():
+            name, job_id = place.part.workflow, place.part.job_id
+            load_s = self.jobs.load_s(self.now, job_id, name)
+            if place in self.ready and self.workflow(name, job_id).started:
+                counter = int(10 * self.now)
+                found.append(PartReport(place.part, place.fence, "running", load_s, counter))
+        return found
 
     # -- views -----------------------------------------------------------------------------------
 

@@ -154,6 +154,22 @@ def test_what_is_taken_counts_before_it_shows() -> None:
     assert len(shell.dispatched()) == 1
 
 
+def test_a_worker_that_has_just_begun_is_not_asked() -> None:
+    """Its CPU tells nothing of what it has to do yet."""
+    shell, _ = running({"w1": 1, "w2": 1})
+    shell.die("w1")
+    shell.die("w2")
+    shell.wait(UNTIL_KNOWN_S)
+    shell.register("w3", 1)
+    shell.cpu["w3"] = IDLE
+    [first] = shell.prepare_all()
+    assert first.worker == "w3"
+    shell.wait(2.0)
+    assert not shell.dispatched()
+    shell.wait(3.0)
+    assert [place.slots for place in shell.dispatched()] == [first.slots]
+
+
 def test_a_degraded_worker_is_not_asked() -> None:
     shell, _ = running({"w1": 1, "w2": 1})
     shell.degraded.add("w1")
