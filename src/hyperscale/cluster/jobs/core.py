@@ -19,6 +19,7 @@ from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
+    CpuUse,
     Ended,
     Grant,
     LossFact,
@@ -179,16 +180,15 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> tuple[Unwanted, Effects] | None:
-        """None for a worker that must register first. `reports` may be any of its parts;
-        `cpu_percent` is of its machine or its busiest generator, whichever has less to spare."""
+        """None for a worker that must register first. `reports` may be any of its parts."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
         was_lost = desk.pool.is_lost(now, known)
-        if desk.pool.heard(now, known, free, draining, degraded, cpu_percent) or was_lost:
+        if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
         if was_lost:

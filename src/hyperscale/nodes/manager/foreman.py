@@ -14,7 +14,7 @@ import msgspec
 from hyperscale.cluster import calm
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
 from hyperscale.cluster.identity import Node as Identity
-from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
@@ -209,7 +209,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
-                _busiest_percent(report),
+                _cpu_use(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -431,8 +431,9 @@ class Foreman:
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
 
 
-def _busiest_percent(report: ReportProgress) -> float:
-    """Of the machine's CPU, or of the core of a generator process, which can use no more than
-    one."""
-    busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
-    return max(report.cpu_percent, 100.0 * busiest)
+def _cpu_use(report: ReportProgress) -> CpuUse | None:
+    """None when numbers of its generators are held back."""
+    shares = [delta.cpu for told in report.parts for delta in told.deltas]
+    if report.parts and not shares:
+        return None
+    return CpuUse(report.cpu_percent, 100.0 * max(shares, default=0.0))
