@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.fold_ending import vacate
-from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
+from hyperscale.cluster.jobs.fold_ending import close, vacate
+from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import Dispatched, Returned, Started
 from hyperscale.cluster.jobs.state import Book, JobState, PartState, WorkflowState
+
+_PLACED = (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY)
 
 
 def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
@@ -54,7 +56,7 @@ def _placed(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
 def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
     """Parts are placed anew. One that found no single worker with enough cores comes back as
     itself with fewer cores and as new parts with the others."""
-    if workflow.lifecycle.state not in (State.DISPATCHED, State.RUNNING):
+    if workflow.lifecycle.state not in _PLACED:
         return False
     known = [p for p in record.placements if p.part.number in workflow.parts]
     if not known:
@@ -64,7 +66,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         if not part.is_homeless or placement.fence.attempt != part.attempts + 1:
             return False
     if not workflow.live():
-        _recover(workflow, record)
+        _again(workflow, record)
     for placement in record.placements:
         number = placement.part.number
         part = workflow.parts.setdefault(
@@ -80,25 +82,11 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
     return True
 
 
-def _recover(workflow: WorkflowState, record: Dispatched) -> None:
+def _again(workflow: WorkflowState, record: Dispatched) -> None:
     """Nothing of it was running: its life goes back to the start."""
     life = workflow.lifecycle
-    lost = max(
-        (loss for part in workflow.parts.values() for loss in part.losses),
-        key=lambda loss: loss.age_s,
-        default=None,
-    )
-    if life.state is State.DISPATCHED and workflow.returned:
-        life.transition(State.DISPATCHED, State.PENDING, workflow.returned, record.age_s)
-    else:
-        reason = lost.reason if lost else "lost before it began"
-        at_s = lost.age_s if lost else record.age_s
-        for target, why in zip(
-            RECOVERY,
-            (reason, "dependents are held back", "nothing of it runs", "again"),
-            strict=True,
-        ):
-            life.transition(life.state, target, why, at_s)
+    why = workflow.returned or "again"
+    life.transition(life.state, State.PENDING, why, record.age_s)
     workers = ", ".join(sorted({p.worker for p in record.placements}))
     life.transition(State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s)
 
@@ -118,9 +106,12 @@ def returned(book: Book, job: JobState, record: Returned) -> bool:
                 if part.losses:
                     part.losses[-1].resumed_at_s = None
         workflow.returned = record.reason
+        close(workflow, record.age_s)
         return True
+    waits = workflow.lifecycle.state is State.FAILED_READY_FOR_RETRY
+    expected = State.FAILED_READY_FOR_RETRY if waits else State.DISPATCHED
     if workflow.started or not workflow.lifecycle.transition(
-        State.DISPATCHED, State.PENDING, record.reason, record.age_s
+        expected, State.PENDING, record.reason, record.age_s
     ):
         return False
     for part in workflow.parts.values():
