@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,6 +34,9 @@ from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, plan_test
 
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.records import LostLoad
+
 WATCH_S = 1.0  # how often thresholds that may abort, or hold "for 10s", are looked at
 
 
@@ -40,6 +44,7 @@ class RunOptions(msgspec.Struct, kw_only=True):
     name: str = ""
     workers: int | None = None
     timeout_s: float | None = None
+    lost_load: LostLoad = "squeeze"  # when a worker of a cluster dies and no core is free
     seed: int | None = None
     env: dict[str, str] = {}
     secrets: list[str] = []  # names in `env` whose values nobody may read

@@ -177,14 +177,16 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
+        cpu_percent: float | None = None,
     ) -> tuple[Unwanted, Effects] | None:
-        """None for a worker that must register first. `reports` may be any of its parts."""
+        """None for a worker that must register first. `reports` may be any of its parts;
+        `cpu_percent` is of its machine or its busiest generator, whichever has less to spare."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
         was_dead = known.dead_at is not None
-        if desk.pool.heard(now, known, free, draining, degraded):
+        if desk.pool.heard(now, known, free, draining, degraded, cpu_percent):
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
         if was_dead:

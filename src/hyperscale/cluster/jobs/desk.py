@@ -97,6 +97,8 @@ class Watch:
     teardown: dict[Token, float] = field(default_factory=dict)
     homeless: dict[Part, float] = field(default_factory=dict)
     unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
+    refusals: Counter[str] = field(default_factory=Counter)
+    """By worker: parts of the job that it did not take, one after the other."""
     end_wanted: Steered | None = None
     concluding: bool = False
 
@@ -126,6 +128,7 @@ class Watch:
         self.stopped.clear()
         self.homeless.clear()
         self.unsendable.clear()
+        self.refusals.clear()
 
 
 class Desk:

@@ -27,7 +27,10 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
     if record.outcome in ("cut off", "cancelled") and not asked:
         at_s = placement.resume_at_s + record.measured_s
         reason = record.error or f"worker {record.worker} was cut off from its managers"
-        _lose(book, workflow, part, at_s, record.iterations, record.result, reason, record.age_s)
+        _lose(
+            book, job, workflow, part,
+            at_s, record.iterations, record.result, reason, record.age_s,
+        )  # fmt: skip
         part.losses[-1].generators = record.lost
         return True
     part.live = None
@@ -69,7 +72,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
         if workflow.is_winding_down and record.worker not in job.unconfirmed:
             job.unconfirmed.append(record.worker)
         _lose(
-            book, workflow, part,
+            book, job, workflow, part,
             record.at_s, record.iterations, record.result, record.reason, record.age_s,
         )  # fmt: skip
         return True
@@ -82,6 +85,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
 
 def _lose(
     book: Book,
+    job: JobState,
     workflow: WorkflowState,
     part: PartState,
     at_s: float,
@@ -106,7 +110,11 @@ def _lose(
             under_load=counts,
         )
     )
-    part.iterations_done += part.losses[-1].iterations
+    loss = part.losses[-1]
+    part.iterations_done += loss.iterations
+    if counts:
+        share = f"{loss.cores} of {workflow.total_cores} cores"
+        job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")
     workflow.excluded.add(placement.worker)
     vacate(book, part)
     if workflow.is_winding_down:

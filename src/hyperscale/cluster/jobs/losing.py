@@ -24,7 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Returned,
 )
-from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move
+from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move, squeeze_at
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.cluster.jobs.steering import remind
@@ -237,6 +237,10 @@ def review_homeless(
         at = _give_up(desk, now, job, workflow, state, since)
         if at is not None:
             again.append(at)
+            squeezed_at = squeeze_at(desk, job, workflow, since)
+            if squeezed_at is not None:
+                later = now + desk.settings.squeeze_after_s
+                again.append(squeezed_at if squeezed_at > now else later)
     return min(again, default=None)
 
 
@@ -262,6 +266,8 @@ def _give_up(
         why = "no retry is left"
     elif job.ending:
         why = job.reason
+    elif job.submitted.lost_load == "drop" and workflow.needs.is_test:
+        why = "given up at once (lost_load = drop)"
     elif not can_move(desk, now, job, workflow):
         why = "its time was over before a worker was free"
     elif now >= since + limits.dispatch_s:

@@ -141,6 +141,7 @@ class Mark:
 
 
 MARKS_MAX = 256
+"""Of a job. One that is steered by a program, or loses workers all the time, has no more."""
 
 
 @dataclass(slots=True)
@@ -195,6 +196,11 @@ class JobState:
     def extension_s(self) -> float:
         """The longest of its workers' extensions, never more than the time it was given."""
         return min(self.submitted.timeout_s, max(self.extended.values(), default=0.0))
+
+    def mark(self, workflow: str, at_s: float, text: str) -> None:
+        """For the timeline of a workflow, at its load time."""
+        if len(self.marks) < MARKS_MAX:
+            self.marks.append(Mark(workflow, at_s, text))
 
     def run_age_s(self, age_s: float) -> float:
         """How long ago its load began, when the job is that old: with the first workflow."""

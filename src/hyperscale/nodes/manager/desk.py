@@ -314,6 +314,7 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
         digest=_digest(body),
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
+        lost_load=body.lost_load,
     )
 
 

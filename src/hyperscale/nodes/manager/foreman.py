@@ -200,6 +200,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
+                _busiest_percent(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -406,6 +407,13 @@ class Foreman:
             self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
+
+
+def _busiest_percent(report: ReportProgress) -> float:
+    """Of the machine's CPU, or of the core of a generator process, which can use no more than
+    one."""
+    busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
+    return max(report.cpu_percent, 100.0 * busiest)
 
 
 def _state(worker: Worker) -> str:
