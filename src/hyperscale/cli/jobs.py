@@ -308,7 +308,7 @@ def _coloured(text: str, state: str, paint: Paint) -> str:
         return paint.bad(text)
     if state in ("partial", "cancelled", "cancelling", "degraded", "draining"):
         return paint.warn(text)
-    return paint.faint(text) if state in ("completed", "aggregated") else text
+    return paint.faint(text) if state == "completed" else text
 
 
 def _how_many(workflows: int) -> str:

@@ -379,6 +379,11 @@ class Jobs:
         )
         return {state.value: found[state.value] for state in State}
 
+    @property
+    def transitions_refused(self) -> int:
+        """Decisions on a state that a workflow was not in any more."""
+        return self._desk.transitions_refused
+
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})

@@ -54,6 +54,9 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
         ("before", "after"),
         {states: float(count) for states, count in manager.jobs.transitions().items()},
     )
+    text = "Decisions on a state that a workflow was not in any more, since this manager started."
+    refused = manager.jobs.transitions_refused
+    yield single("workflow_transitions_refused_total", "counter", text, refused)
 
 
 def _workers(manager: Manager) -> Iterator[Metric]:

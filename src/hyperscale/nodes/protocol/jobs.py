@@ -93,7 +93,7 @@ class AskJob(Fields, frozen=True, kw_only=True):
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
     name: str
-    state: str  # E-12: pending running completed failed cancelled aggregated
+    state: str  # E-12: pending running completed failed cancelled
     lifecycle: str  # E-1, exact
     cores: int = 0
     workers: tuple[str, ...] = ()
