@@ -234,6 +234,29 @@ class Jobs:
             desk.hungry = True
         return self._settle(now)
 
+    def worker_reached(self, now: float, worker: str) -> Effects:
+        """It has answered a command."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or known.unreached_since is None:
+            return []
+        known.unreached_since, known.refuses = None, False
+        losing.review_worker(desk, now, known)
+        desk.hungry = True
+        return self._settle(now)
+
+    def worker_unreached(self, now: float, worker: str, refused: bool) -> Effects:
+        """No connection to it could be made. `refused`: nobody listens there any more."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None:
+            return []
+        if known.unreached_since is None:
+            known.unreached_since = now
+        known.refuses = refused
+        losing.review_worker(desk, now, known)
+        return self._settle(now)
+
     def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None

@@ -186,6 +186,8 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
 def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
     limits = desk.settings
     again = [desk.pool.silent_at(worker), desk.pool.gone_at(worker)]
+    if worker.unreached_since is not None:
+        again.append(worker.unreached_since + limits.unreached_s)
     worker.pace.work(now, _should_move(desk, now, desk.placements_on(worker.name)))
     if desk.placements_on(worker.name):
         moved_at = now - worker.pace.idle_s(now)

@@ -41,6 +41,8 @@ class Worker:
     heard_at: float = 0.0  # over TCP, and answered: no later does it believe to be in touch
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
+    unreached_since: float | None = None  # since then no command could be brought to it
+    refuses: bool = False  # nobody listens there: its process is gone, as far as one can see
     refusals: int = 0
     pause_until: float = 0.0
     pace: Pace = field(default_factory=Pace)
@@ -265,7 +267,11 @@ class Pool:
 
     def can_share(self, now: float, worker: Worker) -> bool:
         """It would take more work on cores that work for the same job."""
-        return worker.dead_at is None and now >= worker.pause_until and self.takes_part(now, worker)
+        return (
+            not self.is_lost(now, worker)
+            and now >= worker.pause_until
+            and self.takes_part(now, worker)
+        )
 
     def total_cores(self, now: float) -> int:
         return sum(w.total for w in self.workers.values() if self.takes_part(now, w))
@@ -280,7 +286,7 @@ class Pool:
         ready = (
             worker.registered
             and not worker.draining
-            and not self.is_silent(now, worker)
+            and not self.is_lost(now, worker)
             and now >= worker.pause_until
             and self.free(worker) > 0
         )
@@ -302,8 +308,17 @@ class Pool:
         return found
 
     def is_lost(self, now: float, worker: Worker) -> bool:
-        """It cannot be spoken to, for all we know."""
-        return worker.dead_at is not None or (worker.registered and self.is_silent(now, worker))
+        """It cannot be commanded, for all we know."""
+        return (
+            worker.dead_at is not None
+            or self.is_unreached(now, worker)
+            or (worker.registered and self.is_silent(now, worker))
+        )
+
+    def is_unreached(self, now: float, worker: Worker) -> bool:
+        """What we say to it does not arrive, whatever arrives from it."""
+        since = worker.unreached_since
+        return since is not None and (worker.refuses or now >= since + self._settings.unreached_s)
 
     def gone_at(self, worker: Worker) -> float:
         """When its load has surely ended, unless it is heard before: who answers probes and
@@ -322,10 +337,7 @@ class Pool:
         return now >= self.gone_at(worker)
 
     def _is_open(self, now: float, worker: Worker) -> bool:
-        return worker.dead_at is None and self.signals(now, worker).routing in (
-            Routing.ROUTE,
-            Routing.INVESTIGATE,
-        )
+        return self.signals(now, worker).routing in (Routing.ROUTE, Routing.INVESTIGATE)
 
     # -- choosing --------------------------------------------------------------------------------
 

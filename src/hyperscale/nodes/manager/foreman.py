@@ -122,6 +122,9 @@ class Foreman:
             reason = "a later life of this worker is known"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         manager.commands.couriers.at(node.node_id, Address(*node.tcp))
+        if known is not None and known.incarnation == node.incarnation and self._unreached(known):
+            reason = f"no connection can be made to {Address(*node.tcp)}"
+            return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         self._known[node.node_id] = ask
         self._adopt(ask.parts)
         unwanted, effects = manager.jobs.worker_registered(
@@ -198,6 +201,9 @@ class Foreman:
                 term=leadership.newest_term,
                 leader_address=leadership.leader_address(),
             )
+        known = manager.jobs.pool.workers.get(worker)
+        if known is not None and self._unreached(known):
+            return ProgressAnswer(known=False, term=leadership.term)
         unwanted: Unwanted = ()
         effects: list[Effect] = []
         if not self._routine.holds(now, report):
@@ -325,6 +331,14 @@ class Foreman:
                 )
             )
         return rows
+
+    def _unreached(self, worker: Worker) -> bool:
+        """It must not believe to be under command; whether it is again is tried at once."""
+        manager = self._manager
+        if not manager.jobs.pool.is_unreached(manager.now(), worker):
+            return False
+        manager.commands.reach(worker.name)
+        return True
 
     def _state(self, worker: Worker) -> str:
         if worker.dead_at is not None:
