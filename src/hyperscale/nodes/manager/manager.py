@@ -83,6 +83,7 @@ class Manager:
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
         self.node = Node(host, settings.node, kinds, limits=LIMITS)
+        self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(host, self.node)
         self.recording = Recording(self)
         self.records = self.recording.records

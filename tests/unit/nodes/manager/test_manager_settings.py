@@ -12,7 +12,8 @@ from hyperscale.nodes.member.sources import Reading, Sources
 def read(
     *assigned: str, environ: dict[str, str] | None = None, **tables: dict[str, object]
 ) -> ManagerSettings:
-    flags = {"id": "m1", "plaintext": True, "voters": "m1", "set": list(assigned)}
+    flags: dict[str, object] = {"id": "m1", "cluster": "shop", "env": "prod", "plaintext": True}
+    flags |= {"voters": "m1", "set": list(assigned)}
     return manager_settings(Reading(Sources(flags, environ or {}, tables), SECTIONS))
 
 
