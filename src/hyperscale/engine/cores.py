@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.open_files import raise_open_files
 
 # Descriptors a generator needs besides its connections: control socket, event loop, stdio, files.
 SPARE_FILES = 64
@@ -53,23 +54,6 @@ def _cgroup_quota(root: Path) -> float:
         return quota_us / period_us if quota_us > 0 else math.inf
     except (OSError, ValueError, ZeroDivisionError):
         return math.inf
-
-
-def raise_open_files() -> int:
-    """Lift the soft open-file limit to the hard one; returns the limit in force."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return 1 << 20
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY:
-        hard = 1 << 20
-    if soft < hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):
-            return soft
-    return hard
 
 
 def peak_memory_mb() -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -22,9 +23,9 @@ _HEAD = struct.Struct("<II")  # bytes of the message, number of the assignment
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
-    """A pickled context value; the highest (stamp, core) wins where several cores provide one."""
+    """A pickled context value and the core that wrote it, counted within its workflow."""
 
-    stamp: int
+    stamp: int  # 0; managers of the first previews compare it before the core
     core: int
     value: bytes
 
@@ -32,12 +33,30 @@ class Stamped(msgspec.Struct, frozen=True, array_like=True):
 Values = dict[str, Stamped]
 
 
-def keep_newest(values: Values, more: Values) -> None:
-    """Add `more`; where several cores provide one key, the highest (stamp, core) wins."""
-    for key, stamped in more.items():
-        known = values.get(key)
-        if known is None or (stamped.stamp, stamped.core) > (known.stamp, known.core):
-            values[key] = stamped
+def of_highest_core(each: Iterable[Values]) -> Values:
+    """What the cores of one workflow wrote, in any order: the highest core wins."""
+    found: Values = {}
+    for values in each:
+        for key, stamped in values.items():
+            known = found.get(key)
+            if known is None or stamped.core >= known.core:
+                found[key] = stamped
+    return found
+
+
+def handed_on(setup_wrote: Values, cores_wrote: Iterable[Values]) -> Values:
+    """What one workflow leaves for those that depend on it: its steps come after its setup()."""
+    return setup_wrote | of_highest_core(cores_wrote)
+
+
+def received(left: Iterable[Values]) -> Values:
+    """What a workflow begins with, given what each of its dependencies left, in the order of
+    `@depends`: the last one named wins. When each of them wrote does not matter, so that a run
+    on one machine and one on many, with clocks of their own, find the same."""
+    found: Values = {}
+    for values in left:
+        found |= values
+    return found
 
 
 class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=Load)
 
+# A generator that did nothing for longer than this was suspended, starved or blocked: what was due
+# meanwhile was not offered. A busy machine keeps a process waiting for a tenth of it.
+STALL_S = 1.0
+
 
 class Pace(Generic[L]):
     """What all models share: rest between iterations, pause, stop, growing and shrinking."""
@@ -42,6 +46,8 @@ class Pace(Generic[L]):
         self.population = population
         self.recorder = recorder
         self.leaving = 0  # VUs that are to leave at their next turn
+        self.offered_s = 0.0  # load time up to which the plan was offered, where it goes by time
+        self._stopped_s: float | None = None
         self._rng = rng
         self._think = load.think_time_s or (0.0, 0.0)
         self._rests = self._think[1] > 0 or load.pacing_s > 0
@@ -62,6 +68,33 @@ class Pace(Generic[L]):
     async def drive(self) -> None:
         """Carry out the load until its plan is done or the clock is stopped."""
         raise AssertionError("each load model drives itself")
+
+    def begin(self) -> None:
+        """Measuring begins at the clock's first reading."""
+        self.offered_s = self.clock.began_s
+
+    def offered(self, idle_s: float) -> float:
+        """What of the planned load was offered since the last call. The process did nothing for
+        `idle_s` of that time, which is nothing unusual unless it is long."""
+        since_s, until_s = self.offered_s, self._now_s()
+        self.offered_s = until_s
+        due = self.load.load_until(until_s) - self.load.load_until(since_s)
+        if idle_s <= STALL_S or until_s <= since_s:
+            return due
+        return due * max(0.0, 1.0 - idle_s / (until_s - since_s))
+
+    def waived(self) -> float:
+        """What is left of the plan when it was carried out to its end: nobody wanted it, because
+        users had stopped or no data was left."""
+        planned_s = self.load.planned_seconds
+        if planned_s is None:
+            return 0.0
+        return self.load.load_until(planned_s) - self.load.load_until(self.offered_s)
+
+    def _now_s(self) -> float:
+        """Load time, not beyond the end of the load."""
+        now_s = self.clock.elapsed() if self._stopped_s is None else self._stopped_s
+        return max(self.offered_s, now_s)
 
     async def until_gone_or(self, seconds: float) -> None:
         """Wait for that much load time; less if every VU left (iterations or data used up)."""
@@ -108,6 +141,8 @@ class Pace(Generic[L]):
         self._set_gate()
 
     def stop(self) -> None:
+        if self._stopped_s is None:
+            self._stopped_s = self.clock.elapsed()
         self.clock.stopped = True
         self._resumed.set()
         self._set_gate()

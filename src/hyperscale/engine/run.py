@@ -7,21 +7,21 @@ a stop by hand all end in `Results` that say so.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hyperscale.cluster.placement.provision import Share, Wanted, batches
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out, judges_of, watch
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
 from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
-from hyperscale.engine.environment import this_machine
-from hyperscale.engine.messages import Values
+from hyperscale.engine.environment import this_machine, variables
+from hyperscale.engine.messages import Values, received
 from hyperscale.engine.performance import Performance
 from hyperscale.engine.pool import Core, Pool
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
@@ -34,6 +34,9 @@ from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, plan_test
 
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.records import LostLoad
+
 WATCH_S = 1.0  # how often thresholds that may abort, or hold "for 10s", are looked at
 
 
@@ -41,6 +44,7 @@ class RunOptions(msgspec.Struct, kw_only=True):
     name: str = ""
     workers: int | None = None
     timeout_s: float | None = None
+    lost_load: LostLoad = "squeeze"  # when a worker of a cluster dies and no core is free
     seed: int | None = None
     env: dict[str, str] = {}
     secrets: list[str] = []  # names in `env` whose values nobody may read
@@ -67,24 +71,17 @@ class LocalRun:
             )
             self._options = msgspec.structs.replace(self._options, workers=1, http_debug="full")
         self._overrides = overrides
-        os.environ.update(self._options.env)
         workers = self._options.workers
         if workers is not None and workers < 1:
             raise BadInput(f"workers is {workers} but must be at least 1")
-        # The processes start first: their start-up overlaps with loading the test.
-        self._pool = Pool(workers or usable_cores(), self._options.output, early)
-        try:
-            self.plan = plan_test(source.load(), overrides)
-            self._source = encode_source(
-                source.pickled() if isinstance(source, ClassSource) else source
-            )
-            self._warnings = list(self.plan.warnings)
-            self._facts = {facts.name: facts for facts in test_facts(self.plan)}
-            self._check_limits()
-            self._pool.need(self._cores_needed())
-        except BaseException:
-            self._pool.abandon()
-            raise
+        with variables(self._options.env):
+            # The processes start first: their start-up overlaps with loading the test.
+            self._pool = Pool(workers or usable_cores(), self._options.output, early)
+            try:
+                self._load(source)
+            except BaseException:
+                self._pool.abandon()
+                raise
         self.on_trace: Callable[[str], None] | None = None
         self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
         self._judges = judges_of(self._facts.values())
@@ -99,6 +96,16 @@ class LocalRun:
             warnings=self._warnings,
             environment=this_machine(self._pool.size, self._options.command),
         )
+
+    def _load(self, source: FileSource | ClassSource) -> None:
+        self.plan = plan_test(source.load(), self._overrides)
+        self._source = encode_source(
+            source.pickled() if isinstance(source, ClassSource) else source
+        )
+        self._warnings = list(self.plan.warnings)
+        self._facts = {facts.name: facts for facts in test_facts(self.plan)}
+        self._check_limits()
+        self._pool.need(self._cores_needed())
 
     def abandon(self) -> None:
         """Give up a run that was never executed."""
@@ -157,10 +164,6 @@ class LocalRun:
             await self._pool.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
-            if self._course.lost:
-                self._course.coverage = carried_out(
-                    aggregate.freeze(buckets=False) for aggregate in self._aggregates.values()
-                )
         return self.results(final=True)
 
     async def _run_layer(self, names: Sequence[str]) -> None:
@@ -168,16 +171,21 @@ class LocalRun:
         for workflow in (self._facts[name] for name in names):
             blocked = [name for name in workflow.depends if self._aggregates[name].facts.error]
             facts = self._aggregates[workflow.name].facts
-            if blocked:
+            if blocked and self._course.cut is None:
                 facts.error = f"not run, because {', '.join(blocked)} failed"
-            elif self._course.cut is not None:
-                facts.error = f"not run, because the run was cut short: {self._course.cut_reason}"
+                facts.state = "finished"
             else:
                 ready.append(workflow)
-                continue
-            facts.state = "finished"
         for batch in self._batches(ready):
-            await self._run_batch(batch)
+            if self._course.cut is None:
+                await self._run_batch(batch)
+            else:
+                self._leave_out(self._aggregates[share.name].facts for share in batch)
+
+    def _leave_out(self, workflows: Iterable[WorkflowResult]) -> None:
+        for facts in workflows:
+            facts.error = f"not run, because the run was cut short: {self._course.cut_reason}"
+            facts.state = "finished"
 
     def _batches(self, workflows: Iterable[WorkflowFacts]) -> list[list[Share]]:
         wanted = [Wanted(w.name, w.priority, w.is_test, w.users) for w in workflows]
@@ -190,8 +198,6 @@ class LocalRun:
             self._cast(self._facts[name], [self._pool.cores[number] for number in cores])
             for name, cores in batch
         ]
-        if self._course.cut is not None:
-            return
         preparing = asyncio.gather(*(performance.get_ready() for performance in self._playing))
         await asyncio.sleep(0)  # the orders are sent
         arrays.load()  # while the generators prepare, not when their numbers arrive
@@ -216,15 +222,12 @@ class LocalRun:
 
     def _cast(self, facts: WorkflowFacts, cores: list[Core]) -> Performance:
         """Put a workflow on its cores, with what the workflows before it left for it."""
-        context: Values = {}
-        for name in facts.depends:
-            context.update(self._ended[name].context)
         aggregate = self._aggregates[facts.name]
         casting = Casting(
             source=self._source,
             overrides=encode_overrides(self._overrides),
             total_cores=len(cores),
-            context=context,
+            context=received(self._ended[name].handed_on for name in facts.depends),
             used={name: _given_to(facts.name, ended) for name, ended in self._ended.items()},
             seed=self._options.seed,
             env=self._options.env,

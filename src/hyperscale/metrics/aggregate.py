@@ -86,6 +86,7 @@ class WorkflowAggregate:
         self.stopped_users = 0
         self.unmeasured: dict[str, int] = {}
         self.cpu_s = 0.0
+        self.offered: float | None = 0.0  # of the planned load; None: a part of it is not known
         self.vus_max = 0
         templates = (
             s if isinstance(s, StepResult) else StepResult(name=s, workflow=name) for s in steps
@@ -181,6 +182,8 @@ class WorkflowAggregate:
         self.stopped_users += told.stopped_users
         add_counts(self.unmeasured, told.unmeasured)
         self.cpu_s += told.cpu_s
+        if self.offered is not None:
+            self.offered = None if told.offered is None else self.offered + told.offered
 
     def _request(self, key: RequestKey) -> RequestTally:
         step = self._steps[key.step]
@@ -285,6 +288,7 @@ class WorkflowAggregate:
             stopped_users=self.stopped_users,
             unmeasured=dict(self.unmeasured),
             cpu_seconds=self.cpu_s,
+            offered_load=self.offered,
             steps=[
                 step.freeze(elapsed_s, buckets=buckets)
                 for step in self._steps.values()
@@ -343,6 +347,7 @@ class WorkflowAggregate:
                 stopped_users=self.stopped_users,
                 unmeasured=self.unmeasured,
                 cpu_s=self.cpu_s,
+                offered=self.offered,
             )
         )
 

@@ -99,6 +99,7 @@ class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     stopped_users: int = 0
     unmeasured: dict[str, int] = {}  # requests of warm-up, setup and teardown
     cpu_s: float = 0.0  # CPU time of the process for this load
+    offered: float = 0.0  # of the planned load: arrivals, iterations or seconds of users
 
 
 _encoder = msgspec.msgpack.Encoder()

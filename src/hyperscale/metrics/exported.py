@@ -89,6 +89,7 @@ class AggregateState(msgspec.Struct, array_like=True):
     stopped_users: int = 0
     unmeasured: dict[str, int] = {}
     cpu_s: float = 0.0
+    offered: float | None = None  # None: told by a release that did not count it
 
 
 _encoder = msgspec.msgpack.Encoder()

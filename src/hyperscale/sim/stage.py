@@ -166,17 +166,20 @@ class SimPerformer:
         self._witness("over", self._order, 0)
         mark = provided_by(self._order.part, self._order.fence)
         provided = {name: self._stamped(mark) for name in self._order.facts.provides}
-        failed = outcome == "raised"
+        died = ("generator process 1 was killed by SIGKILL",) if outcome == "died" else ()
+        failed = outcome == "raised" or (bool(died) and not self._order.facts.is_test)
+        early = bool(died) and not self._stopping and not self._killed.is_set()
+        cut_off = early or outcome == "cut off"
         return Ended(
-            outcome="failed" if failed else "cut off" if outcome == "cut off" else "completed",
+            outcome="failed" if failed else "cut off" if cut_off else "completed",
             measured_s=self._at_s - self._order.resume_at_s,
             iterations=self._aggregate.iterations,
             peak_vus=sum(share.load.peak_vus for share in self._shares),
             prepare_s=self._prepare_s,
             state=self._aggregate.export(),
             provided={} if failed else provided,
-            error="a step raised SimulatedError" if failed else "",
-            lost=("generator process 1 was killed by SIGKILL",) if outcome == "died" else (),
+            error="; ".join(died) or ("a step raised SimulatedError" if failed else ""),
+            lost=died,
         )
 
     async def teardown(self) -> str:
@@ -255,10 +258,10 @@ class SimPerformer:
             return
         if self._mishap != "never ends":
             passed_s = min(passed_s, max(0.0, self._limit_s - self._at_s))
-        self._at_s += passed_s
+        before_s, self._at_s = self._at_s, self._at_s + passed_s
         self._aggregate.advance(self._at_s)
         for share in self._shares:
-            delta = share.make(passed_s, self._steps, self._host.random.random())
+            delta = share.make(before_s, self._at_s, self._steps, self._host.random.random())
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
@@ -278,7 +281,7 @@ class SimPerformer:
             await self._host.clock.sleep(KILLED_S)
 
     def _stamped(self, value: bytes) -> Stamped:
-        return Stamped(int(self._host.clock.wall() * 1e9), self._order.first_core, value)
+        return Stamped(0, self._order.first_core, value)
 
 
 class _Share:
@@ -304,16 +307,21 @@ class _Share:
             return max(stage.target for stage in self.load.stages) / 2
         return self.vus * ITERATIONS_PER_VU_S
 
-    def make(self, seconds: float, steps: list[str], luck: float) -> Delta | None:
-        self._owed += self.rate * seconds
+    def make(self, since_s: float, until_s: float, steps: list[str], luck: float) -> Delta | None:
+        self._owed += self.rate * (until_s - since_s)
         count = int(self._owed)
         if self._left is not None:
             count = min(count, self._left)
             self._left -= count
         self._owed = 0.0 if self.done else self._owed - count
-        if not count:
+        offered = float(count)
+        if self._left is None:
+            offered = self.load.load_until(until_s) - self.load.load_until(since_s)
+        if not count and not offered:
             return None
         self._seq += 1
+        if not count:
+            return Delta(seq=self._seq, vus=self.vus, offered=offered)
         failed = int(count * FAILED_SHARE + luck)
         latencies = _latencies(count, LATENCY_S * (0.5 + round(luck, 1)))
         return Delta(
@@ -327,6 +335,7 @@ class _Share:
                 for name in steps
             ],
             cpu=0.5,
+            offered=offered,
         )
 
 

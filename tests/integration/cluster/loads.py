@@ -7,7 +7,7 @@ from pathlib import Path
 HEAD = """
 import os
 
-from hyperscale import Workflow, depends, state, step
+from hyperscale import Workflow, action, depends, state, step
 from hyperscale.core.hooks import Provide, Use
 from hyperscale.testing import URL, HTTPResponse
 

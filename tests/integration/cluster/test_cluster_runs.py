@@ -126,6 +126,108 @@ def test_state_goes_from_one_workflow_to_the_next(
     assert witness.paths().get("/me") == 40
 
 
+CONTEXT = """
+import asyncio
+
+
+class Late(Workflow):
+    async def setup(self) -> None:
+        self.context["both"] = "setup"
+        self.context["kept"] = "setup"
+
+    @action()
+    async def write(self) -> None:
+        await asyncio.sleep(0.7)
+        self.context["both"] = "late"
+        self.context["named"] = "late"
+
+
+class Early(Workflow):
+    @action()
+    async def write(self) -> None:
+        self.context["named"] = "early"
+
+
+class Measured(Workflow):
+    iterations = 1
+
+    async def setup(self) -> None:
+        self.context["measured"] = "yes"
+
+    @step()
+    async def get(self, url: URL = TARGET + "/") -> HTTPResponse:
+        return await self.client.http.get(url)
+
+
+@depends("Late", "Early", "Measured")
+class Last(Workflow):
+    iterations = 1
+
+    @step()
+    async def found(self) -> HTTPResponse:
+        words = [self.context.get(key, "-") for key in ("both", "kept", "named", "measured")]
+        return await self.client.http.get(TARGET + "/" + "/".join(words))
+
+
+@depends("Last")
+class Stranger(Workflow):
+    iterations = 1
+
+    @step()
+    async def nothing(self) -> HTTPResponse:
+        return await self.client.http.get(f"{TARGET}/{len(self.context)}")
+"""
+
+
+def test_a_context_is_the_same_here_and_there(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    """Early wrote first, but it is named after Late; setup() comes before the steps; who depends on
+    Last gets nothing of what Last was given."""
+    file = write(tmp_path, witness.url, CONTEXT)
+    found = []
+    for where in (("-w", 2), fleet.there):
+        witness.reset()
+        fleet.hyperscale("run", file, *where)  # the witness knows none of these paths: no pass
+        found.append(witness.paths())
+    assert found[0] == found[1] == {"/": 1, "/late/setup/early/yes": 1, "/0": 1}
+
+
+TOO_MUCH = """
+def made(number):
+    async def write(self) -> None:
+        self.context[f"key{number}"] = os.urandom(3_900_000)
+
+    return type(f"P{number}", (Workflow,), {"write": action()(write), "__module__": __name__})
+
+
+P0, P1, P2, P3, P4, P5, P6, P7, P8 = map(made, range(9))
+
+
+@depends(*(f"P{number}" for number in range(9)))
+class Last(Workflow):
+    iterations = 1
+
+    @step()
+    async def get(self, url: URL = TARGET + "/") -> HTTPResponse:
+        return await self.client.http.get(url)
+"""
+
+
+def test_what_is_too_much_for_a_worker_says_how_much_that_is(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    ended = fleet.hyperscale("run", write(tmp_path, witness.url, TOO_MUCH), *fleet.there)
+    results = fleet.results(re.findall(r"job (\w+) accepted", ended.err)[0])
+    (last,) = [one for one in results["workflows"] if one["name"] == "Last"]
+    assert re.search(
+        r"not run, because it takes 35\.\d MB to send it to a worker, and at most 33\.6 MB can be: "
+        r"what P0, .*, P8 left \(35\.\d MB\)",
+        last["error"],
+    ), last["error"]
+    assert witness.requests == 0
+
+
 ROWS = """
 class Rows(Workflow):
     vus = 4

@@ -507,6 +507,37 @@ def test_a_graceful_stop_finishes_iterations_and_keeps_results() -> None:
     assert results.workflows[0].interrupted_iterations == 0
 
 
+class First(Stops):
+    priority = "exclusive"
+
+
+class Second(First):
+    pass
+
+
+@depends("Second")
+class Third(Stops):
+    pass
+
+
+def test_after_a_cut_whatever_was_to_come_says_so() -> None:
+    """Second is of the layer that was cut, Third of the next one."""
+
+    async def scenario() -> Results:
+        local_run = _local(First, Second, Third)
+        running = asyncio.create_task(local_run.execute())
+        await _when_loaded(local_run)
+        local_run.stop()
+        return await running
+
+    results = asyncio.run(scenario())
+    assert results.exit_code == ExitCode.STOPPED
+    assert all(one.state == "finished" for one in results.workflows)
+    cut = "not run, because the run was cut short: stopped by hand"
+    errors = {one.name: one.error for one in results.workflows}
+    assert errors == {"First": "", "Second": cut, "Third": cut}
+
+
 class Hangs(Stops):
     @step()
     async def slow(self) -> HTTPResponse:
@@ -701,6 +732,23 @@ def test_blocking_user_code_is_killed_and_reported() -> None:
 
     results = asyncio.run(scenario())
     assert results.exit_code == ExitCode.STOPPED
+
+
+class Asks(Get):
+    iterations = 1
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        assert (os.environ["GIVEN"], os.environ["CHANGED"]) == ("1", "2")
+        return await self.client.http.get("/")
+
+
+def test_variables_of_a_run_are_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHANGED", "before")
+    before = dict(os.environ)
+    results = go(Asks, workers=1, env={"GIVEN": "1", "CHANGED": "2"})
+    assert results.passed, results.workflows
+    assert dict(os.environ) == before
 
 
 def test_bad_settings_are_refused_before_anything_starts() -> None:

@@ -9,10 +9,10 @@ import asyncio
 from collections import deque
 from math import inf
 
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
-from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
 from hyperscale.workload.results import Outcome
 
 

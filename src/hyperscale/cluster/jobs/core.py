@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import coverage as covered
 from hyperscale.cluster.jobs import ending, losing, placing, review, snatching, steering, submitting
-from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
@@ -40,15 +40,17 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState
 
 Effects = list[Effect]
 
 
 class Jobs:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self._desk = Desk(settings, dice)
+        self._desk = Desk(settings, dice, condense)
         self._now = 0.0
         self.took_effect = False
         """Whether the last record that was applied changed anything: one may come twice."""
@@ -175,14 +177,16 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
+        cpu_percent: float | None = None,
     ) -> tuple[Unwanted, Effects] | None:
-        """None for a worker that must register first. `reports` may be any of its parts."""
+        """None for a worker that must register first. `reports` may be any of its parts;
+        `cpu_percent` is of its machine or its busiest generator, whichever has less to spare."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
         was_dead = known.dead_at is not None
-        if desk.pool.heard(now, known, free, draining, degraded):
+        if desk.pool.heard(now, known, free, draining, degraded, cpu_percent):
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
         if was_dead:
@@ -223,9 +227,12 @@ class Jobs:
         no_room: bool = False,
         reason: str = "",
         free: int | None = None,
+        for_good: bool = False,
     ) -> Effects:
+        """`for_good`: no worker could be sent it."""
         if self._desk.leading:
-            placing.answered(self._desk, now, placement, accepted, no_room, reason, free)
+            refusal = None if accepted else Refusal(no_room, reason or "refused", for_good)
+            placing.answered(self._desk, now, placement, refusal, free)
         return self._settle(now)
 
     def prepared(

@@ -36,7 +36,7 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState, WorkflowState
 from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
 
 Token = tuple[Part, Fence]
@@ -70,6 +70,7 @@ def matter(record: JobRecord) -> Matter:
 class Refusal:
     no_room: bool
     reason: str
+    for_good: bool = False  # no worker could be sent it
 
 
 @dataclass(slots=True)
@@ -88,17 +89,31 @@ class Watch:
     sent: dict[Token, float] = field(default_factory=dict)
     refused: dict[Token, Refusal] = field(default_factory=dict)
     started: set[Token] = field(default_factory=set)
+    ready: dict[str, set[Token]] = field(default_factory=dict)
+    """By workflow: prepared or started. Some may be gone since, so there are never too few."""
     stopped: set[Token] = field(default_factory=set)
     cancelled: dict[Token, float] = field(default_factory=dict)
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
     homeless: dict[Part, float] = field(default_factory=dict)
+    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
+    refusals: Counter[str] = field(default_factory=Counter)
+    """By worker: parts of the job that it did not take, one after the other."""
     end_wanted: Steered | None = None
     concluding: bool = False
 
     def is_leaving(self, placement: Placement) -> bool:
         """Its loss is on its way into the log: it must not be started any more."""
+        if not self.refused and not self.snatched:
+            return False
         return token(placement) in self.refused or token(placement) in self.snatched
+
+    def is_ready(self, part: Part, fence: Fence) -> None:
+        self.ready.setdefault(part.workflow, set()).add((part, fence))
+
+    def may_start(self, workflow: WorkflowState) -> bool:
+        """Whether it is worth looking if all of its parts are ready."""
+        return len(self.ready.get(workflow.needs.name, ())) >= len(workflow.parts)
 
     def reset(self) -> None:
         self.epoch = 0
@@ -109,14 +124,19 @@ class Watch:
             notes.clear()
         self.refused.clear()
         self.started.clear()
+        self.ready.clear()
         self.stopped.clear()
         self.homeless.clear()
+        self.unsendable.clear()
+        self.refusals.clear()
 
 
 class Desk:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self.book = Book()
+        self.book = Book(condense or Condense())
         self.pool = Pool(settings, self.book, dice)
         self.queue = Queue(settings)
         self.health = HealthTracker(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
     Failed,
@@ -13,7 +15,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     TornDown,
 )
-from hyperscale.cluster.jobs.state import Book, JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
 
 
 def ended(book: Book, job: JobState, record: PartEnded) -> bool:
@@ -25,7 +27,11 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
     if record.outcome in ("cut off", "cancelled") and not asked:
         at_s = placement.resume_at_s + record.measured_s
         reason = record.error or f"worker {record.worker} was cut off from its managers"
-        _lose(book, workflow, part, at_s, record.iterations, record.result, reason, record.age_s)
+        _lose(
+            book, job, workflow, part,
+            at_s, record.iterations, record.result, reason, record.age_s,
+        )  # fmt: skip
+        part.losses[-1].generators = record.lost
         return True
     part.live = None
     part.ended = record
@@ -66,7 +72,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
         if workflow.is_winding_down and record.worker not in job.unconfirmed:
             job.unconfirmed.append(record.worker)
         _lose(
-            book, workflow, part,
+            book, job, workflow, part,
             record.at_s, record.iterations, record.result, record.reason, record.age_s,
         )  # fmt: skip
         return True
@@ -79,6 +85,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
 
 def _lose(
     book: Book,
+    job: JobState,
     workflow: WorkflowState,
     part: PartState,
     at_s: float,
@@ -103,7 +110,11 @@ def _lose(
             under_load=counts,
         )
     )
-    part.iterations_done += part.losses[-1].iterations
+    loss = part.losses[-1]
+    part.iterations_done += loss.iterations
+    if counts:
+        share = f"{loss.cores} of {workflow.total_cores} cores"
+        job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")
     workflow.excluded.add(placement.worker)
     vacate(book, part)
     if workflow.is_winding_down:
@@ -153,7 +164,21 @@ def finished(book: Book, job: JobState, record: Finished) -> bool:
                 part.holding = None
     job.finished = record
     job.reason = record.reason
+    if record.results:
+        _condense(book.condense, job)
     return True
+
+
+def _condense(condense: Condense, job: JobState) -> None:
+    """All that was measured is in the job's own result: its parts keep how they ended."""
+    job.submitted = replace(job.submitted, body=condense.body(job.submitted.body))
+    for workflow in job.workflows.values():
+        workflow.context = b""
+        for part in workflow.parts.values():
+            if part.ended is not None:
+                part.ended = replace(part.ended, result=condense.result(part.ended.result))
+            for loss in part.losses:
+                loss.result = condense.result(loss.result) if loss.result else b""
 
 
 def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | None]:
@@ -170,7 +195,7 @@ def vacate(book: Book, part: PartState) -> None:
 def close(workflow: WorkflowState, age_s: float) -> None:
     """The last part is in: how did the workflow end?"""
     life = workflow.lifecycle
-    if workflow.live():
+    if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)

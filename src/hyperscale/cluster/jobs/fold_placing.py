@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hyperscale.cluster.jobs.fold_ending import vacate
 from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
-from hyperscale.cluster.jobs.records import Dispatched, Returned, Started
+from hyperscale.cluster.jobs.records import Dispatched, Placement, Returned, Started
 from hyperscale.cluster.jobs.state import Book, JobState, PartState, WorkflowState
 
 
@@ -63,13 +65,18 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         part = workflow.parts[placement.part.number]
         if not part.is_homeless or placement.fence.attempt != part.attempts + 1:
             return False
+    if workflow.started and workflow.needs.is_test:
+        _mark_take_over(job, workflow, record)
     if not workflow.live():
         _recover(workflow, record)
+    origin = workflow.parts[known[0].part.number]
     for placement in record.placements:
         number = placement.part.number
-        part = workflow.parts.setdefault(
-            number, PartState(number, placement.first_core, placement.cores)
-        )
+        if number in workflow.parts:
+            origin = workflow.parts[number]
+        else:
+            workflow.parts[number] = _piece(origin, placement)
+        part = workflow.parts[number]
         part.first_core, part.cores = placement.first_core, placement.cores
         part.attempts = placement.fence.attempt
         part.iterations_done = placement.iterations_done
@@ -78,6 +85,41 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         if part.losses:
             part.losses[-1].resumed_at_s = placement.resume_at_s
     return True
+
+
+def _piece(origin: PartState, placement: Placement) -> PartState:
+    """A new part with some cores of another one, and with its part in the loss: what had been
+    reported is counted with the first piece."""
+    piece = PartState(placement.part.number, placement.first_core, placement.cores)
+    if origin.losses:
+        loss = origin.losses[-1]
+        loss.cores = max(0, loss.cores - placement.cores)
+        piece.losses = [replace(loss, cores=placement.cores, iterations=0, result=b"")]
+    return piece
+
+
+def _mark_take_over(job: JobState, workflow: WorkflowState, record: Dispatched) -> None:
+    """On the timeline: who goes on, and whether on cores of its own."""
+    used = {
+        (placement.worker, slot)
+        for other in job.workflows.values()
+        for placement in other.live()
+        for slot in placement.slots
+    }
+    for beside in (False, True):
+        workers = {
+            p.worker: p
+            for p in record.placements
+            if beside == any((p.worker, slot) in used for slot in p.slots)
+        }
+        if not workers:
+            continue
+        names = ", ".join(sorted(workers))
+        at_s = max(p.resume_at_s for p in workers.values())
+        if not at_s:  # what goes by iterations has no load time to resume at
+            at_s = max(0.0, record.age_s - job.load_age_s(workflow) - job.paused_s)
+        text = f"lost load taken over by {names}"
+        job.mark(workflow.needs.name, at_s, f"{text}, sharing cores" if beside else text)
 
 
 def _recover(workflow: WorkflowState, record: Dispatched) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hyperscale.cluster.jobs.fold_ending import close
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import Extended, Judged, Steered, TimedOut
-from hyperscale.cluster.jobs.state import MARKS_MAX, Book, Ending, JobState, Mark
+from hyperscale.cluster.jobs.state import Book, Ending, JobState
 
 # In the words of a run on one machine.
 _MARKS = {
@@ -90,5 +90,4 @@ def _unpause(job: JobState, age_s: float) -> None:
 def _mark(job: JobState, record: Steered) -> None:
     text = _MARKS[record.action].format(record.amount)
     for workflow in sorted(record.at_s):
-        if len(job.marks) < MARKS_MAX:
-            job.marks.append(Mark(workflow, record.at_s[workflow], text))
+        job.mark(workflow, record.at_s[workflow], text)

@@ -55,6 +55,7 @@ class Ended:
     iterations: int
     result: bytes
     error: str = ""
+    lost: str = ""  # as in `PartEnded`
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hyperscale.cluster.jobs.desk import Desk, Watch, token
-from hyperscale.cluster.jobs.effects import Acknowledge, Command
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, Gone
 from hyperscale.cluster.jobs.ending import prepared
 from hyperscale.cluster.jobs.health import Progress, Signals
 from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
@@ -24,7 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Returned,
 )
-from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move
+from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move, squeeze_at
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.cluster.jobs.steering import remind
@@ -72,8 +72,10 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
 def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartReport) -> int:
     if (report.part, report.fence) not in watch.started:
         watch.started.add((report.part, report.fence))
+        watch.is_ready(report.part, report.fence)
         remind(desk, report)
-        desk.touch(report.part.job_id)
+        if not _is_running(desk, report.part):  # it may be what the others wait for
+            desk.touch(report.part.job_id)
     amount = 0
     if report.counter is not None:
         amount = report.counter - worker.counters.get(report.part, 0)
@@ -88,6 +90,10 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
         name = report.part.workflow
         watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
     return max(0, amount)
+
+
+def _is_running(desk: Desk, part: Part) -> bool:
+    return desk.book.jobs[part.job_id].workflows[part.workflow].lifecycle.state is State.RUNNING
 
 
 def _should_move(desk: Desk, now: float, held: Iterable[Placement]) -> bool:
@@ -202,6 +208,7 @@ def forget(desk: Desk, worker: Worker) -> None:
     desk.pool.workers.pop(worker.name, None)
     desk.health.remove(worker.name)
     desk.deadlines.set(("worker", worker.name), None)
+    desk.emit(Gone(worker.name))
 
 
 def left(desk: Desk, now: float, worker: Worker) -> None:
@@ -230,6 +237,10 @@ def review_homeless(
         at = _give_up(desk, now, job, workflow, state, since)
         if at is not None:
             again.append(at)
+            squeezed_at = squeeze_at(desk, job, workflow, since)
+            if squeezed_at is not None:
+                later = now + desk.settings.squeeze_after_s
+                again.append(squeezed_at if squeezed_at > now else later)
     return min(again, default=None)
 
 
@@ -255,6 +266,8 @@ def _give_up(
         why = "no retry is left"
     elif job.ending:
         why = job.reason
+    elif job.submitted.lost_load == "drop" and workflow.needs.is_test:
+        why = "given up at once (lost_load = drop)"
     elif not can_move(desk, now, job, workflow):
         why = "its time was over before a worker was free"
     elif now >= since + limits.dispatch_s:

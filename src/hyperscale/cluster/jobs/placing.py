@@ -52,7 +52,7 @@ def enqueue(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
 
 def place(desk: Desk, now: float) -> None:
     desk.hungry = False
-    alone = _runs_alone(desk)
+    alone = _runs_alone(desk) if desk.displaced else ""
     for job_id in sorted(desk.displaced, key=lambda job_id: desk.watches[job_id].arrival):
         if alone in ("", job_id):
             rehouse(desk, now, desk.book.jobs[job_id])
@@ -222,24 +222,30 @@ def answered(
     desk: Desk,
     now: float,
     placement: Placement,
-    accepted: bool,
-    no_room: bool,
-    reason: str,
+    refusal: Refusal | None,
     free: int | None,
 ) -> None:
     worker = desk.pool.workers.get(placement.worker)
-    if accepted:
+    watch = desk.watches.get(placement.part.job_id)
+    if refusal is None:
         if worker is not None:
             worker.refusals = 0
+        if watch is not None:
+            watch.refusals.pop(placement.worker, None)
         return
-    if worker is not None and worker.incarnation == placement.incarnation:
+    if watch is not None and not refusal.for_good:
+        watch.refusals[placement.worker] += 1
+    if (
+        worker is not None
+        and worker.incarnation == placement.incarnation
+        and not refusal.for_good  # it was never asked
+    ):
         desk.pool.refused(now, worker, free)
         desk.hungry = True
-    if desk.book.placement(placement.part) == placement:
-        watch = desk.watches[placement.part.job_id]
+    if watch is not None and desk.book.placement(placement.part) == placement:
         if token(placement) in watch.prepared or token(placement) in watch.started:
             return  # only the answer was lost
-        watch.refused[token(placement)] = Refusal(no_room, reason or "refused")
+        watch.refused[token(placement)] = refusal
         desk.touch(placement.part.job_id)
 
 
@@ -256,6 +262,10 @@ def take_back(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
             why = f"no room on {placement.worker}"
             parts = (part.number,) if workflow.started else ()
             desk.append(now, Returned(job.job_id, age, part.workflow, why, parts))
+            continue
+        if refusal.for_good and not workflow.is_winding_down and not workflow.started:
+            watch.unsendable[part.workflow] = refusal.reason
+            desk.append(now, Returned(job.job_id, age, part.workflow, refusal.reason))
             continue
         why = f"worker {placement.worker} did not take it: {refusal.reason}"
         desk.append(

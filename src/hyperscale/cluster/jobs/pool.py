@@ -33,6 +33,7 @@ class Worker:
     unknown: int = 0  # cores it uses for what no record knows of
     draining: bool = False
     degraded: bool = False
+    cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
     registered: bool = False  # with this leader
     heard_at: float = 0.0
     former_heard_at: float = 0.0  # in its life before this one
@@ -123,12 +124,23 @@ class Pool:
         self.workers[worker.name] = fresh
         return fresh
 
-    def heard(self, now: float, worker: Worker, free: int, draining: bool, degraded: bool) -> bool:
+    def heard(
+        self,
+        now: float,
+        worker: Worker,
+        free: int,
+        draining: bool,
+        degraded: bool,
+        cpu_percent: float | None = None,
+    ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
         worker.heard_at, worker.dead_at = now, None
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
+        if cpu_percent is not None:
+            before_percent = cpu_percent if worker.cpu_percent is None else worker.cpu_percent
+            worker.cpu_percent = (before_percent + cpu_percent) / 2
         worker.unknown = max(0, worker.total - free - self.booked(worker))
         return (worker.unknown, worker.draining, worker.degraded) < before
 
@@ -156,7 +168,7 @@ class Pool:
         total = 0
         by_job: dict[str, list[tuple[tuple[int, ...], int]]] = {}
         for one in placements:
-            done = worker.done.get((one.part, one.fence), 0)
+            done = self.done(worker, one)
             if one.slots:
                 by_job.setdefault(one.part.job_id, []).append((one.slots, done))
             else:
@@ -186,8 +198,20 @@ class Pool:
                 self._reserved.pop(placement.worker, None)
 
     def free(self, worker: Worker) -> int:
-        taken = self._held(worker) + self._reserved.get(worker.name, [])
+        taken = self._taken(worker)
         return max(0, worker.total - self._in_use(worker, taken) - worker.unknown)
+
+    def loads(self, worker: Worker) -> int:
+        """How many cores of workflows it makes load for, or is about to: one core may bear
+        several."""
+        return sum(one.cores - self.done(worker, one) for one in self._taken(worker))
+
+    def done(self, worker: Worker, placement: Placement) -> int:
+        """How many cores of a part have no more load to make."""
+        return worker.done.get((placement.part, placement.fence), 0)
+
+    def _taken(self, worker: Worker) -> list[Placement]:
+        return self._held(worker) + self._reserved.get(worker.name, [])
 
     def placements(self) -> Iterator[Placement]:
         """All that have cores, or are about to get some."""

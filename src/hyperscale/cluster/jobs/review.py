@@ -78,9 +78,20 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
         _note_moves(desk, job, before)
     if desk.leading:
         _follow_up(desk, now, job, record, took_effect, before)
-        desk.touch(record.job_id)
+        if not (took_effect and _changes_nothing_else(job, record)):
+            desk.touch(record.job_id)
         desk.hungry = True
     return took_effect
+
+
+def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
+    """A part of a workflow ended like those before it, and others still run: nothing but its cores
+    is to be had. Looking at all parts at the end of each is looking at a million of a thousand."""
+    if not isinstance(record, PartEnded):
+        return False
+    workflow = job.workflows[record.part.workflow]
+    part = workflow.parts[record.part.number]
+    return workflow.lifecycle.state is State.RUNNING and part.ended is record
 
 
 class _Before:
@@ -261,7 +272,7 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
     again = [steering.check_time(desk, now, job, watch)]
     placing.take_back(desk, now, job, watch)
     for workflow in job.workflows.values():
-        _fail_dependent(desk, now, job, workflow)
+        _fail_hopeless(desk, now, job, watch, workflow)
         again += (
             steering.wind_down(desk, now, job, watch, workflow),
             ending.tear_down(desk, now, job, watch, workflow),
@@ -278,14 +289,19 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
     desk.deadlines.set(("job", job.job_id), min(later, default=None))
 
 
-def _fail_dependent(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> None:
-    """What it depends on did not succeed: it is not run, and the job goes on without it."""
+def _fail_hopeless(
+    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+) -> None:
+    """What it depends on did not succeed, or no worker could be sent it: it is not run, and the job
+    goes on without it."""
     if workflow.lifecycle.state is not State.PENDING:
         return
-    for other in workflow.needs.depends:
-        needed = job.workflows[other]
-        if needed.is_over and not needed.lifecycle.succeeded:
-            why = f"not run, because {other} {needed.lifecycle.public}"
-            age = desk.age_s(now, job.job_id)
-            desk.append(now, Failed(job.job_id, age, workflow.needs.name, why))
-            return
+    failed = [
+        f"{other} {job.workflows[other].lifecycle.public}"
+        for other in workflow.needs.depends
+        if job.workflows[other].is_over and not job.workflows[other].lifecycle.succeeded
+    ]
+    why = watch.unsendable.get(workflow.needs.name) or (failed[0] if failed else "")
+    if why:
+        age = desk.age_s(now, job.job_id)
+        desk.append(now, Failed(job.job_id, age, workflow.needs.name, f"not run, because {why}"))

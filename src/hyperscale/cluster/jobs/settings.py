@@ -29,6 +29,14 @@ class JobSettings:
     """A workflow whose parts cannot all be prepared gives its cores back after this, so that two
     of them never wait for each other."""
 
+    squeeze_after_s: float = 1.0
+    """A lost part waits this long for a free core, then shares one that its job has already: as
+    long as a worker needs to tell of a core that has become free. Also how often it looks again."""
+
+    squeeze_cpu_percent: float = 80.0
+    """A worker takes no lost part beside what it runs if that would use more of its CPU than this,
+    by what its present load uses. Below 80 % a worker is well."""
+
     prepare_s: float = 300.0
     """From dispatch to prepared: loading code, resolving arguments, setup()."""
 
@@ -76,7 +84,9 @@ class JobSettings:
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000
-    """Jobs waiting, and jobs remembered. Beyond these a submission is refused."""
+    queue_bytes_max: int = 256 << 20
+    """Jobs waiting, jobs remembered, and what the waiting ones take: half of what the records hold,
+    so that those that run have room to end. Beyond these a submission is refused."""
 
     reserve_after_s: float = 30.0
     """Smaller jobs may overtake a job that does not fit for this long; then free cores are kept

@@ -38,6 +38,7 @@ from hyperscale.ledger.records.messages import (
 )
 from hyperscale.ledger.records.recovery import Recovery
 from hyperscale.ledger.records.settings import RecordsSettings
+from hyperscale.ledger.records.shelf import Condense
 from hyperscale.ledger.records.snapshots import Assembly, Parcel
 from hyperscale.ledger.records.states import Role
 from hyperscale.runtime.host import Host, Task
@@ -54,10 +55,12 @@ class QuorumRecords:
         voters: Iterable[str],
         send: Send,
         settings: RecordsSettings | None = None,
+        condense: Condense = tuple,
     ) -> None:
+        """`condense` says what is kept of a job that has ended."""
         self._host = host
         self._settings = settings or RecordsSettings()
-        self._keeper = Keeper(host, directory, name, voters, self._settings)
+        self._keeper = Keeper(host, directory, name, voters, self._settings, condense)
         self._line = Line(host, send, self._settings)
         self._courier: Courier | None = None
         self._upkeep: Task | None = None

@@ -38,7 +38,7 @@ class Found:
         self.base_index = 0
         self.base_term = 0
         self.entries: list[Entry] = []
-        self.jobs: list[bytes] = []
+        self.jobs: list[msgspec.Raw] = []
         self.newcomer = False
 
     def load(self, state: bytes) -> None:

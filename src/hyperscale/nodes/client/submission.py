@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
+from typing import get_args
 
 import msgspec
 
+from hyperscale.cluster.jobs.records import LostLoad
 from hyperscale.engine.bundle import bundle
 from hyperscale.engine.run import RunOptions
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
@@ -65,6 +67,10 @@ def prepare(
     overrides, options = overrides or Overrides(), options or RunOptions()
     plan = plan_test(source.load(), overrides)
     facts = tuple(test_facts(plan))
+    if options.lost_load not in get_args(LostLoad):
+        raise BadInput(
+            f"lost_load is {options.lost_load!r}", f"it is one of {', '.join(get_args(LostLoad))}"
+        )
     for workflow in facts:
         if isinstance(workflow.load, ShapedVUs) and not workflow.load.duration_s:
             raise BadInput(
@@ -85,6 +91,7 @@ def prepare(
         command=options.command,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=plan.warnings,
+        lost_load=options.lost_load,
     )
     return Submission(plan, body)
 

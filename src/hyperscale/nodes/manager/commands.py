@@ -10,7 +10,8 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.manager.couriers import Couriers, is_too_large
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -20,6 +21,7 @@ from hyperscale.nodes.protocol.parts import (
     SteerPart,
     TearDownPart,
 )
+from hyperscale.wire.errors import WireError
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
@@ -34,6 +36,7 @@ class Commands:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self.couriers = Couriers(manager.host, lambda: manager.node.endpoint, "worker")
+        self.handed_on = HandedOn()
 
     def dispatch(self, effect: Dispatch) -> None:
         manager, placement = self._manager, effect.placement
@@ -45,7 +48,13 @@ class Commands:
         parts = len(job.workflows[placement.part.workflow].parts)
         manager.live.follow(facts, placement, fresh=True, parts=parts)
         message = orders.dispatch_of(
-            body, job, placement, effect.total_cores, effect.run_setup, manager.leadership.term
+            body,
+            job,
+            placement,
+            effect.total_cores,
+            effect.run_setup,
+            manager.leadership.term,
+            self.handed_on,
         )
 
         def answered(answer: DispatchAnswer) -> None:
@@ -60,13 +69,17 @@ class Commands:
                 )
             )
 
-        def failed(reason: str) -> None:
+        def failed(error: WireError | OSError) -> None:
+            reason = str(error) or type(error).__name__
             manager.log.warning(
                 "dispatch failed", part=str(placement.part), worker=placement.worker, reason=reason
             )
+            too_large = is_too_large(error)
+            if too_large:
+                reason = orders.too_large(message)
             manager.carry_out(
                 manager.jobs.dispatch_answered(
-                    manager.now(), placement, False, reason="unreachable"
+                    manager.now(), placement, False, reason=reason, for_good=too_large
                 )
             )
 

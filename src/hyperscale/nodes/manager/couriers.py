@@ -14,10 +14,11 @@ import msgspec
 
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.wire.endpoint import Endpoint
-from hyperscale.wire.errors import Disconnected, WireError
+from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
 
 A = TypeVar("A")
+OnFailure = Callable[[WireError | OSError], None]
 
 # B-72: 0.3 s, doubled; a worker that is back after a pause is spoken to within the last one.
 RETRY_FIRST_S = 0.3
@@ -33,7 +34,7 @@ class _Errand:
     message: msgspec.Struct
     expect: type[Any]
     on_answer: Callable[[Any], None]
-    on_failure: Callable[[str], None] | None
+    on_failure: OnFailure | None
 
 
 class Couriers:
@@ -75,7 +76,7 @@ class Couriers:
         message: msgspec.Struct,
         expect: type[A],
         on_answer: Callable[[A], None],
-        on_failure: Callable[[str], None] | None = None,
+        on_failure: OnFailure | None = None,
         attempts: int | None = None,
     ) -> None:
         """`key` names the errand; the same key again replaces it. Without `attempts` it goes on
@@ -91,9 +92,12 @@ class Couriers:
         if errand is not None:
             errand[1].cancel()
 
-    def recall_all(self) -> None:
+    def drop_all(self) -> None:
+        """Nobody is to be told anything any more."""
         for key in list(self._errands):
             self.recall(key)
+        for node_id in list(self._peers):
+            self.drop(node_id)
 
     async def _go(self, errand: _Errand, attempts: int | None) -> None:
         pause_s = RETRY_FIRST_S
@@ -103,9 +107,9 @@ class Couriers:
             try:
                 answer = await self._ask(errand)
             except (WireError, OSError) as error:
-                if attempts is not None and tried >= attempts:
+                if is_too_large(error) or (attempts is not None and tried >= attempts):
                     if self._over(errand) and errand.on_failure is not None:
-                        errand.on_failure(str(error) or type(error).__name__)
+                        errand.on_failure(error)
                     return
                 await self._host.clock.sleep(pause_s * (0.5 + self._host.random.random()))
                 pause_s = min(pause_s * 2, RETRY_MAX_S)
@@ -127,3 +131,8 @@ class Couriers:
             return False
         del self._errands[errand.key]
         return True
+
+
+def is_too_large(error: Exception) -> bool:
+    """It was never sent, and never will be."""
+    return isinstance(error, Refused) and error.code == Reason.TOO_LARGE

@@ -179,7 +179,7 @@ class Desk:
 
     def _view(self, job: JobState) -> JobView:
         manager = self._manager
-        return views.job_view(manager.jobs, manager.live, manager.now(), job)
+        return views.job_view(manager.jobs, manager.live, manager.endings, manager.now(), job)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -314,6 +314,7 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
         digest=_digest(body),
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
+        lost_load=body.lost_load,
     )
 
 

@@ -84,7 +84,8 @@ class Foreman:
 
     def retire(self) -> None:
         """We do not lead any more."""
-        self._manager.commands.couriers.recall_all()
+        self._manager.commands.couriers.drop_all()
+        self._manager.commands.handed_on.clear()
         self._known.clear()
         self._routine.clear()
 
@@ -158,6 +159,7 @@ class Foreman:
                         event.iterations,
                         orders.encode_end(event),
                         event.error,
+                        "; ".join(event.lost),
                     ),
                 )
             case PartTornDown():
@@ -198,6 +200,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
+                _busiest_percent(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -261,7 +264,6 @@ class Foreman:
             manager.carry_out(
                 manager.jobs.worker_left(manager.now(), leave.worker, leave.incarnation)
             )
-            self._forget(leave.worker)
         return Left()
 
     def changed(self, event: Changed) -> None:
@@ -274,7 +276,6 @@ class Foreman:
             effects = manager.jobs.worker_dead(now, node.node_id, event.incarnation)
         elif event.change is Change.LEFT:
             effects = manager.jobs.worker_left(now, node.node_id, event.incarnation)
-            self._forget(node.node_id)
         elif event.change in (Change.JOINED, Change.REFUTED):
             effects = manager.jobs.worker_alive(now, node.node_id, event.incarnation)
         else:
@@ -324,7 +325,7 @@ class Foreman:
         managers = {one.node_id: one for one in [node.membership.me, *others]}
         return [managers[name] for name in sorted(managers)]
 
-    def _forget(self, worker: str) -> None:
+    def forget(self, worker: str) -> None:
         self._known.pop(worker, None)
         self._routine.forget(worker)
         self._manager.commands.couriers.drop(worker)
@@ -406,6 +407,13 @@ class Foreman:
             self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
+
+
+def _busiest_percent(report: ReportProgress) -> float:
+    """Of the machine's CPU, or of the core of a generator process, which can use no more than
+    one."""
+    busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
+    return max(report.cpu_percent, 100.0 * busiest)
 
 
 def _state(worker: Worker) -> str:

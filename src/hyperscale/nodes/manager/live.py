@@ -159,7 +159,6 @@ class Live:
 
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, str], LiveWorkflow] = {}
-        self._ended: dict[tuple[str, str], tuple[int, int, float]] = {}
         self.late = 0  # reports of attempts that are over
         self.damaged = 0  # final numbers that cannot be read
 
@@ -217,19 +216,12 @@ class Live:
         return live
 
     def ended(self, job_id: str) -> None:
-        """Its results are in the records: of its workflows no more than the totals is left."""
+        """Its results are in the records, which tell all of it from now on."""
         for key in [key for key in self._workflows if key[0] == job_id]:
-            live = self._workflows.pop(key)
-            self._ended[key] = (live.requests, live.failed, live.elapsed_s)
-
-    def forget(self, job_id: str) -> None:
-        self.ended(job_id)
-        for key in [key for key in self._ended if key[0] == job_id]:
-            del self._ended[key]
+            del self._workflows[key]
 
     def clear(self) -> None:
         self._workflows.clear()
-        self._ended.clear()
 
     def heard(self, progress: Progress) -> bool:
         """Take in a report; False when a snapshot of this part is wanted first."""
@@ -280,17 +272,12 @@ class Live:
 
     def elapsed_s(self, job_id: str, workflow: str) -> float:
         live = self._workflows.get((job_id, workflow))
-        return self._last(job_id, workflow)[2] if live is None else live.elapsed_s
-
-    def _last(self, job_id: str, workflow: str) -> tuple[int, int, float]:
-        return self._ended.get((job_id, workflow), (0, 0, 0.0))
+        return 0.0 if live is None else live.elapsed_s
 
     def totals(self, job_id: str, name: str) -> tuple[int, int]:
         """Requests of a workflow so far, and how many of them failed."""
         live = self._workflows.get((job_id, name))
-        if live is None:
-            return self._last(job_id, name)[:2]
-        return live.requests, live.failed
+        return (0, 0) if live is None else (live.requests, live.failed)
 
     def requests(self, part: Part) -> tuple[int, float]:
         """Requests of a part so far, and its rate over the last second."""

@@ -21,6 +21,7 @@ from hyperscale.cluster.jobs.effects import (
     Conclude,
     Dispatch,
     Effect,
+    Gone,
     Snatch,
     Start,
     Teardown,
@@ -40,9 +41,11 @@ from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
-from hyperscale.metrics.results import Environment, Results
+from hyperscale.metrics import results as metrics_results
+from hyperscale.metrics.results import Environment, Results, WorkflowResult
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.commands import Commands
+from hyperscale.nodes.manager.condensing import CONDENSE
 from hyperscale.nodes.manager.desk import Desk
 from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.foreman import Foreman
@@ -52,6 +55,7 @@ from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
@@ -77,8 +81,9 @@ class Manager:
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
         self.faults = Faults(self.log)
-        self.jobs = Jobs(settings.jobs, host.random)
+        self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
+        self.endings = Endings()
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
@@ -241,6 +246,8 @@ class Manager:
                 self._measured(decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
+                self.commands.handed_on.forget(decoded.job_id)
+                self._bodies.pop(decoded.job_id, None)  # the book keeps less of it now
         for effect in effects:
             with self.faults.contained(about):
                 self.carry_out((effect,))
@@ -262,7 +269,8 @@ class Manager:
             self.carry_out(self.jobs.forget(self.now(), job_id))
         self._bodies.pop(job_id, None)
         self.judging.drop(job_id)
-        self.live.forget(job_id)
+        self.live.ended(job_id)
+        self.endings.forget(job_id)
 
     # -- what the core wants -----------------------------------------------------------------
 
@@ -288,6 +296,8 @@ class Manager:
                     self._snatch(effect)
                 case Conclude(job_id, status, reason):
                     self._conclude(job_id, status, reason)
+                case Gone(worker):
+                    self.foreman.forget(worker)
                 case Tell():
                     self._tell(effect)
 
@@ -329,7 +339,6 @@ class Manager:
             job,
             status,
             elapsed_s=self.jobs.age_s(self.now(), job.job_id),
-            coverage=self.jobs.coverage(job.job_id),
             lost=self.jobs.lost_sentences(job.job_id),
             judges=self.judges(job),
             environment=self._environment(body),
@@ -381,13 +390,19 @@ class Manager:
     def done(self, job: JobState, name: str) -> WorkflowDone:
         """A finished workflow, for whoever watches."""
         workflow = job.workflows[name]
-        facts = next(f for f in self.body_of(job).workflows if f.name == name)
-        whole = conclusion.merged(facts, workflow, job)
         hints = [end.hint for end in conclusion.ends_of(workflow) if end.hint]
         return WorkflowDone(
             workflow=name,
             status=workflow.lifecycle.public,
-            result=msgspec.json.encode(whole.freeze()),
+            result=msgspec.json.encode(self._measurement(job, name)),
             error=workflow.error,
             hint=hints[0] if hints else "",
         )
+
+    def _measurement(self, job: JobState, name: str) -> WorkflowResult:
+        """From the parts while they have it, from the job's result after that."""
+        if job.finished is not None and job.finished.results:
+            results = metrics_results.decode(job.finished.results)
+            return next(workflow for workflow in results.workflows if workflow.name == name)
+        facts = next(f for f in self.body_of(job).workflows if f.name == name)
+        return conclusion.merged(facts, job.workflows[name], job).freeze()

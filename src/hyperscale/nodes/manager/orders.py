@@ -11,10 +11,11 @@ from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import aggregate_of, judges_of
-from hyperscale.engine.messages import Values, keep_newest
+from hyperscale.engine.messages import Values, received
 from hyperscale.errors import RunFailed
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.jobs import Body
-from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartStatus
+from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import longest_s
 
@@ -23,6 +24,7 @@ LIMIT_SLACK_S = 30.0
 # A job without a timeout of its own may take this long beside its load.
 JOB_SLACK_S = 300.0
 WORKFLOWS_MAX = 1_000
+LARGEST_NAMED = 3
 
 _values = msgspec.msgpack.Decoder(Values)
 _ends = msgspec.msgpack.Decoder(PartEnd)
@@ -77,16 +79,21 @@ def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
 
 
 def dispatch_of(
-    body: Body, job: JobState, placement: Placement, total_cores: int, run_setup: bool, term: int
+    body: Body,
+    job: JobState,
+    placement: Placement,
+    total_cores: int,
+    run_setup: bool,
+    term: int,
+    handed_on: HandedOn | None = None,
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
     facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
-    context: Values = {}
-    for name in facts.depends:
-        keep_newest(context, _handed_on(job, name)[0])
+    handed_on = handed_on or HandedOn()
+    context = received(handed_on.of(job, name)[0] for name in facts.depends)
     used: dict[str, Values] = {}
     for provider in body.workflows:
-        given = _handed_on(job, provider.name)[1] if provider.provides else {}
+        given = handed_on.of(job, provider.name)[1] if provider.provides else {}
         values = {k: v for k, v in given.items() if facts.name in provider.provides.get(k, ())}
         if values:
             used[provider.name] = values
@@ -116,16 +123,19 @@ def dispatch_of(
     )
 
 
-def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
-    """What all parts of a workflow left for others: its context, and what it provides by name."""
-    context: Values = {}
-    provided: Values = {}
-    for part in sorted(job.workflows[name].parts.values(), key=lambda part: part.number):
-        if part.ended is not None:
-            end = decode_end(part.ended.result)
-            keep_newest(context, end.context)
-            keep_newest(provided, end.provided)
-    return context, provided
+def too_large(order: DispatchPart) -> str:
+    """Why a part cannot be sent: how large it is, and what makes it so."""
+    sizes = {"the test": len(order.source) + len(order.overrides) + len(order.sealed)}
+    given = {"what " + ", ".join(order.facts.depends) + " left": order.context}
+    given |= {f"what {name} provides": values for name, values in order.used.items()}
+    for what, values in given.items():
+        sizes[what] = sum(len(one.value) for one in values.values())
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:LARGEST_NAMED]
+    parts = ", ".join(f"{name} ({sizes[name] / 1e6:.1f} MB)" for name in largest if sizes[name])
+    return (
+        f"it takes {sum(sizes.values()) / 1e6:.1f} MB to send it to a worker, and at most "
+        f"{CODE_BYTES_MAX / 1e6:.1f} MB can be: {parts}; pass on what is needed to find the data"
+    )
 
 
 def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:

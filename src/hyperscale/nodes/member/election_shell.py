@@ -36,6 +36,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.term_file import TermFile
 from hyperscale.runtime.host import Address, Datagrams, Host, Task
+from hyperscale.runtime.open_files import is_out_of_files
 from hyperscale.runtime.timed_event import TimedEvent
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -44,6 +45,8 @@ DATAGRAM_BYTES_MAX = 1_200
 """Far above any message of an election; longer ones are not looked at."""
 RESOLVE_EVERY_S = 10.0
 """A voter may come back under another IP address; names are looked up this often."""
+OUT_OF_FILES_PAUSE_S = 0.2
+"""Until a vote is saved the voter says nothing; others wait for it about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,8 +297,14 @@ class ElectionShell:
             try:
                 await self._file.save(persist.durable)
             except OSError as error:
-                self._fail(error)
-                return
+                if not is_out_of_files(error):
+                    self._fail(error)
+                    return
+                # Nothing was done, and nobody is told of it before it is.
+                self._unsaved = self._unsaved or persist
+                self._something_unsaved.set()
+                await self._host.clock.sleep(OUT_OF_FILES_PAUSE_S)
+                continue
             if self._core is not None:
                 self._apply(self._core.persisted(self._host.clock.now(), persist.token))
 

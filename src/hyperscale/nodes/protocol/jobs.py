@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from hyperscale.cluster.jobs.records import Action, JobStatus
+from hyperscale.cluster.jobs.records import Action, JobStatus, LostLoad
 from hyperscale.metrics.delta import Delta
 from hyperscale.nodes.protocol.fields import Fields
 from hyperscale.wire.messages import Priority, Registry
@@ -36,6 +36,7 @@ class Body(Fields, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
+    lost_load: LostLoad = "squeeze"
 
 
 class SubmitJob(Fields, frozen=True, kw_only=True):

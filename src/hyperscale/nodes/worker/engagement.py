@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.jobs.records import Outcome, Part
 from hyperscale.engine.messages import Values
+from hyperscale.engine.performance import GeneratorLost
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.nodes.protocol.parts import (
     PartEnd,
@@ -134,7 +135,7 @@ class Engagement:
             hint="" if decided else ended.hint,
             bad_input=not decided and ended.bad_input,
             warnings=ended.warnings,
-            lost=ended.lost,
+            lost=() if decided else ended.lost,
             test_stop=ended.test_stop,
         )
 
@@ -170,6 +171,9 @@ def portable(workflow: str, ended: Ended) -> Ended:
 
 def failed(error: Exception) -> Ended:
     """A part that could not be carried out, in words for its author."""
+    if isinstance(error, GeneratorLost):
+        outcome: Outcome = "cut off" if error.again else "failed"
+        return Ended(outcome=outcome, error=error.message, lost=error.lost)
     if isinstance(error, HyperscaleError):
         return Ended(
             outcome="failed",

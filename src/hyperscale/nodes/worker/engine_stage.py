@@ -21,6 +21,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
 
@@ -54,8 +55,6 @@ class EngineStage:
         return [core.pid for core in (*self._warm, *self._warming, *playing)]
 
     async def open(self) -> None:
-        from hyperscale.engine.cores import raise_open_files
-
         raise_open_files()
         self.use()  # the first reading of the CPU is of no use
         await self._refill()
@@ -216,9 +215,9 @@ class EnginePerformer:
             raise self._unopened
         performance = self._performance
         await performance.over()
-        failure = performance.failure
+        failure, outcome = performance.failure, performance.outcome
         return Ended(
-            outcome=performance.outcome,
+            outcome=outcome,
             measured_s=max(0.0, performance.measured_s - self._resume_at_s),
             iterations=self._aggregate.iterations,
             peak_vus=performance.peak_vus,
@@ -226,7 +225,9 @@ class EnginePerformer:
             state=self._aggregate.export(),
             context=self._stage.sealing.seal_values(performance.context),
             provided=self._stage.sealing.seal_values(performance.provided),
-            error=self._aggregate.facts.error,
+            error="; ".join(performance.lost)
+            if outcome == "cut off"
+            else self._aggregate.facts.error,
             hint="" if failure is None else failure.hint,
             bad_input=isinstance(failure, BadInput),
             warnings=tuple(performance.warnings),

@@ -65,6 +65,8 @@ class Shell:
         self.hold = False
         self.lost_at_s = 41.0
         self.beating: set[str] = set()
+        self.cpu_percent: dict[str, float] = {}  # of workers that tell it
+        self.degraded: set[str] = set()
         self.carry(self.jobs.lead(self.now, 1))
 
     def carry(self, effects: list[Effect]) -> None:
@@ -172,7 +174,15 @@ class Shell:
             worker = pool.workers[name]
             if worker.registered:
                 free = pool.free(worker) + worker.unknown
-                heard = self.jobs.worker_heard(self.now, name, worker.incarnation, free, [])
+                heard = self.jobs.worker_heard(
+                    self.now,
+                    name,
+                    worker.incarnation,
+                    free,
+                    [],
+                    degraded=name in self.degraded,
+                    cpu_percent=self.cpu_percent.get(name),
+                )
                 assert heard is not None
                 self.carry(heard[1])
 

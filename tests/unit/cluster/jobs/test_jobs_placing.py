@@ -227,6 +227,25 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     assert refused.retry_after_s > 0
 
 
+def test_what_waits_is_bounded_by_its_size_too() -> None:
+    shell = Shell(JobSettings(queue_bytes_max=1_000))
+    bodies = {"j1": 700, "j2": 200, "j3": 200}
+    answers = [shell.submit(job_id=name, body=bytes(size)) for name, size in bodies.items()]
+    refused = answers.pop()
+    assert all(isinstance(answer, Accepted) for answer in answers)
+    assert isinstance(refused, Rejected)
+    assert "the jobs that wait would take more than 1,000 bytes" in refused.reason
+    assert refused.retry_after_s > 0
+    shell.register("w1", 100)
+    shell.prepare_all()  # the first one waits no longer
+    assert isinstance(shell.submit(job_id="j3", body=bytes(200)), Accepted)
+
+
+def test_a_job_alone_may_be_as_large_as_any() -> None:
+    shell = Shell(JobSettings(queue_bytes_max=1_000))
+    assert isinstance(shell.submit(body=bytes(5_000)), Accepted)
+
+
 def test_no_room_after_all_costs_no_retry() -> None:
     shell = Shell()
     shell.register("w1", 4)
@@ -265,6 +284,31 @@ def test_a_refusal_is_a_lost_attempt_on_another_worker() -> None:
     assert again.fence.attempt == 2
     assert "unreachable" in "".join(shell.workflow().lifecycle.lines())
     assert shell.jobs.losses("j1") == []  # no load was under way
+
+
+def test_what_cannot_be_sent_to_anybody_fails_at_once_with_the_reason() -> None:
+    shell = Shell()
+    for name in ("w1", "w2"):
+        shell.register(name, 4)
+    shell.submit(
+        needs("Big", peak_vus=8), needs("Other", peak_vus=2), needs("Next", depends=("Big",))
+    )
+    big = [place for place in shell.dispatched() if place.part.workflow == "Big"]
+    for place in big:
+        shell.carry(
+            shell.jobs.dispatch_answered(
+                shell.now, place, False, reason="it takes 40 MB", for_good=True
+            )
+        )
+    workflow = shell.workflow("Big")
+    assert (workflow.lifecycle.state.value, workflow.error) == (
+        "failed",
+        "not run, because it takes 40 MB",
+    )
+    assert not workflow.live()
+    assert not [one for one in shell.dispatched() if one.part.workflow == "Big"]
+    assert shell.workflow("Next").error == "not run, because Big failed"
+    assert shell.jobs.job("j1").unconfirmed == []  # type: ignore[union-attr]
 
 
 def test_a_lost_answer_does_not_move_a_part_that_is_there() -> None:
