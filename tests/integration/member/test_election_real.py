@@ -171,7 +171,7 @@ def test_a_vote_waits_for_a_file_to_be_saved_in(
             group="managers",
             node_id="m1",
             bind=Address("127.0.0.1", 0),
-            voters={"m1": VoterAddress(Address("127.0.0.1", 1))},
+            voters={"m1": Address("127.0.0.1", 1)},
             settings=FAST,
         )
         shell = ElectionShell(host, plan)
