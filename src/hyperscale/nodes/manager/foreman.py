@@ -328,6 +328,7 @@ class Foreman:
                     cpu_percent=report.cpu_percent if report else 0.0,
                     memory_percent=report.memory_percent if report else 0.0,
                     routing=manager.jobs.routing(name),
+                    heard_s=max(0.0, manager.now() - worker.heard_at),
                 )
             )
         return rows
