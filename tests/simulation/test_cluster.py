@@ -25,6 +25,8 @@ CANARY_FROM = {
     "abort-nothing": 6,
     "pause-nothing": 7,
     "limits-at-once": 18,
+    "leave-lost-load": 8,
+    "squeeze-anybody": 9,
 }
 CANARY_SEEDS = 25
 RECORDS = ("Submitted", "Dispatched", "Started", "PartEnded", "PartLost", "Steered", "Finished")

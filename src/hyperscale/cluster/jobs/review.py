@@ -69,6 +69,8 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
     job = desk.book.jobs.get(record.job_id)
     if job is None:
         return False
+    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
+    desk.transitions_refused += refused - before.refused
     watch = desk.watch(now, record.job_id)
     if took_effect:
         desk.learn_age(now, watch, record.age_s)
@@ -101,12 +103,13 @@ def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
 class _Before:
     """What a record may do away with, noted before it is applied."""
 
-    __slots__ = ("held", "live", "moves")
+    __slots__ = ("held", "live", "moves", "refused")
 
     def __init__(self) -> None:
         self.live: list[Placement] = []
         self.held: list[Placement] = []
         self.moves: dict[str, int] = {}
+        self.refused = 0
 
 
 def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
@@ -115,6 +118,7 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
         return before
     for name, workflow in job.workflows.items():
         before.moves[name] = workflow.lifecycle.moves.total()
+        before.refused += workflow.lifecycle.refused
         before.held += ending.held(workflow)
     if isinstance(record, Returned):
         returned = job.workflows.get(record.workflow)

@@ -62,6 +62,8 @@ CANARIES: Final = {
     "pause-nothing": "PausedStays",
     "progress-by-messages": "StuckIfHanging",
     "limits-at-once": "LimitsInTime",
+    "leave-lost-load": "TakenOver",
+    "squeeze-anybody": "ToSpare",
 }
 
 
@@ -315,6 +317,22 @@ class LeavesNobodyAlone(Manager):
         self.jobs.pool.placements = lambda: iter(())  # type: ignore[method-assign]
 
 
+class LeavesLostLoad(Manager):
+    """Nobody is asked to share a core, whatever a job wants."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.can_share = lambda now, worker: False  # type: ignore[method-assign]
+
+
+class SqueezesAnybody(Manager):
+    """Lost load goes where it finds room, however busy it is there."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        careless = replace(settings.jobs, squeeze_cpu_percent=1e9)
+        super().__init__(host, replace(settings, jobs=careless))
+
+
 class _Hasty(_Workflow):
     def _show(self, aggregate: Any) -> None:
         self.shown, self._catching_up = aggregate, None
@@ -345,6 +363,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "leave-none-alone": LeavesNobodyAlone,
     "progress-by-messages": CountsMessages,
     "limits-at-once": LimitsAtOnce,
+    "leave-lost-load": LeavesLostLoad,
+    "squeeze-anybody": SqueezesAnybody,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,
