@@ -63,6 +63,8 @@ CANARIES: Final = {
     "pause-nothing": "PausedStays",
     "call-it-complete": "TrueCoverage",
     "forget-heard": "HeardIsKept",
+    "leave-lost-load": "TakenOver",
+    "squeeze-anybody": "ToSpare",
 }
 
 
@@ -316,6 +318,22 @@ class LeavesNobodyAlone(Manager):
         self.jobs.pool.placements = lambda: iter(())  # type: ignore[method-assign]
 
 
+class LeavesLostLoad(Manager):
+    """Nobody is asked to share a core, whatever a job wants."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.can_share = lambda now, worker: False  # type: ignore[method-assign]
+
+
+class SqueezesAnybody(Manager):
+    """Lost load goes where it finds room, however busy it is there."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        careless = replace(settings.jobs, squeeze_cpu_percent=1e9)
+        super().__init__(host, replace(settings, jobs=careless))
+
+
 class _Hasty(_Workflow):
     def _show(self, aggregate: Any) -> None:
         self.shown, self._catching_up = aggregate, None
@@ -346,6 +364,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "abort-nothing": AbortsNothing,
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
+    "leave-lost-load": LeavesLostLoad,
+    "squeeze-anybody": SqueezesAnybody,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,
