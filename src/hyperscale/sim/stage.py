@@ -143,6 +143,7 @@ class SimPerformer:
         self._killed = TimedEvent()
         self._closed = False
         self._loading = False
+        self.died = False  # a generator process of it
 
     @property
     def teardown_requests(self) -> int:
@@ -161,6 +162,11 @@ class SimPerformer:
     def quiet_s(self) -> float:
         """It waits for its start, or warms up."""
         return max(0.0, self._went_on_at - self._host.clock.now())
+
+    @property
+    def offered(self) -> float:
+        """Of the planned load, whether anybody was told of it or not."""
+        return self._aggregate.offered or 0.0
 
     @property
     def left_s(self) -> float:
@@ -206,6 +212,7 @@ class SimPerformer:
         self._witness("over", self.order, 0)
         mark = provided_by(self.order.part, self.order.fence)
         provided = {name: self._stamped(mark) for name in self.order.facts.provides}
+        self.died = outcome == "died" and not self._killed.is_set()
         died = ("generator process 1 was killed by SIGKILL",) if outcome == "died" else ()
         failed = outcome == "raised" or (bool(died) and not self.order.facts.is_test)
         early = bool(died) and not self._stopping and not self._killed.is_set()

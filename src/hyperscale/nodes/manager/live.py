@@ -20,6 +20,7 @@ from hyperscale.metrics.packed import Outlines, PackedDelta, pack
 from hyperscale.metrics.tiers import LOAD_S_MAX, POINTS_MAX
 from hyperscale.nodes.protocol.jobs import Snapshot, Window
 from hyperscale.nodes.protocol.parts import Progress
+from hyperscale.nodes.protocol.records import Note
 from hyperscale.workload.facts import WorkflowFacts
 
 # A watcher that is further behind gets a snapshot instead: five seconds of windows.
@@ -260,11 +261,38 @@ class Live:
         told = [progress.snapshot_seq, *(delta.seq for delta in progress.deltas)]
         return max(progress.settled_seq, *told)
 
+    def running(self) -> list[Part]:
+        """Parts of which something may have been heard."""
+        return [
+            Part(job_id, name, number)
+            for (job_id, name), live in self._workflows.items()
+            for number in live.parts
+        ]
+
+    def seen(self, part: Part) -> tuple[Fence, int] | None:
+        """How much was heard of it; None: not all that there is."""
+        known = self._part(part)
+        return None if known is None or not known.complete else (known.fence, known.seq)
+
+    def note(self, part: Part) -> Note | None:
+        """All that was heard of it, without its course over time."""
+        known = self._part(part)
+        if known is None or not known.seq:
+            return None
+        whole = known.summed()
+        return Note(
+            part=part,
+            fence=known.fence,
+            at_s=whole.elapsed_s,
+            iterations=whole.iterations,
+            state=whole.brief(),
+        )
+
     def close(self, part: Part, fence: Fence) -> tuple[float, int, bytes]:
         """Take out what a lost part had reported: load time, iterations, mergeable state."""
         live = self._workflows.get((part.job_id, part.workflow))
         known = live.parts.get(part.number) if live is not None else None
-        if live is None or known is None or known.fence != fence:
+        if live is None or known is None or known.fence != fence or not known.complete:
             return (live.elapsed_s if live is not None else 0.0), 0, b""
         whole = known.summed()
         whole.gone(known.first_core)

@@ -33,6 +33,7 @@ from hyperscale.cluster.jobs.records import (
     Part,
     PartEnded,
     PartLost,
+    Placement,
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
@@ -42,6 +43,7 @@ from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.metrics import results as metrics_results
+from hyperscale.metrics.exported import DamagedState, spread
 from hyperscale.metrics.results import Environment, Results, WorkflowResult
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.commands import Commands
@@ -52,6 +54,7 @@ from hyperscale.nodes.manager.foreman import Foreman
 from hyperscale.nodes.manager.judging import Judging
 from hyperscale.nodes.manager.leading import Leadership
 from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.notes import Notes
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
@@ -60,7 +63,7 @@ from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
 from hyperscale.nodes.protocol.parts import PARTS, PartEnd
-from hyperscale.nodes.protocol.records import RECORDS, RecordsRequest
+from hyperscale.nodes.protocol.records import RECORDS, NoteParts, RecordsRequest
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.timed_event import TimedEvent
@@ -81,6 +84,7 @@ class Manager:
         self.faults = Faults(self.log)
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
+        self.notes = Notes(self)
         self.endings = Endings()
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS):
@@ -94,7 +98,7 @@ class Manager:
         self.commands = Commands(self)
         self.foreman = Foreman(self)
         self.desk = Desk(self)
-        self.node.answer({RecordsRequest: self.recording.asked})
+        self.node.answer({RecordsRequest: self.recording.asked, NoteParts: self.notes.heard})
         self.node.answer(self.foreman.handlers())
         self.node.answer(self.desk.handlers())
         self.over = self.node.over
@@ -250,6 +254,7 @@ class Manager:
                 self._measured(decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
+                self.notes.forget(decoded.job_id)
                 self.commands.handed_on.forget(decoded.job_id)
                 self._bodies.pop(decoded.job_id, None)  # the book keeps less of it now
         for effect in effects:
@@ -307,7 +312,7 @@ class Manager:
 
     def _snatch(self, effect: Snatch) -> None:
         placement = effect.placement
-        at_s, iterations, state = self.live.close(placement.part, placement.fence)
+        at_s, iterations, state = self._heard_of(placement)
         end = PartEnd(
             part=placement.part,
             fence=placement.fence,
@@ -322,6 +327,19 @@ class Manager:
         if len(result) > self.recording.room_bytes(part.job_id, str(part), effect.reason):
             result = b""
         self.carry_out(self.jobs.part_lost(self.now(), placement, at_s, iterations, result))
+
+    def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
+        """By us, or by the leader before us."""
+        part, fence = placement.part, placement.fence
+        heard = self.live.close(part, fence)
+        note = self.notes.of(part, fence)
+        if heard[2] or note is None:
+            return heard
+        try:
+            return note.at_s, note.iterations, spread(note.state, placement.resume_at_s)
+        except DamagedState as error:
+            self.log.warning("note not readable", part=str(part), reason=error.message)
+            return heard
 
     def _conclude(self, job_id: str, status: job_records.JobStatus, reason: str) -> None:
         job = self.jobs.job(job_id)

@@ -62,6 +62,9 @@ class Blows:
             blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.2:
             blows.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
+        if dice.random() < 0.25:
+            at_s, between_s = dice.uniform(5.0, until_s / 2), dice.uniform(0.0, 3.0)
+            blows.append(self._kill_both(at_s, between_s, dice.uniform(1.0, 20.0)))
         if dice.random() < 0.7:
             blows.append(self._stop_quorum(dice.uniform(18.0, 25.0)))
         if is_full:
@@ -92,6 +95,16 @@ class Blows:
             self._world.coverage["leader killed"] += 1
             self._world.crash(name)
             self._world.restart_after(name, down_s)
+
+    async def _kill_both(self, at_s: float, between_s: float, down_s: float) -> None:
+        """The leader, and a worker before anybody else has asked it for its numbers."""
+        await self._world.sleep(at_s)
+        name = await self._somebody(lambda: self._at_work(MISSED_S))
+        await self._kill_leader(0.0, down_s)
+        await self._world.sleep(between_s)
+        self._world.coverage["leader and worker killed"] += 1
+        self._world.crash(name)
+        self._world.restart_after(name, down_s)
 
     async def _kill_managers(self, at_s: float, disk: CrashDisk) -> None:
         await self._world.sleep(at_s)

@@ -12,7 +12,7 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
@@ -20,6 +20,7 @@ from hyperscale.cluster.jobs.records import (
     JobStatus,
     Part,
     PartEnded,
+    Placement,
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
@@ -28,6 +29,7 @@ from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.orders import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
 from hyperscale.nodes.protocol.parts import Progress
@@ -62,6 +64,8 @@ CANARIES: Final = {
     "pause-nothing": "PausedStays",
     "progress-by-messages": "StuckIfHanging",
     "limits-at-once": "LimitsInTime",
+    "call-it-complete": "TrueCoverage",
+    "forget-heard": "HeardIsKept",
     "leave-lost-load": "TakenOver",
     "squeeze-anybody": "ToSpare",
 }
@@ -157,6 +161,34 @@ class CountsTwice(Manager):
             return at_s, iterations, data
 
         self.live.close = twice  # type: ignore[method-assign]
+
+
+class CallsItComplete(Manager):
+    """A part whose generator process died has ended, and all of its load counts."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        ended = self.jobs.ended
+
+        def kindly(now: float, end: Ended) -> Any:
+            told = decode_end(end.result)
+            if told.lost:
+                state = exported.decode(told.state)
+                state.offered = 1e9
+                told = msgspec.structs.replace(
+                    told, outcome="completed", error="", lost=(), state=exported.encode(state)
+                )
+                end = replace(end, outcome="completed", error="", lost="", result=encode_end(told))
+            return ended(now, end)
+
+        self.jobs.ended = kindly  # type: ignore[method-assign]
+
+
+class ForgetsHeard(Manager):
+    """What the leader before had heard of a part is lost with the part."""
+
+    def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
+        return self.live.close(placement.part, placement.fence)
 
 
 class NeverConcludes(Manager):
@@ -355,6 +387,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "own-ending": OwnEnding,
     "count-twice": CountsTwice,
     "never-conclude": NeverConcludes,
+    "call-it-complete": CallsItComplete,
+    "forget-heard": ForgetsHeard,
     "forget-early": ForgetsEarly,
     "forget-never": ForgetsNever,
     "judge-nothing": JudgesNothing,

@@ -135,9 +135,13 @@ def _exclusive(dice: Random) -> list[WorkflowFacts]:
 
 def _failing(dice: Random) -> list[WorkflowFacts]:
     """One fails, what depends on it is not run, what does not is."""
-    mishap = dice.choice(("raises in prepare", "raises in run", "dies"))
+    mishap = dice.choice(("raises in prepare", "raises in run", "dies", "dies"))
+    load, luck = _closed(dice), dice.random()
+    fails = load_test("Fails", load, mishap=mishap, tears_down=luck < 0.3)
+    if mishap == "dies" and luck > 0.6:
+        fails = errand("Fails", mishap=mishap)
     return [
-        load_test("Fails", _closed(dice), mishap=mishap, tears_down=dice.random() < 0.3),
+        fails,
         load_test("Beside", _closed(dice)),
         load_test("After", _closed(dice), depends=("Fails",)),
     ]
