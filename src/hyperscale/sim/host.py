@@ -147,7 +147,8 @@ class SimNetwork:
 
     def _both_ways(self, target: Machine) -> bool:
         here, there = self._machine.name, target.name
-        return self._fabric.reachable(here, there) and self._fabric.reachable(there, here)
+        fabric = self._fabric
+        return fabric.passes(here, there, here) and fabric.passes(there, here, here)
 
 
 class SimHost:

@@ -68,6 +68,10 @@ class Disconnected(WireError):
         self.maybe_done = maybe_done
 
 
+class NobodyListens(Disconnected):
+    """The machine is there and refuses the connection: the process that listened is gone."""
+
+
 class Malformed(WireError):
     """Bytes that no correct node sends; the connection they came from is closed."""
 

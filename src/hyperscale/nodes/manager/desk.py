@@ -15,6 +15,7 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
@@ -23,6 +24,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskResults,
     AskWorkers,
     Body,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -39,8 +42,9 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
+from hyperscale.nodes.protocol.parts import DrainAnswer, DrainOrder
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -51,6 +55,8 @@ TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 JOBS_LISTED_MAX = 1_000
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
+# A worker answers at once, or is not there.
+DRAIN_S = 3.0
 
 
 class Desk:
@@ -72,6 +78,7 @@ class Desk:
             AskJobs: on_leader(JobViews, self.jobs),
             AskResults: on_leader(JobResults, self.results),
             AskWorkers: on_leader(WorkerViews, self.workers),
+            DrainWorker: on_leader(DrainAck, self.drain),
             WatchJob: self.watch,
         }
 
@@ -167,8 +174,25 @@ class Desk:
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
-            total_cores=sum(row.total_cores for row in rows if row.state != "dead"),
+            total_cores=sum(row.total_cores for row in rows if row.state not in ABSENT),
             free_cores=sum(row.free_cores for row in rows),
+        )
+
+    async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
+        """Not recorded: the worker remembers it, and tells every leader."""
+        manager, name = self._manager, ask.worker
+        peer = manager.commands.couriers.peer(name)
+        if peer is None:
+            return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
+        by = ask.by or call.peer.node_id
+        order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
+        try:
+            answer = await peer.request(order, DrainAnswer, DRAIN_S)
+        except (WireError, OSError) as error:
+            return DrainAck(worker=name, accepted=False, error=f"{name} does not answer: {error}")
+        manager.log.info("worker drained", worker=name, undo=ask.undo, by=by, obeyed=answer.obeyed)
+        return DrainAck(
+            worker=name, accepted=answer.obeyed, parts=answer.parts, error=answer.reason
         )
 
     def _known(self, call: Call, job_id: str) -> JobState:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hyperscale.cluster.jobs.records import JobStatus
+from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 JOB_STATES: Final = get_args(JobStatus)
 PART_STATES: Final = get_args(PartState)
-WORKER_STATES: Final = ("healthy", "degraded", "draining", "expected", "dead")
+WORKER_STATES: Final = ("healthy", "degraded", "draining", "expected", *ABSENT)
 # A page for people; the newest jobs are those they ask about.
 JOBS_SHOWN_MAX: Final = 100
 
@@ -53,13 +54,16 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
         ("before", "after"),
         {states: float(count) for states, count in manager.jobs.transitions().items()},
     )
+    text = "Decisions on a state that a workflow was not in any more, since this manager started."
+    refused = manager.jobs.transitions_refused
+    yield single("workflow_transitions_refused_total", "counter", text, refused)
 
 
 def _workers(manager: Manager) -> Iterator[Metric]:
     rows = manager.foreman.views() if manager.leadership.leads() else []
     states = Counter(row.state for row in rows)
     yield _by_state("workers", "Workers the leader knows, by state.", states, WORKER_STATES)
-    there = [row for row in rows if row.state != "dead"]
+    there = [row for row in rows if row.state not in ABSENT]
     total, free = sum(row.total_cores for row in there), sum(row.free_cores for row in there)
     cores = {"busy": max(0, total - free), "free": free}
     yield _by_state("cores", "Cores of those workers.", cores, cores)
@@ -185,10 +189,12 @@ def readiness(manager: Manager) -> Health:
     """It can take a job, or pass it on to who can. Without workers jobs wait, which is no fault.
     One that lived through a fault of its own goes on, and says so."""
     health = _standing(manager)
+    remarks = [health.reason]
+    if health.reason != (difference := manager.node.difference):
+        remarks.append(difference)
     if manager.faults.count:
-        remark = f"{manager.faults.count} faults, see its log; the last: {manager.faults.last}"
-        return Health(ok=health.ok, reason=f"{health.reason}; {remark}")
-    return health
+        remarks.append(f"{manager.faults.count} faults, see its log; last: {manager.faults.last}")
+    return Health(ok=health.ok, reason="; ".join(filter(None, remarks)))
 
 
 def _standing(manager: Manager) -> Health:
@@ -197,8 +203,10 @@ def _standing(manager: Manager) -> Health:
         return Health(ok=False, reason="it is starting")
     if manager.over.is_set():
         return Health(ok=False, reason="it is ending")
+    if manager.node.barred:
+        return Health(ok=False, reason=manager.node.barred)
     if not leadership.leader:
-        return Health(ok=False, reason=f"no leader: a majority of {voters} managers must agree")
+        return Health(ok=False, reason=manager.leadership.waits_for())
     if leadership.leader != manager.id:
         return Health(ok=True, reason=f"{leadership.leader} leads")
     if not leadership.leads():

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.membership import State
 from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.member.electorate import listed
 from hyperscale.nodes.member.node import Node
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Reason, Refused
@@ -39,6 +41,15 @@ class Leadership:
         election = self._node.election
         return self.term > 0 and election is not None and election.may_lead()
 
+    def is_elected(self) -> bool:
+        """We hold the lease, whether or not we are ready to lead."""
+        election = self._node.election
+        return election is not None and election.may_lead()
+
+    def leaderless_s(self) -> float:
+        election = self._node.election
+        return 0.0 if election is None else election.leaderless_s()
+
     @property
     def leader(self) -> str:
         election = self._node.election
@@ -48,6 +59,25 @@ class Leadership:
     def newest_term(self) -> int:
         election = self._node.election
         return 0 if election is None else election.term
+
+    def waits_for(self) -> str:
+        """Why nobody leads, as far as this manager can tell."""
+        node = self._node
+        if node.barred:
+            return f"no leader: {node.barred}"
+        voters = sorted(node.settings.voters)
+        if self.leader:
+            return f"no leader yet: {self.leader} was elected and collects the records of jobs"
+        answering = [m.node_id for m in node.membership.core.members() if m.state is State.ALIVE]
+        alive = {node.settings.id, *answering}
+        silent = [voter for voter in voters if voter not in alive]
+        if not silent:
+            return f"no leader: {listed(voters)} elect one"
+        do = "does" if len(silent) == 1 else "do"
+        return (
+            f"no leader: waiting for a majority of {', '.join(voters)}; "
+            f"{listed(silent)} {do} not answer"
+        )
 
     def leader_address(self) -> tuple[str, int] | None:
         return self._address_of(self.leader)
@@ -73,9 +103,7 @@ class Leadership:
             peer = self.peer(leader) if leader and leader != self._node.settings.id else None
             if peer is not None:
                 return peer
-        raise Refused(
-            call.kind.name, "there is no leader at the moment", ASK_AGAIN_S, Reason.OVERLOADED
-        )
+        raise Refused(call.kind.name, self.waits_for(), ASK_AGAIN_S, Reason.OVERLOADED)
 
     def on_leader(
         self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]

@@ -88,6 +88,7 @@ class Manager:
             kinds.include(more)
         self.node = Node(host, settings.node, kinds, limits=LIMITS)
         self.node.queue = self._queue
+        self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(host, self.node)
         self.recording = Recording(self)
         self.records = self.recording.records

@@ -93,7 +93,7 @@ class AskJob(Fields, frozen=True, kw_only=True):
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
     name: str
-    state: str  # E-12: pending running completed failed cancelled aggregated
+    state: str  # E-12: pending running completed failed cancelled
     lifecycle: str  # E-1, exact
     cores: int = 0
     workers: tuple[str, ...] = ()
@@ -166,6 +166,7 @@ class WorkerView(Fields, frozen=True, kw_only=True):
     cpu_percent: float = 0.0
     memory_percent: float = 0.0
     routing: str = ""  # route hold investigate drain evict
+    heard_s: float = 0.0  # since its last word
 
 
 class WorkerViews(Fields, frozen=True, kw_only=True):
@@ -173,6 +174,22 @@ class WorkerViews(Fields, frozen=True, kw_only=True):
     leader: str = ""
     total_cores: int = 0
     free_cores: int = 0
+
+
+class DrainWorker(Fields, frozen=True, kw_only=True):
+    """A worker shall take no new parts and finish what runs; or take new ones again."""
+
+    worker: str
+    undo: bool = False
+    by: str = ""
+    passed_on: bool = False
+
+
+class DrainAck(Fields, frozen=True, kw_only=True):
+    worker: str
+    accepted: bool
+    parts: int = 0  # that go on
+    error: str = ""
 
 
 class WatchJob(Fields, frozen=True, kw_only=True):
@@ -245,6 +262,8 @@ for _kind, _struct, _priority, _limit in (
     ("job.results", JobResults, Priority.NORMAL, UPDATE_BYTES_MAX),
     ("ask.workers", AskWorkers, Priority.NORMAL, 1 << 10),
     ("worker.views", WorkerViews, Priority.NORMAL, 16 << 20),
+    ("drain.worker", DrainWorker, Priority.HIGH, 1 << 10),
+    ("drain.ack", DrainAck, Priority.HIGH, 1 << 10),
     ("watch.job", WatchJob, Priority.NORMAL, 1 << 10),
     ("job.update", JobUpdate, Priority.NORMAL, UPDATE_BYTES_MAX),
 ):
