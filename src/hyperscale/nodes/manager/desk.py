@@ -344,7 +344,8 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
 
 def _digest(body: Body) -> str:
     """Of what a job is; when and how it was asked for makes no other job of it."""
-    same = msgspec.structs.replace(body, started_at="", command="")
+    source = b"" if body.identity else body.source
+    same = msgspec.structs.replace(body, started_at="", command="", source=source)
     return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
 

@@ -35,6 +35,7 @@ class Body(Fields, frozen=True, kw_only=True):
     started_at: str = ""  # the client's wall time: a label
     warnings: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
+    identity: str = ""  # of the test, where the bytes of `source` differ from time to time
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
     lost_load: LostLoad = "squeeze"
 
