@@ -361,5 +361,13 @@ class Jobs:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
 
+    def transitions_refused(self) -> int:
+        """Decisions on a state that was another one by then; since this manager started."""
+        return self._desk.transitions_refused
+
+    def time_checks(self) -> int:
+        """How often a job was looked at for being past its time or stuck."""
+        return self._desk.time_checks
+
     def keep_s(self, status: JobStatus) -> float:
         return review.keep_s(self.settings, status)

@@ -153,6 +153,8 @@ class Desk:
         self.displaced: set[str] = set()
         self.hungry = False
         self.transitions: Counter[tuple[State, State]] = Counter()
+        self.transitions_refused = 0
+        self.time_checks = 0
         self._arrivals = 0
         self._out: list[Effect] = []
 

@@ -97,12 +97,13 @@ def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
 class _Before:
     """What a record may do away with, noted before it is applied."""
 
-    __slots__ = ("held", "live", "moves")
+    __slots__ = ("held", "live", "moves", "refused")
 
     def __init__(self) -> None:
         self.live: list[Placement] = []
         self.held: list[Placement] = []
         self.moves: dict[str, int] = {}
+        self.refused = 0
 
 
 def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
@@ -111,6 +112,7 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
         return before
     for name, workflow in job.workflows.items():
         before.moves[name] = workflow.lifecycle.moves.total()
+        before.refused += workflow.lifecycle.refused
         before.held += ending.held(workflow)
     if isinstance(record, Returned):
         returned = job.workflows.get(record.workflow)
@@ -119,6 +121,8 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
 
 
 def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
+    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
+    desk.transitions_refused += refused - before.refused
     for name, workflow in job.workflows.items():
         life = workflow.lifecycle
         fresh = life.moves.total() - before.moves.get(name, 0)
@@ -269,6 +273,7 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
         desk.deadlines.set(("job", job.job_id), None)
         ending.conclude(desk, now, job, watch)
         return
+    desk.time_checks += 1
     again = [steering.check_time(desk, now, job, watch)]
     placing.take_back(desk, now, job, watch)
     for workflow in job.workflows.values():
