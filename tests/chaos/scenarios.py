@@ -17,7 +17,7 @@ SCENARIOS = {
     "tcp-cut-and-cancel": Round(
         "tcp-cut-and-cancel",
         *(2, 1, Job((Load("Load", "users", 8, 40),), cancel_at_s=5.0)),
-        (Fault("cut", 2, 12, edges=BOTH_WAYS, protocol="tcp"),),
+        (Fault("cut", 2, 40, edges=BOTH_WAYS, protocol="tcp"),),
     ),
     # The other worker hears it, has a core to spare, and takes over its only user.
     "cut-off-from-managers": Round(

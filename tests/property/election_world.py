@@ -161,6 +161,13 @@ class ElectionWorld:
     def judge(self) -> None:
         leading = self.leading()
         assert len(leading) <= 1, f"two valid leases at once: {leading}"
+        if leading:
+            free = [
+                name
+                for name, node in self.nodes.items()
+                if node.core is not None and node.core.leaderless_s(node.clock(self.now)) > 0
+            ]
+            assert len(free) <= len(self.nodes) // 2, f"{leading} lead without support: {free}"
 
     def _apply(self, node: Node, effects: list[Effect]) -> None:
         for effect in effects:

@@ -259,11 +259,11 @@ def _status(view: JobView) -> str:
 
 
 def coloured(text: str, state: str, paint: Paint) -> str:
-    if state in ("failed", "timeout", "dead", "cut off"):
+    if state in ("failed", "timeout", "suspect", "dead", "cut off"):
         return paint.bad(text)
     if state in ("partial", "cancelled", "cancelling", "degraded", "draining"):
         return paint.warn(text)
-    return paint.faint(text) if state in ("completed", "aggregated") else text
+    return paint.faint(text) if state == "completed" else text
 
 
 def _how_many(workflows: int) -> str:

@@ -66,6 +66,13 @@ class Election(Voter):
         """Ask right before acting as leader; a True is worth nothing a lease later."""
         return now < self.lease_until
 
+    def leaderless_s(self, now: float) -> float:
+        """For how long this voter has supported nobody's lease, its own included: a majority that
+        did so at one moment means that nobody led then."""
+        if self.state in (State.INITIAL, State.LEADER):
+            return 0.0
+        return max(0.0, now - max(self._promise.until, self._quiet_since))
+
     def quorum_alive(self, alive: Iterable[str]) -> bool:
         """For monitoring: are enough configured voters alive to elect anybody?"""
         return len({*alive} & {*self._others}) + 1 >= self.quorum

@@ -1,8 +1,9 @@
 """Workers come, speak, fall silent and go; their parts are kept safe from all of it.
 
-A part is given up only when its worker is known to be gone and enough time has passed that a
-worker cut off from us has ended its load by itself. A new leader first gives everybody the time to
-report. Then what the part had reported is taken, the loss recorded, and the part placed again.
+A part is given up when its worker has not spoken to us for so long that it has surely ended its
+load by itself: over TCP, which carries commands. What probes say of it changes nothing. A new
+leader first gives everybody the time to report. Then what the part had reported is taken, the loss
+recorded, and the part placed again.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
         watch.sent.setdefault(token(placement), now)
         if report.context is not None:
             prepared(desk, report.part, report.fence, report.context)
+        if report.state == "running" and report.elapsed_s > 0:
+            worker.loads_since.setdefault(token(placement), now)
+        else:
+            worker.loads_since.pop(token(placement), None)
         if report.state in ("running", "paused", "ending"):
             moved += _running(desk, now, worker, watch, report)
     worker.pace.work(now, _should_move(desk, now, held.values()))
@@ -64,6 +69,9 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     if len(worker.done) > 8 + 2 * len(held):
         present = {token(placement) for placement in held.values()}
         worker.done = {about: n for about, n in worker.done.items() if about in present}
+    if len(worker.loads_since) > 8 + 2 * len(held):
+        present = {token(placement) for placement in held.values()}
+        worker.loads_since = {one: at for one, at in worker.loads_since.items() if one in present}
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
@@ -151,7 +159,7 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
             continue  # a new leader: only the worker knows what it took into a later incarnation
         if placement.incarnation < worker.incarnation and not worker.owns(placement):
             at = worker.former_heard_at + limits.reschedule_s
-            if now >= at:
+            if worker.has_lost(placement) or now >= at:
                 lose(desk, now, placement, f"worker {worker.name} restarted")
             else:
                 again.append(at)
@@ -177,11 +185,9 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
 
 def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
     limits = desk.settings
-    again = []
-    if worker.dead_at is not None:
-        again.append(worker.heard_at + limits.reschedule_s)
-    if not worker.registered:
-        again.append(worker.heard_at + limits.register_s)
+    again = [desk.pool.silent_at(worker), desk.pool.gone_at(worker)]
+    if worker.unreached_since is not None:
+        again.append(worker.unreached_since + limits.unreached_s)
     worker.pace.work(now, _should_move(desk, now, desk.placements_on(worker.name)))
     if desk.placements_on(worker.name):
         moved_at = now - worker.pace.idle_s(now)
@@ -192,7 +198,7 @@ def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
 
 def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
     if not signals.live:
-        why = f"worker {worker.name} " + ("did not come back" if worker.dead_at is None else "died")
+        why = f"worker {worker.name} {_fate(worker)}"
     elif signals.progress is Progress.STUCK:
         why = f"worker {worker.name} made no progress for {worker.pace.idle_s(now):.0f} s"
     else:
@@ -202,6 +208,12 @@ def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
             if signals.live:
                 desk.emit(Command(placement, "cancel", reason=why))
             lose(desk, now, placement, why)
+
+
+def _fate(worker: Worker) -> str:
+    if worker.dead_at is not None:
+        return "died"
+    return "was cut off" if worker.registered else "did not come back"
 
 
 def forget(desk: Desk, worker: Worker) -> None:

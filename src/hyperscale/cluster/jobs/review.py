@@ -66,6 +66,8 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
     job = desk.book.jobs.get(record.job_id)
     if job is None:
         return False
+    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
+    desk.transitions_refused += refused - before.refused
     watch = desk.watch(now, record.job_id)
     if took_effect:
         watch.clock.learn(now, record.age_s)
@@ -121,8 +123,6 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
 
 
 def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
-    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
-    desk.transitions_refused += refused - before.refused
     for name, workflow in job.workflows.items():
         life = workflow.lifecycle
         fresh = life.moves.total() - before.moves.get(name, 0)

@@ -11,16 +11,22 @@ class JobSettings:
     """Of a part, after its worker was lost: four attempts in all."""
 
     reschedule_s: float = 8.0
-    """A silent worker's part is placed elsewhere this long after it was last heard. A worker that
-    hears no manager ends its load after 6 s, so two seconds are left for clocks and timers."""
+    """A silent worker's part is placed elsewhere this long after it was last answered over TCP,
+    whatever probes say of it. It ends its load 6 s after it asked what was answered last, so two
+    seconds are left for clocks and timers."""
 
-    register_s: float = 30.0
-    """A new leader waits this long for a worker of whose death nobody tells: as long as the
-    longest suspicion."""
+    register_s: float = 10.0
+    """A new leader waits this long for a worker of whose death nobody tells. Its load has ended by
+    then; what it has to tell of it may take a little longer to arrive."""
 
-    silence_s: float = 30.0
+    silence_s: float = 4.0
     """A registered worker that reports nothing for this long takes no new work. It reports every
     second."""
+
+    unreached_s: float = 3.0
+    """A worker to which no connection can be made for this long is not under command, though it
+    may report: it is not answered any more, and ends its load. One whose machine refuses the
+    connection has no process there, and is not waited for at all."""
 
     dispatch_s: float = 300.0
     """How long work may wait although nothing that runs could make room for it."""

@@ -15,7 +15,8 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
+from hyperscale.nodes.manager.foreman import ABSENT
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -123,7 +124,7 @@ class Desk:
         """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
         job = self._known(call, ask.job_id)
-        by = ask.by or call.peer.node_id
+        by = ask.by or asker(call, ask)
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
@@ -173,7 +174,7 @@ class Desk:
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
-            total_cores=sum(row.total_cores for row in rows if row.state != "dead"),
+            total_cores=sum(row.total_cores for row in rows if row.state not in ABSENT),
             free_cores=sum(row.free_cores for row in rows),
         )
 
@@ -210,12 +211,12 @@ class Desk:
         manager = self._manager
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
-            passed_on = msgspec.structs.replace(ask, passed_on=True)
             with passing_on(call):
-                async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                async with await peer.subscribe(passed_on(call, ask), JobUpdate) as updates:
                     async for passed in updates:
                         yield passed
             return
+        manager.leadership.count(call, ask)
         job = self._known(call, ask.job_id)
         seen = _Seen(since=manager.now())
         while manager.leadership.leads():
@@ -343,7 +344,8 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
 
 def _digest(body: Body) -> str:
     """Of what a job is; when and how it was asked for makes no other job of it."""
-    same = msgspec.structs.replace(body, started_at="", command="")
+    source = b"" if body.identity else body.source
+    same = msgspec.structs.replace(body, started_at="", command="", source=source)
     return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
 

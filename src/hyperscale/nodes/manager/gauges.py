@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hyperscale.cluster.jobs.records import JobStatus
+from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.tally import EXTENSION_ANSWERS, TIMEOUT_REASONS
 from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 JOB_STATES: Final = get_args(JobStatus)
 PART_STATES: Final = get_args(PartState)
-WORKER_STATES: Final = ("healthy", "degraded", "draining", "expected", "dead")
+WORKER_STATES: Final = ("healthy", "degraded", "draining", "expected", *ABSENT)
 # A page for people; the newest jobs are those they ask about.
 JOBS_SHOWN_MAX: Final = 100
 
@@ -55,12 +56,9 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
         ("before", "after"),
         {states: float(count) for states, count in manager.jobs.transitions().items()},
     )
-    yield single(
-        "workflow_transitions_refused_total",
-        "counter",
-        "Changes of state that were decided on an older state, and not made.",
-        manager.jobs.transitions_refused(),
-    )
+    text = "Decisions on a state that a workflow was not in any more, since this manager started."
+    refused = manager.jobs.transitions_refused
+    yield single("workflow_transitions_refused_total", "counter", text, refused)
 
 
 def _times(manager: Manager) -> Iterator[Metric]:
@@ -91,7 +89,7 @@ def _workers(manager: Manager) -> Iterator[Metric]:
     rows = manager.foreman.views() if manager.leadership.leads() else []
     states = Counter(row.state for row in rows)
     yield _by_state("workers", "Workers the leader knows, by state.", states, WORKER_STATES)
-    there = [row for row in rows if row.state != "dead"]
+    there = [row for row in rows if row.state not in ABSENT]
     total, free = sum(row.total_cores for row in there), sum(row.free_cores for row in there)
     cores = {"busy": max(0, total - free), "free": free}
     yield _by_state("cores", "Cores of those workers.", cores, cores)

@@ -22,6 +22,7 @@ from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
 A = TypeVar("A")
+M = TypeVar("M", bound=msgspec.Struct)
 
 # An election takes some seconds; asking this often finds the new leader soon after.
 ASK_AGAIN_S = 0.5
@@ -39,6 +40,15 @@ class Leadership:
         """Ask right before every act of leadership."""
         election = self._node.election
         return self.term > 0 and election is not None and election.may_lead()
+
+    def is_elected(self) -> bool:
+        """We hold the lease, whether or not we are ready to lead."""
+        election = self._node.election
+        return election is not None and election.may_lead()
+
+    def leaderless_s(self) -> float:
+        election = self._node.election
+        return 0.0 if election is None else election.leaderless_s()
 
     @property
     def leader(self) -> str:
@@ -102,13 +112,32 @@ class Leadership:
 
         async def handle(call: Call, message: Any) -> A:
             if self.leads():
+                self.count(call, message)
                 return await handler(call, message)
             peer = self.elsewhere(call, message)
-            passed_on = msgspec.structs.replace(message, passed_on=True)
             with passing_on(call):
-                return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
+                return await peer.request(passed_on(call, message), answer, PASS_ON_TIMEOUT_S)
 
         return handle
+
+    def count(self, call: Call, message: Any) -> None:
+        """A question that another manager passed on is one of whoever asked that manager. Raises
+        Refused when it is one too many of theirs."""
+        if call.peer.role == "manager":
+            denial = self._node.door.counts_for(call.kind, asker(call, message))
+            if denial is not None:
+                raise Refused(call.kind.name, *denial)
+
+
+def asker(call: Call, message: Any) -> str:
+    """Who asks, as the manager before which it stood knows it. Only managers may say so."""
+    if call.peer.role == "manager" and message.asked_by:
+        return str(message.asked_by)
+    return call.peer.node_id
+
+
+def passed_on(call: Call, message: M) -> M:
+    return msgspec.structs.replace(message, passed_on=True, asked_by=call.peer.node_id)
 
 
 @contextmanager

@@ -152,6 +152,10 @@ class ElectionShell:
         """Ask right before every act of leadership, and send its fence along."""
         return self._core is not None and self._core.may_lead(self._host.clock.now())
 
+    def leaderless_s(self) -> float:
+        """For how long no leader has acted by our support; 0: one may do so now."""
+        return 0.0 if self._core is None else self._core.leaderless_s(self._host.clock.now())
+
     def quorum_alive(self, alive: Iterable[str]) -> bool:
         return self._core is not None and self._core.quorum_alive(alive)
 

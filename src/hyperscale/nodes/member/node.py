@@ -17,10 +17,12 @@ import msgspec
 from hyperscale.cluster.calm import (
     SETTINGS_BY_ROLE,
     Admission,
+    Load,
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
     RateLimitSettings,
+    Resources,
 )
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
 from hyperscale.cluster.identity import Node as Member
@@ -88,6 +90,8 @@ class Node:
         )
         self.counts: Counter[str] = Counter()
         self.vitals: dict[str, Vitals] = {}
+        self.queue: Callable[[], float | None] = lambda: None
+        """How full the queues of the role are, 0 to 1."""
         self.pulse = b""
         """What the role adds to `Vitals`; told with the next beat."""
         self._host = host
@@ -106,6 +110,7 @@ class Node:
         )
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
+        self._load_told = Load.HEALTHY
         self._beats = 0
         self._news_dropped = 0
         self._last_vitals: Vitals | None = None
@@ -185,7 +190,7 @@ class Node:
         if settings.metrics is not None:
             self.page = self.about.page(self, host, settings.metrics)
             self.metrics_address = await self.page.start(settings.metrics)
-        self.door.watch()
+        self.door.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
         self.started = True
         me = self.membership.me
@@ -309,6 +314,12 @@ class Node:
             clock=self._host.clock.now,
         )
 
+    def _resources(self) -> Resources:
+        """A worker's cores are meant to be full, and admit work by their number."""
+        use = self._host.usage()
+        cpu = None if self.settings.role == "worker" else use.cpu
+        return Resources(cpu=cpu, memory=use.memory, queue=self.queue())
+
     # -- what others ask ---------------------------------------------------------------------
 
     def _on_members(self, call: Call, ask: AskMembers) -> Members:
@@ -395,8 +406,15 @@ class Node:
         if core.news_dropped > self._news_dropped:
             dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
             self.log.warning("no room for all news of members", dropped=dropped)
+        if self.door.load is not self._load_told:
+            self._tell_load(self.door.load)
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
+
+    def _tell_load(self, load: Load) -> None:
+        say = self.log.warning if load > self._load_told else self.log.info
+        say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
+        self._load_told = load
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
         fresh = turned_away - self._turned_away

@@ -127,6 +127,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     free_cores: int
     parts: tuple[PartStatus, ...] = ()
     draining: bool = False
+    life: int = 0  # the incarnation its process began with: what earlier ones had is gone
 
 
 class Registered(Fields, frozen=True, kw_only=True):
@@ -138,6 +139,8 @@ class Registered(Fields, frozen=True, kw_only=True):
     managers: tuple[Node, ...] = ()
     unwanted: tuple[tuple[Part, Fence], ...] = ()  # end these: nobody waits for them
     voters: tuple[str, ...] = ()  # managers by id: load needs a leader, or a majority of these
+    elected: bool = False  # it holds the lease, but is not ready to lead
+    leaderless_s: float = 0.0  # for so long no leader has acted by its support; 0: one may
 
 
 class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):

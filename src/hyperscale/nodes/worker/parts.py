@@ -230,6 +230,8 @@ class Parts:
             self._do(one, one.life.unwanted(now, "a later attempt took its place"))
         if self.draining:
             return self._refuse(self.duty.off, no_room=True)
+        if not self._leash_s():
+            return self._refuse("this worker is cut off from its managers", no_room=True)
         if self._outbox.full:
             return self._refuse("too many results wait for a leader", no_room=True)
         if not 1 <= order.cores <= order.total_cores - order.first_core or order.first_core < 0:

@@ -1,9 +1,9 @@
 """A worker: a member that runs parts of workflows on its cores, and is fenced when it is alone.
 
 It joins the cluster as every node does, registers with the managers' leader, and obeys whoever
-leads. Load never depends on one manager: it goes on while one that leads answers, or a majority of
-them, and ends when that was `fence_s` ago, also in processes this one can no longer reach, by their
-leash.
+leads. Load never depends on one manager: it goes on while one that leads answers over TCP, or a
+majority of them says that nobody does, and ends when that was `fence_s` ago, also in processes this
+one can no longer reach, by their leash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from hyperscale.cluster.calm import RateLimitSettings
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.vital import spawn_vital
@@ -46,11 +45,11 @@ LAST_WORDS_S: Final = 15.0
 COMMANDS_PER_WINDOW: Final = 2_000
 
 
-def _limits() -> RateLimitSettings:
-    commands = ("dispatch.part", "start.part", "steer.part", "tear.down.part", "ask.parts")
-    return RateLimitSettings(
-        limits={**LIMITS_PER_WINDOW, **dict.fromkeys(commands, COMMANDS_PER_WINDOW)}
+LIMITS: Final = RateLimitSettings(
+    limits=dict.fromkeys(
+        ("dispatch.part", "start.part", "tear.down.part", "ask.parts"), COMMANDS_PER_WINDOW
     )
+)
 
 
 class Worker:
@@ -87,7 +86,7 @@ class Worker:
         )
         self.conversation.parts = self.parts
         handlers = self.parts.handlers | {DrainOrder: self._on_drain}
-        self.node = Node(host, settings.node, PARTS, handlers, _limits())
+        self.node = Node(host, settings.node, PARTS, handlers, LIMITS)
         self._condition = Condition()
         self._use = MachineUse(0.0, 0.0)
         self._pulse: WorkerPulse | None = None
@@ -112,6 +111,7 @@ class Worker:
         await self._stage.open()
         await self.node.start()
         self.links.endpoint = self.node.endpoint
+        self.conversation.life = self.node.membership.me.incarnation
         self.node.membership.on_change(self._member_changed)
         self._look()
         self._started = True
@@ -170,7 +170,7 @@ class Worker:
     def _mind_contact(self, now: float) -> None:
         if self.contact.is_cut_off(now):
             silent_s = self.contact.silent_s(now)
-            reason = f"no leader and no majority of managers has answered for {silent_s:.1f} s"
+            reason = f"no leader and no majority without one has answered for {silent_s:.1f} s"
             count = self.parts.cut_off(now, reason)
             if not self._fenced:
                 self._log.warning("cut off", silent_s=round(silent_s, 1), parts_ended=count)
@@ -179,8 +179,11 @@ class Worker:
         if self._fenced:
             self._log.info("back in touch")
             self._fenced = False
-        if self.contact.is_fading(now) and self.registration.registered:
-            self.conversation.seek(self.registration.leader)
+        if self.contact.is_fading(now):
+            if self.registration.registered:
+                self.conversation.seek(self.registration.leader)
+            elif len(self.parts):
+                self.registration.hurry(now)
         if now - self._leashed_at >= self.settings.contact_s:
             self._leashed_at = now
             self.parts.in_touch(now)
@@ -207,12 +210,9 @@ class Worker:
         )
 
     def _look(self) -> None:
-        """Who the managers are, whether they answer our probes, how we are."""
+        """Who the managers are, and how we are."""
         core = self.node.membership.core
         managers = [member for member in core.members() if member.node.role == "manager"]
-        for member in managers:
-            if member.acked_at is not None:
-                self.contact.heard(member.acked_at, member.node.node_id)
         found = [Address(*member.node.tcp) for member in managers if member.live]
         if not found:
             # With nobody left, those of old may be back before membership knows.

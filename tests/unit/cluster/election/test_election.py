@@ -210,6 +210,23 @@ def test_a_leader_that_hears_no_quorum_steps_down_when_its_lease_ends() -> None:
     assert story.core.state is State.FOLLOWER
 
 
+def test_a_voter_says_for_how_long_it_has_supported_nobody() -> None:
+    story = Story(durable=Durable(1))
+    assert story.core.leaderless_s(story.now + LEASE) == 0.0, "what it promised before is forgotten"
+    assert story.core.leaderless_s(story.now + LEASE + 1.0) == pytest.approx(1.0)
+    story.hear("m1", Heartbeat(1, 1), after=LEASE + 1.0)
+    assert story.core.leaderless_s(story.now + LEASE) == 0.0
+    assert story.core.leaderless_s(story.now + LEASE + 2.0) == pytest.approx(2.0)
+
+
+def test_a_leader_supports_itself_until_it_steps_down() -> None:
+    story = Story().lead()
+    assert story.core.leaderless_s(story.now + 10.0) == 0.0
+    story.now = story.core.lease_until
+    story.wait(0.0)
+    assert story.core.leaderless_s(story.now + 1.0) == pytest.approx(1.0)
+
+
 def test_a_leader_that_slept_past_its_lease_knows_before_it_acts() -> None:
     story = Story().lead()
     effects = story.hear("m2", VoteRequest(2, 0), after=10.0)
