@@ -411,5 +411,9 @@ class Jobs:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
 
+    def time_checks(self) -> int:
+        """How often a job was looked at for being past its time or stuck."""
+        return self._desk.time_checks
+
     def keep_s(self, status: JobStatus) -> float:
         return review.keep_s(self.settings, status)

@@ -154,6 +154,7 @@ class Desk:
         self.hungry = False
         self.transitions: Counter[tuple[State, State]] = Counter()
         self.transitions_refused = 0
+        self.time_checks = 0
         self._arrivals = 0
         self._out: list[Effect] = []
 

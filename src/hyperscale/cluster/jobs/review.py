@@ -273,6 +273,7 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
         desk.deadlines.set(("job", job.job_id), None)
         ending.conclude(desk, now, job, watch)
         return
+    desk.time_checks += 1
     again = [steering.check_time(desk, now, job, watch)]
     placing.take_back(desk, now, job, watch)
     for workflow in job.workflows.values():

@@ -266,6 +266,7 @@ class Foreman:
         if not manager.leadership.leads():
             return ExtensionAnswer(granted=False, denial="this manager does not lead")
         grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
+        manager.tally.extensions["granted" if grant.granted else "denied"] += 1
         manager.carry_out(effects)
         return ExtensionAnswer(
             granted=grant.granted,

@@ -35,6 +35,7 @@ from hyperscale.cluster.jobs.records import (
     PartLost,
     Placement,
     Submitted,
+    TimedOut,
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
@@ -58,6 +59,7 @@ from hyperscale.nodes.manager.notes import Notes
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.tally import Tally
 from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
@@ -83,6 +85,7 @@ class Manager:
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
         self.faults = Faults(self.log)
+        self.tally = Tally()
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
         self.notes = Notes(self)
@@ -256,6 +259,8 @@ class Manager:
                 self.accept(decoded.job_id, None)
             if self.leadership.term and self.jobs.took_effect:
                 self._measured(decoded)
+            if isinstance(decoded, TimedOut) and self.jobs.took_effect:
+                self.tally.timed_out(self.jobs, decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
                 self.notes.forget(decoded.job_id)
