@@ -24,6 +24,8 @@ CANARY_FROM = {
     "forget-never": 6,
     "abort-nothing": 6,
     "pause-nothing": 7,
+    "leave-lost-load": 8,
+    "squeeze-anybody": 9,
 }
 CANARY_SEEDS = 25
 RECORDS = ("Submitted", "Dispatched", "Started", "PartEnded", "PartLost", "Steered", "Finished")

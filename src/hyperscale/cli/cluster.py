@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from hyperscale.cli import flags
+from hyperscale.cli import flags, streams
 
 if TYPE_CHECKING:
     from hyperscale.nodes.client.cluster import Cluster
@@ -105,6 +105,7 @@ def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -
     async def asking() -> T:
         async with RealHost(settings.identity.node_id, os.devnull) as host:
             cluster = connect(host, settings)
+            cluster.managers.on_waiting = streams.note
             try:
                 return await question(cluster)
             finally:

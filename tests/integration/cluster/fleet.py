@@ -275,7 +275,7 @@ class Fleet:
         (self.certs / f"{name}-key.pem").write_bytes(made.key)
 
     def _common(self, name: str, role: str) -> list[str]:
-        words = ["--log-level", "info"]
+        words = ["--cluster", CLUSTER, "--env", ENV, "--log-level", "info"]
         words += [
             f"--seed={self._advertise.get(manager, self._place.host(manager))}:{port}"
             for manager, port in self._ports.items()

@@ -167,7 +167,7 @@ def test_variables_of_a_unit_can_be_read(role: str, tmp_path: Path) -> None:
 
 
 def test_whoever_stops_a_worker_waits_for_its_drain(tmp_path: Path) -> None:
-    flags: dict[str, object] = {"id": "w1", "plaintext": True}
+    flags: dict[str, object] = {"id": "w1", "cluster": "c", "env": "e", "plaintext": True}
     read = settings("worker", flags, {})
     assert isinstance(read, WorkerSettings)
     allowed = re.search(r"^TimeoutStopSec=(\d+)$", unit_of("worker"), re.MULTILINE)

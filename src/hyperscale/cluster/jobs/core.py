@@ -19,6 +19,7 @@ from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
+    CpuUse,
     Ended,
     Grant,
     LossFact,
@@ -179,16 +180,15 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> tuple[Unwanted, Effects] | None:
-        """None for a worker that must register first. `reports` may be any of its parts;
-        `cpu_percent` is of its machine or its busiest generator, whichever has less to spare."""
+        """None for a worker that must register first. `reports` may be any of its parts."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
         was_lost = desk.pool.is_lost(now, known)
-        if desk.pool.heard(now, known, free, draining, degraded, cpu_percent) or was_lost:
+        if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
         if was_lost:
@@ -232,6 +232,29 @@ class Jobs:
             known.dead_at = None
             losing.review_worker(desk, now, known)
             desk.hungry = True
+        return self._settle(now)
+
+    def worker_reached(self, now: float, worker: str) -> Effects:
+        """It has answered a command."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or known.unreached_since is None:
+            return []
+        known.unreached_since, known.refuses = None, False
+        losing.review_worker(desk, now, known)
+        desk.hungry = True
+        return self._settle(now)
+
+    def worker_unreached(self, now: float, worker: str, refused: bool) -> Effects:
+        """No connection to it could be made. `refused`: nobody listens there any more."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None:
+            return []
+        if known.unreached_since is None:
+            known.unreached_since = now
+        known.refuses = refused
+        losing.review_worker(desk, now, known)
         return self._settle(now)
 
     def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
@@ -378,6 +401,11 @@ class Jobs:
             for workflow in job.workflows.values()
         )
         return {state.value: found[state.value] for state in State}
+
+    @property
+    def transitions_refused(self) -> int:
+        """Decisions on a state that a workflow was not in any more."""
+        return self._desk.transitions_refused
 
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""

@@ -96,9 +96,9 @@ class Watch:
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
     homeless: dict[Part, float] = field(default_factory=dict)
-    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     refusals: Counter[str] = field(default_factory=Counter)
     """By worker: parts of the job that it did not take, one after the other."""
+    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     end_wanted: Steered | None = None
     concluding: bool = False
 
@@ -127,8 +127,8 @@ class Watch:
         self.ready.clear()
         self.stopped.clear()
         self.homeless.clear()
-        self.unsendable.clear()
         self.refusals.clear()
+        self.unsendable.clear()
 
 
 class Desk:
@@ -153,6 +153,7 @@ class Desk:
         self.displaced: set[str] = set()
         self.hungry = False
         self.transitions: Counter[tuple[State, State]] = Counter()
+        self.transitions_refused = 0
         self._arrivals = 0
         self._out: list[Effect] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
@@ -119,7 +119,7 @@ def _lose(
     vacate(book, part)
     if workflow.is_winding_down:
         part.given_up = reason
-        close(workflow, age_s)
+    close(workflow, age_s)
 
 
 def given_up(book: Book, job: JobState, record: GivenUp) -> bool:
@@ -193,24 +193,41 @@ def vacate(book: Book, part: PartState) -> None:
 
 
 def close(workflow: WorkflowState, age_s: float) -> None:
-    """The last part is in: how did the workflow end?"""
+    """Nothing of it runs any more: how did the workflow end, or what does it wait for?"""
     life = workflow.lifecycle
     if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)
         return
-    if life.state not in (State.DISPATCHED, State.RUNNING) or not all(
-        part.is_final for part in workflow.parts.values()
-    ):
+    if life.state not in (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY):
+        return
+    if not all(part.is_final for part in workflow.parts.values()):
+        _recover(workflow, age_s)
         return
     if any(part.ended or _measured(part) for part in workflow.parts.values()):
         if life.state is State.DISPATCHED:
             life.transition(State.DISPATCHED, State.RUNNING, "its end came first", age_s)
-        life.transition(State.RUNNING, State.COMPLETED, "all parts ended", age_s)
+        life.transition(life.state, State.COMPLETED, "all parts ended", age_s)
         return
     workflow.error = next(p.given_up for p in workflow.parts.values() if p.given_up)
     life.transition(life.state, State.FAILED, workflow.error, age_s)
+
+
+def _recover(workflow: WorkflowState, age_s: float) -> None:
+    """What is left of it was lost, or given back. A worker that had no room is no failure."""
+    life = workflow.lifecycle
+    if life.state is State.FAILED_READY_FOR_RETRY or (
+        life.state is State.DISPATCHED and workflow.returned
+    ):
+        return
+    losses = [loss for part in workflow.homeless() for loss in part.losses]
+    last = max(losses, key=lambda loss: loss.age_s, default=None)
+    reason = workflow.returned or ("lost before it began" if last is None else last.reason)
+    for target, why in zip(
+        RECOVERY, (reason, "dependents are held back", "nothing of it runs"), strict=True
+    ):
+        life.transition(life.state, target, why, age_s)
 
 
 def _measured(part: PartState) -> bool:

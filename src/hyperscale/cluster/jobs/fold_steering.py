@@ -61,9 +61,13 @@ def timed_out(book: Book, job: JobState, record: TimedOut) -> bool:
 
 def _wind_down(job: JobState, reason: str, age_s: float, *, spare_running: bool) -> None:
     for workflow in job.workflows.values():
-        if spare_running and workflow.lifecycle.state is State.RUNNING:
+        state = workflow.lifecycle.state
+        waits = state is State.FAILED_READY_FOR_RETRY
+        if spare_running and (state is State.RUNNING or (waits and workflow.started)):
             for part in workflow.homeless():
                 part.given_up = reason
+        elif waits:
+            workflow.lifecycle.transition(state, State.CANCELLED, reason, age_s)
         elif not workflow.is_over:
             workflow.lifecycle.transition(workflow.lifecycle.state, State.CANCELLING, reason, age_s)
         close(workflow, age_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Outcome, Part
@@ -30,6 +31,13 @@ class Steering:
     workflows: int = 0
     error: str = ""
     again: bool = False  # not now, but worth asking again
+
+
+class CpuUse(NamedTuple):
+    """A machine may be idle while one of its generator processes uses up its core."""
+
+    machine_percent: float
+    generator_percent: float  # the busiest, of one core
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
         watch.sent.setdefault(token(placement), now)
         if report.context is not None:
             prepared(desk, report.part, report.fence, report.context)
+        if report.state == "running" and report.elapsed_s > 0:
+            worker.loads_since.setdefault(token(placement), now)
+        else:
+            worker.loads_since.pop(token(placement), None)
         if report.state in ("running", "paused", "ending"):
             moved += _running(desk, now, worker, watch, report)
     worker.pace.work(now, _should_move(desk, now, held.values()))
@@ -65,6 +69,9 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     if len(worker.done) > 8 + 2 * len(held):
         present = {token(placement) for placement in held.values()}
         worker.done = {about: n for about, n in worker.done.items() if about in present}
+    if len(worker.loads_since) > 8 + 2 * len(held):
+        present = {token(placement) for placement in held.values()}
+        worker.loads_since = {one: at for one, at in worker.loads_since.items() if one in present}
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
@@ -179,6 +186,8 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
 def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
     limits = desk.settings
     again = [desk.pool.silent_at(worker), desk.pool.gone_at(worker)]
+    if worker.unreached_since is not None:
+        again.append(worker.unreached_since + limits.unreached_s)
     worker.pace.work(now, _should_move(desk, now, desk.placements_on(worker.name)))
     if desk.placements_on(worker.name):
         moved_at = now - worker.pace.idle_s(now)

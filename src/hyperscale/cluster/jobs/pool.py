@@ -9,6 +9,7 @@ good health first, and to the one with more free cores of two drawn at random.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
@@ -33,12 +35,14 @@ class Worker:
     unknown: int = 0  # cores it uses for what no record knows of
     draining: bool = False
     degraded: bool = False
-    cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
+    cpu: CpuUse | None = None  # lately; None: not told
     registered: bool = False  # with this leader
     life: int = 0  # the incarnation its process began with; 0: not told
     heard_at: float = 0.0  # over TCP, and answered: no later does it believe to be in touch
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
+    unreached_since: float | None = None  # since then no command could be brought to it
+    refuses: bool = False  # nobody listens there: its process is gone, as far as one can see
     refusals: int = 0
     pause_until: float = 0.0
     pace: Pace = field(default_factory=Pace)
@@ -46,6 +50,8 @@ class Worker:
     misses: dict[Part, int] = field(default_factory=dict)
     done: dict[tuple[Part, Fence], int] = field(default_factory=dict)
     """Cores of its parts that have no more load to make: the highest number it told of each."""
+    loads_since: dict[tuple[Part, Fence], float] = field(default_factory=dict)
+    """Parts of it whose load runs, by its own word: what its CPU is used for."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -67,6 +73,14 @@ class Worker:
         """`named` is all it says it has."""
         older = [(p.part, p.fence) for p in held if p.incarnation < self.incarnation]
         self.carried = self.carried | frozenset(one for one in older if one in named)
+
+
+def _between(before: CpuUse, now: CpuUse) -> CpuUse:
+    """What was told before counts for half: a report is of a tenth of a second."""
+    return CpuUse(
+        (before.machine_percent + now.machine_percent) / 2,
+        (before.generator_percent + now.generator_percent) / 2,
+    )
 
 
 Chosen = list[tuple[Worker, int]]
@@ -140,16 +154,15 @@ class Pool:
         free: int,
         draining: bool,
         degraded: bool,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
         worker.heard_at, worker.dead_at = now, None
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
-        if cpu_percent is not None:
-            before_percent = cpu_percent if worker.cpu_percent is None else worker.cpu_percent
-            worker.cpu_percent = (before_percent + cpu_percent) / 2
+        if cpu is not None:
+            worker.cpu = _between(worker.cpu or cpu, cpu)
         worker.unknown = max(0, worker.total - free - self.booked(worker))
         return (worker.unknown, worker.draining, worker.degraded) < before
 
@@ -213,7 +226,18 @@ class Pool:
     def loads(self, worker: Worker) -> int:
         """How many cores of workflows it makes load for, or is about to: one core may bear
         several."""
-        return sum(one.cores - self.done(worker, one) for one in self._taken(worker))
+        return self._loads(worker, self._taken(worker))
+
+    def loads_told(self, worker: Worker, before: float) -> int:
+        """Those that it has made load for since `before`, so that its CPU tells of them."""
+        held = self._held(worker)
+        return self._loads(worker, (one for one in held if self.loads_since(worker, one) <= before))
+
+    def loads_since(self, worker: Worker, placement: Placement) -> float:
+        return worker.loads_since.get((placement.part, placement.fence), math.inf)
+
+    def _loads(self, worker: Worker, placements: Iterable[Placement]) -> int:
+        return sum(one.cores - self.done(worker, one) for one in placements)
 
     def done(self, worker: Worker, placement: Placement) -> int:
         """How many cores of a part have no more load to make."""
@@ -243,7 +267,11 @@ class Pool:
 
     def can_share(self, now: float, worker: Worker) -> bool:
         """It would take more work on cores that work for the same job."""
-        return worker.dead_at is None and now >= worker.pause_until and self.takes_part(now, worker)
+        return (
+            not self.is_lost(now, worker)
+            and now >= worker.pause_until
+            and self.takes_part(now, worker)
+        )
 
     def total_cores(self, now: float) -> int:
         return sum(w.total for w in self.workers.values() if self.takes_part(now, w))
@@ -258,7 +286,7 @@ class Pool:
         ready = (
             worker.registered
             and not worker.draining
-            and not self.is_silent(now, worker)
+            and not self.is_lost(now, worker)
             and now >= worker.pause_until
             and self.free(worker) > 0
         )
@@ -280,8 +308,17 @@ class Pool:
         return found
 
     def is_lost(self, now: float, worker: Worker) -> bool:
-        """It cannot be spoken to, for all we know."""
-        return worker.dead_at is not None or (worker.registered and self.is_silent(now, worker))
+        """It cannot be commanded, for all we know."""
+        return (
+            worker.dead_at is not None
+            or self.is_unreached(now, worker)
+            or (worker.registered and self.is_silent(now, worker))
+        )
+
+    def is_unreached(self, now: float, worker: Worker) -> bool:
+        """What we say to it does not arrive, whatever arrives from it."""
+        since = worker.unreached_since
+        return since is not None and (worker.refuses or now >= since + self._settings.unreached_s)
 
     def gone_at(self, worker: Worker) -> float:
         """When its load has surely ended, unless it is heard before: who answers probes and
@@ -300,10 +337,7 @@ class Pool:
         return now >= self.gone_at(worker)
 
     def _is_open(self, now: float, worker: Worker) -> bool:
-        return worker.dead_at is None and self.signals(now, worker).routing in (
-            Routing.ROUTE,
-            Routing.INVESTIGATE,
-        )
+        return self.signals(now, worker).routing in (Routing.ROUTE, Routing.INVESTIGATE)
 
     # -- choosing --------------------------------------------------------------------------------
 

@@ -66,6 +66,8 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
     job = desk.book.jobs.get(record.job_id)
     if job is None:
         return False
+    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
+    desk.transitions_refused += refused - before.refused
     watch = desk.watch(now, record.job_id)
     if took_effect:
         watch.clock.learn(now, record.age_s)
@@ -97,12 +99,13 @@ def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
 class _Before:
     """What a record may do away with, noted before it is applied."""
 
-    __slots__ = ("held", "live", "moves")
+    __slots__ = ("held", "live", "moves", "refused")
 
     def __init__(self) -> None:
         self.live: list[Placement] = []
         self.held: list[Placement] = []
         self.moves: dict[str, int] = {}
+        self.refused = 0
 
 
 def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
@@ -111,6 +114,7 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
         return before
     for name, workflow in job.workflows.items():
         before.moves[name] = workflow.lifecycle.moves.total()
+        before.refused += workflow.lifecycle.refused
         before.held += ending.held(workflow)
     if isinstance(record, Returned):
         returned = job.workflows.get(record.workflow)

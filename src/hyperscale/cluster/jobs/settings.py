@@ -23,6 +23,11 @@ class JobSettings:
     """A registered worker that reports nothing for this long takes no new work. It reports every
     second."""
 
+    unreached_s: float = 3.0
+    """A worker to which no connection can be made for this long is not under command, though it
+    may report: it is not answered any more, and ends its load. One whose machine refuses the
+    connection has no process there, and is not waited for at all."""
+
     dispatch_s: float = 300.0
     """How long work may wait although nothing that runs could make room for it."""
 

@@ -104,6 +104,8 @@ class Status:
     """Voters that answered lately, while leading; this one included."""
     behind: tuple[tuple[str, int], ...]
     """While leading: how many records each other voter lacks."""
+    under_way_share: float = 0.0
+    """Of as many as may be, or of their bytes; at 1 no more are taken."""
     newcomer: bool = False
     """It began with an empty disk and does not count until a leader has brought it up to date."""
 

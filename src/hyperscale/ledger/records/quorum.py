@@ -176,6 +176,7 @@ class QuorumRecords:
             under_way=len(keeper.under_way),
             reachable=self._reachable() if leading else (),
             behind=tuple(sorted(replica.behind().items())),
+            under_way_share=keeper.under_way.share,
             newcomer=replica.newcomer,
         )
 

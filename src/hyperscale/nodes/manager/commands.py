@@ -30,12 +30,22 @@ if TYPE_CHECKING:
 DISPATCH_ATTEMPTS = 3
 # Half a minute of trying: longer than any silence that does not end in a death.
 COMMAND_ATTEMPTS = 20
+# A worker reports every second.
+REACH_AFTER_S = 2.0
+# Of a thousand workers of a new leader; a TLS handshake takes some milliseconds.
+REACH_AT_ONCE_MAX = 32
 
 
 class Commands:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.couriers = Couriers(manager.host, lambda: manager.node.endpoint, "worker")
+        self.couriers = Couriers(
+            manager.host,
+            lambda: manager.node.endpoint,
+            "worker",
+            self._reached,
+            self._unreached,
+        )
         self.handed_on = HandedOn()
 
     def dispatch(self, effect: Dispatch) -> None:
@@ -132,6 +142,34 @@ class Commands:
             self.couriers.send(
                 ("scan", worker), worker, message, HeldParts, self._scanned, attempts=1
             )
+
+    def reach(self, worker: str) -> None:
+        """Try whether it can be commanded."""
+        key = ("reach", worker)
+        if self.couriers.knows(worker) and not self.couriers.is_under_way(key):
+            message = AskParts(term=self._manager.leadership.term)
+            self.couriers.send(key, worker, message, HeldParts, lambda _held: None, attempts=1)
+
+    def reach_doubtful(self) -> None:
+        """Those whose reports are late or to whom a command could not be brought, and those that
+        have work and no connection, before anybody relies on them."""
+        jobs, now = self._manager.jobs, self._manager.now()
+        doubtful, unconnected = [], []
+        for name, worker in jobs.pool.workers.items():
+            if now - worker.heard_at >= REACH_AFTER_S or worker.unreached_since is not None:
+                doubtful.append(name)
+            elif name in jobs.book.by_worker and not self.couriers.is_connected(name):
+                unconnected.append(name)
+        for name in [*doubtful, *unconnected][:REACH_AT_ONCE_MAX]:
+            self.reach(name)
+
+    def _reached(self, worker: str) -> None:
+        manager = self._manager
+        manager.carry_out(manager.jobs.worker_reached(manager.now(), worker))
+
+    def _unreached(self, worker: str, refused: bool) -> None:
+        manager = self._manager
+        manager.carry_out(manager.jobs.worker_unreached(manager.now(), worker, refused))
 
     def _scanned(self, held: HeldParts) -> None:
         manager = self._manager

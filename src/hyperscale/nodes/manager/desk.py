@@ -16,7 +16,7 @@ from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
 from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -24,6 +24,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskResults,
     AskWorkers,
     Body,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -40,8 +42,9 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
+from hyperscale.nodes.protocol.parts import DrainAnswer, DrainOrder
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 JOBS_LISTED_MAX = 1_000
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
+# A worker answers at once, or is not there.
+DRAIN_S = 3.0
 
 
 class Desk:
@@ -73,6 +78,7 @@ class Desk:
             AskJobs: on_leader(JobViews, self.jobs),
             AskResults: on_leader(JobResults, self.results),
             AskWorkers: on_leader(WorkerViews, self.workers),
+            DrainWorker: on_leader(DrainAck, self.drain),
             WatchJob: self.watch,
         }
 
@@ -118,7 +124,7 @@ class Desk:
         """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
         job = self._known(call, ask.job_id)
-        by = ask.by or call.peer.node_id
+        by = ask.by or asker(call, ask)
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
@@ -172,6 +178,23 @@ class Desk:
             free_cores=sum(row.free_cores for row in rows),
         )
 
+    async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
+        """Not recorded: the worker remembers it, and tells every leader."""
+        manager, name = self._manager, ask.worker
+        peer = manager.commands.couriers.peer(name)
+        if peer is None:
+            return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
+        by = ask.by or call.peer.node_id
+        order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
+        try:
+            answer = await peer.request(order, DrainAnswer, DRAIN_S)
+        except (WireError, OSError) as error:
+            return DrainAck(worker=name, accepted=False, error=f"{name} does not answer: {error}")
+        manager.log.info("worker drained", worker=name, undo=ask.undo, by=by, obeyed=answer.obeyed)
+        return DrainAck(
+            worker=name, accepted=answer.obeyed, parts=answer.parts, error=answer.reason
+        )
+
     def _known(self, call: Call, job_id: str) -> JobState:
         job = self._manager.jobs.job(job_id)
         if job is None:
@@ -188,12 +211,12 @@ class Desk:
         manager = self._manager
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
-            passed_on = msgspec.structs.replace(ask, passed_on=True)
             with passing_on(call):
-                async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                async with await peer.subscribe(passed_on(call, ask), JobUpdate) as updates:
                     async for passed in updates:
                         yield passed
             return
+        manager.leadership.count(call, ask)
         job = self._known(call, ask.job_id)
         seen = _Seen(since=manager.now())
         while manager.leadership.leads():
@@ -321,7 +344,8 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
 
 def _digest(body: Body) -> str:
     """Of what a job is; when and how it was asked for makes no other job of it."""
-    same = msgspec.structs.replace(body, started_at="", command="")
+    source = b"" if body.identity else body.source
+    same = msgspec.structs.replace(body, started_at="", command="", source=source)
     return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
 

@@ -14,7 +14,7 @@ import msgspec
 from hyperscale.cluster import calm
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
 from hyperscale.cluster.identity import Node as Identity
-from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
@@ -122,6 +122,9 @@ class Foreman:
             reason = "a later life of this worker is known"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         manager.commands.couriers.at(node.node_id, Address(*node.tcp))
+        if known is not None and known.incarnation == node.incarnation and self._unreached(known):
+            reason = f"no connection can be made to {Address(*node.tcp)}"
+            return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         self._known[node.node_id] = ask
         self._adopt(ask.parts)
         unwanted, effects = manager.jobs.worker_registered(
@@ -198,6 +201,9 @@ class Foreman:
                 term=leadership.newest_term,
                 leader_address=leadership.leader_address(),
             )
+        known = manager.jobs.pool.workers.get(worker)
+        if known is not None and self._unreached(known):
+            return ProgressAnswer(known=False, term=leadership.term)
         unwanted: Unwanted = ()
         effects: list[Effect] = []
         if not self._routine.holds(now, report):
@@ -209,7 +215,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
-                _busiest_percent(report),
+                _cpu_use(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -322,9 +328,18 @@ class Foreman:
                     cpu_percent=report.cpu_percent if report else 0.0,
                     memory_percent=report.memory_percent if report else 0.0,
                     routing=manager.jobs.routing(name),
+                    heard_s=max(0.0, manager.now() - worker.heard_at),
                 )
             )
         return rows
+
+    def _unreached(self, worker: Worker) -> bool:
+        """It must not believe to be under command; whether it is again is tried at once."""
+        manager = self._manager
+        if not manager.jobs.pool.is_unreached(manager.now(), worker):
+            return False
+        manager.commands.reach(worker.name)
+        return True
 
     def _state(self, worker: Worker) -> str:
         if worker.dead_at is not None:
@@ -431,8 +446,9 @@ class Foreman:
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
 
 
-def _busiest_percent(report: ReportProgress) -> float:
-    """Of the machine's CPU, or of the core of a generator process, which can use no more than
-    one."""
-    busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
-    return max(report.cpu_percent, 100.0 * busiest)
+def _cpu_use(report: ReportProgress) -> CpuUse | None:
+    """None when numbers of its generators are held back."""
+    shares = [delta.cpu for told in report.parts for delta in told.deltas]
+    if report.parts and not shares:
+        return None
+    return CpuUse(report.cpu_percent, 100.0 * max(shares, default=0.0))

@@ -54,6 +54,9 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
         ("before", "after"),
         {states: float(count) for states, count in manager.jobs.transitions().items()},
     )
+    text = "Decisions on a state that a workflow was not in any more, since this manager started."
+    refused = manager.jobs.transitions_refused
+    yield single("workflow_transitions_refused_total", "counter", text, refused)
 
 
 def _workers(manager: Manager) -> Iterator[Metric]:
@@ -186,10 +189,12 @@ def readiness(manager: Manager) -> Health:
     """It can take a job, or pass it on to who can. Without workers jobs wait, which is no fault.
     One that lived through a fault of its own goes on, and says so."""
     health = _standing(manager)
+    remarks = [health.reason]
+    if health.reason != (difference := manager.node.difference):
+        remarks.append(difference)
     if manager.faults.count:
-        remark = f"{manager.faults.count} faults, see its log; the last: {manager.faults.last}"
-        return Health(ok=health.ok, reason=f"{health.reason}; {remark}")
-    return health
+        remarks.append(f"{manager.faults.count} faults, see its log; last: {manager.faults.last}")
+    return Health(ok=health.ok, reason="; ".join(filter(None, remarks)))
 
 
 def _standing(manager: Manager) -> Health:
@@ -198,8 +203,10 @@ def _standing(manager: Manager) -> Health:
         return Health(ok=False, reason="it is starting")
     if manager.over.is_set():
         return Health(ok=False, reason="it is ending")
+    if manager.node.barred:
+        return Health(ok=False, reason=manager.node.barred)
     if not leadership.leader:
-        return Health(ok=False, reason=f"no leader: a majority of {voters} managers must agree")
+        return Health(ok=False, reason=manager.leadership.waits_for())
     if leadership.leader != manager.id:
         return Health(ok=True, reason=f"{leadership.leader} leads")
     if not leadership.leads():

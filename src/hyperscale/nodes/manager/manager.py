@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 
 import msgspec
 
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW, RateLimitSettings
+from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.core import Jobs
@@ -67,11 +67,9 @@ from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.messages import Registry
 
 LEAD_RETRY_S = 0.5
-# A share of a stressed manager is one for each of a thousand workers.
-LIMITS = RateLimitSettings(
-    limits={**LIMITS_PER_WINDOW, "submit.job": 50, "steer.job": 20},
-    stressed_budget=10_000,
-)
+# A job is watched by who submits it, so one is as often asked for as the other. A share of a
+# stressed manager is one for each of a thousand workers.
+LIMITS = RateLimitSettings(limits={"submit.job": 50, "watch.job": 50}, stressed_budget=10_000)
 
 
 class Manager:
@@ -88,6 +86,8 @@ class Manager:
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
         self.node = Node(host, settings.node, kinds, limits=LIMITS)
+        self.node.queue = self._queue
+        self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(host, self.node)
         self.recording = Recording(self)
         self.records = self.recording.records
@@ -116,6 +116,10 @@ class Manager:
 
     def now(self) -> float:
         return self.host.clock.now()
+
+    def _queue(self) -> float:
+        """Records that a majority has not confirmed yet, of as many as may be under way."""
+        return self.records.status().under_way_share
 
     # -- life --------------------------------------------------------------------------------
 

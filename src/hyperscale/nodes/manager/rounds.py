@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TICK_S_MAX = 1.0
 WATCH_S = 1.0  # thresholds that may abort are looked at this often
+REACH_EVERY_S = 1.0  # whether doubtful workers can be commanded
 
 
 class Rounds:
@@ -32,6 +33,7 @@ class Rounds:
             ("windows", self._run_windows()),
             ("thresholds", self._run_thresholds()),
             ("orphans", self._run_scan()),
+            ("doubtful workers", self._run_reach()),
         ):
             spawn_vital(manager.host, manager.node, name, work)
 
@@ -97,6 +99,13 @@ class Rounds:
             await manager.host.clock.sleep(manager.settings.jobs.orphan_scan_s)
             if manager.leadership.leads():
                 self._try("orphans", manager.commands.ask_parts)
+
+    async def _run_reach(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(REACH_EVERY_S)
+            if manager.leadership.leads():
+                self._try("doubtful workers", manager.commands.reach_doubtful)
 
     def _try(self, what: str, act: Callable[[], None]) -> None:
         try:

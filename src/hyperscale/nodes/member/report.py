@@ -34,6 +34,7 @@ def members(node: Node) -> Members:
         voters=[] if election is None else sorted(node.settings.voters),
         leader=leader,
         term=term,
+        difference=node.difference,
     )
 
 
@@ -59,6 +60,7 @@ def _own_row(node: Node) -> MemberRow:
         incarnation=core.me.incarnation,
         address=str(Address(*core.me.tcp)),
         since_s=node.uptime_s,
+        syncing=node.syncing(),
         health_score=core.health_score,
         coordinate_error=core.coordinate.error,
     )
@@ -76,6 +78,7 @@ def _row(node: Node, member: Member) -> MemberRow:
         incarnation=member.incarnation,
         address=str(Address(*member.node.tcp)),
         since_s=max(0.0, node.now() - member.changed_at),
+        syncing=vitals is not None and vitals.syncing,
         health_score=None if vitals is None else vitals.health_score,
         rtt_s=core.rtt_estimate_s(member.node_id) if member.live else None,
         rtt_measured_s=member.rtt_s,

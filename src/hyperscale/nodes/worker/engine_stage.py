@@ -21,6 +21,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.cgroup import memory_share
 from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
@@ -79,7 +80,9 @@ class EngineStage:
     def use(self) -> MachineUse:
         import psutil
 
-        return MachineUse(psutil.cpu_percent(None), psutil.virtual_memory().percent)
+        share = memory_share()
+        memory = psutil.virtual_memory().percent if share is None else 100.0 * share
+        return MachineUse(psutil.cpu_percent(None), memory)
 
     async def close(self) -> None:
         self._closed = True

@@ -85,7 +85,7 @@ def readiness(worker: Worker) -> Health:
     if worker.over.is_set():
         return Health(ok=False, reason="it is ending")
     if worker.parts.draining:
-        return Health(ok=False, reason="it is draining")
+        return Health(ok=False, reason=f"it takes no new parts: {worker.parts.duty.off}")
     now = worker.node.now()
     if worker.contact.is_cut_off(now):
         silent_s = worker.contact.silent_s(now)

@@ -29,6 +29,7 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
 )
 from hyperscale.nodes.worker.cores import Cores
+from hyperscale.nodes.worker.duty import Duty
 from hyperscale.nodes.worker.engagement import Engagement, check_values, failed, portable
 from hyperscale.nodes.worker.outbox import Outbox
 from hyperscale.nodes.worker.part_life import (
@@ -72,7 +73,7 @@ class Parts:
         leash_s: Callable[[], float],
     ) -> None:
         self.cores: Cores[Key] = Cores(settings.cores)
-        self.draining = False
+        self.duty = Duty()
         self._host = host
         self._worker = settings.node.id
         self._stage = stage
@@ -108,6 +109,11 @@ class Parts:
             TearDownPart: self.on_tear_down,
             AskParts: self.on_ask,
         }
+
+    @property
+    def draining(self) -> bool:
+        """It takes nothing new."""
+        return bool(self.duty.off)
 
     @property
     def idle(self) -> bool:
@@ -223,7 +229,7 @@ class Parts:
         for one in older:
             self._do(one, one.life.unwanted(now, "a later attempt took its place"))
         if self.draining:
-            return self._refuse("this worker is leaving", no_room=True)
+            return self._refuse(self.duty.off, no_room=True)
         if not self._leash_s():
             return self._refuse("this worker is cut off from its managers", no_room=True)
         if self._outbox.full:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Final
+
+import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import InvariantBroken
@@ -33,6 +36,7 @@ from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_blows import LEAVE, Blows
 from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
+from hyperscale.sim.scenarios.cluster_lost_load import TakenOver, ToSpare
 from hyperscale.sim.scenarios.cluster_promises import (
     FORGOTTEN_WITHIN_S,
     Alone,
@@ -42,6 +46,7 @@ from hyperscale.sim.scenarios.cluster_promises import (
     Verdict,
     WithinCores,
 )
+from hyperscale.sim.scenarios.cluster_shapes import full_body
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
 from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
 from hyperscale.sim.world import World
@@ -49,6 +54,8 @@ from hyperscale.sim.world import World
 PORT: Final = 7_000
 CORES_MAX: Final = 4
 WORKERS_MAX: Final = 4
+WORKERS_FULL: Final = 3
+FULL_SHARE: Final = 0.3
 # Slower than in life: numbers that move are most of the work of a simulated minute.
 REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
@@ -95,6 +102,7 @@ class ClusterScenario(Scenario):
         self._addresses: list[Address] = []
         self._cast = Cast(canary)
         self._jobs = JobSettings()
+        self._is_full = False
 
     async def setup(self, world: World) -> None:
         dice = world.random
@@ -115,6 +123,17 @@ class ClusterScenario(Scenario):
             client = f"c{number}"
             self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
             world.add(client, partial(self._client, world))
+        self._draw_full(world.random_stream("full"), world)
+
+    def _draw_full(self, dice: Random, world: World) -> None:
+        """In some histories a job has all cores to itself, when one of the workers dies for good:
+        one of many, since others may, too."""
+        if len(self._cores) < WORKERS_FULL or dice.random() >= FULL_SHARE:
+            return
+        world.coverage["no core is free"] += 1
+        self._is_full = True
+        body = msgspec.msgpack.encode(full_body(dice))
+        self._wishes["c1"] = [Wish("c1-full", "full", body, at_s=dice.uniform(0.0, 3.0))]
 
     def checkers(self) -> list[Checker]:
         return [
@@ -125,6 +144,8 @@ class ClusterScenario(Scenario):
             PausedStays(self.truth, self._called_paused),
             WithinCores(self.truth),
             Alone(self.truth),
+            TakenOver(self.truth),
+            ToSpare(self.truth),
         ]
 
     # -- hosts -------------------------------------------------------------------------------
@@ -199,7 +220,8 @@ class ClusterScenario(Scenario):
         User(world, host, self._addresses, wishes, self._cast.picture).start()
 
     async def during(self, world: World) -> None:
-        await Blows(world, self.truth, self.managers, self.workers).fall(self.safety_s)
+        blows = Blows(world, self.truth, self.managers, self.workers)
+        await blows.fall(self.safety_s, is_full=self._is_full)
 
     # -- the goal ----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import partition
+from hyperscale.sim.scenarios.cluster_shapes import FULL_S
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
 from hyperscale.sim.world import World
 
@@ -40,8 +41,8 @@ class Blows:
         self._workers = workers
         self._leaving: list[asyncio.Task[None]] = []
 
-    async def fall(self, until_s: float) -> None:
-        """Those that the seed draws."""
+    async def fall(self, until_s: float, *, is_full: bool = False) -> None:
+        """Those that the seed draws; where a job has all cores, it loses some."""
         dice = self._world.random_stream("blows")
         late_s = until_s * 0.9
         blows: list[Awaitable[None]] = []
@@ -60,6 +61,9 @@ class Blows:
             blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.2:
             blows.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
+        if is_full:
+            at_s = self._world.random_stream("full blow").uniform(8.0, until_s * 0.6)
+            blows.append(self._kill_at_full_work(at_s))
         await asyncio.gather(*blows)
 
     # -- without warning ---------------------------------------------------------------------
@@ -97,6 +101,12 @@ class Blows:
         await self._world.sleep(at_s)
         self._world.coverage["worker gone for good"] += 1
         self._world.crash(worker, for_good=True)
+
+    async def _kill_at_full_work(self, at_s: float) -> None:
+        await self._world.sleep(at_s)
+        name = await self._somebody(lambda: self._at_work(FULL_S / 2))
+        self._world.coverage["worker killed, no core free"] += 1
+        self._world.crash(name, for_good=True)
 
     # -- with a word (SIGTERM) ---------------------------------------------------------------
 

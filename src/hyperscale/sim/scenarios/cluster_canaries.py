@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -57,6 +58,8 @@ CANARIES: Final = {
     "judge-nothing": "Verdict",
     "abort-nothing": "Verdict",
     "pause-nothing": "PausedStays",
+    "leave-lost-load": "TakenOver",
+    "squeeze-anybody": "ToSpare",
 }
 
 
@@ -282,6 +285,22 @@ class LeavesNobodyAlone(Manager):
         self.jobs.pool.placements = lambda: iter(())  # type: ignore[method-assign]
 
 
+class LeavesLostLoad(Manager):
+    """Nobody is asked to share a core, whatever a job wants."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.can_share = lambda now, worker: False  # type: ignore[method-assign]
+
+
+class SqueezesAnybody(Manager):
+    """Lost load goes where it finds room, however busy it is there."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        careless = replace(settings.jobs, squeeze_cpu_percent=1e9)
+        super().__init__(host, replace(settings, jobs=careless))
+
+
 class _Hasty(_Workflow):
     def _show(self, aggregate: Any) -> None:
         self.shown, self._catching_up = aggregate, None
@@ -310,6 +329,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "abort-nothing": AbortsNothing,
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
+    "leave-lost-load": LeavesLostLoad,
+    "squeeze-anybody": SqueezesAnybody,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,

@@ -24,6 +24,11 @@ ABORTING: Final = "p(95)<5 abort"
 # Planned for a job that a threshold must end: far beyond what any fault can make of it.
 ENDLESS_S: Final = 150.0
 NEVER_END_TIMEOUT_S: Final = 30.0
+# A test that has all cores, for so long that the load of a lost worker is missed after the faults.
+FULL_S: Final = 100.0
+FULL_VUS: Final = 64
+# Two such cores of load are more than a process can bear.
+HOT_PERCENT: Final = 60
 _STEP = StepFacts(name="get", hook_type=HookType.TEST)
 
 
@@ -52,14 +57,17 @@ def _arrivals(dice: Random) -> Load:
     )
 
 
-def load_test(name: str, load: Load, *, mishap: str = "", **more: Any) -> WorkflowFacts:
+def load_test(
+    name: str, load: Load, *, mishap: str = "", cpu_percent: int = 0, **more: Any
+) -> WorkflowFacts:
+    tags = {"mishap": mishap} if mishap else {}
     return WorkflowFacts(
         name=name,
         is_test=True,
         priority=more.pop("priority", "auto"),
         load=load,
         steps=(_STEP,),
-        tags={"mishap": mishap} if mishap else {},
+        tags=tags | ({"cpu": str(cpu_percent)} if cpu_percent else {}),
         **more,
     )
 
@@ -162,6 +170,19 @@ _OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3)
 
 def draw_shape(dice: Random) -> str:
     return dice.choices(list(SHAPES), _OFTEN)[0]
+
+
+def full_body(dice: Random) -> Body:
+    """No core is free while it runs."""
+    load = ClosedVUs(vus=FULL_VUS, duration_s=FULL_S, graceful_stop_s=GRACE_S)
+    hot = HOT_PERCENT if dice.random() < 0.3 else 0
+    return Body(
+        workflows=(load_test("Load", load, cpu_percent=hot),),
+        source=b"",
+        overrides=b"",
+        name="full",
+        lost_load=dice.choice(("squeeze", "squeeze", "squeeze", "squeeze", "move", "drop")),
+    )
 
 
 def body_of(shape: str, dice: Random) -> Body:

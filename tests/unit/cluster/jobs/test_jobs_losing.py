@@ -96,6 +96,34 @@ def test_a_silent_worker_takes_no_new_work() -> None:
     assert shell.jobs.pool.free_cores(shell.now) == 4
 
 
+def test_a_worker_to_which_no_connection_can_be_made_takes_no_new_work() -> None:
+    shell = Shell()
+    shell.register("w1", 4)
+    shell.carry(shell.jobs.worker_unreached(shell.now, "w1", False))
+    shell.wait(2.9)
+    assert shell.jobs.pool.free_cores(shell.now) == 4, "it may be a moment's trouble"
+    shell.wait(0.2)
+    assert shell.jobs.pool.free_cores(shell.now) == 0
+    shell.carry(shell.jobs.worker_reached(shell.now, "w1"))
+    assert shell.jobs.pool.free_cores(shell.now) == 4
+
+
+def test_a_worker_whose_port_is_refused_is_cut_off_at_once_and_its_part_moves_in_time() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(20.0)
+    shell.beating.discard(place.worker)
+    shell.wait(1.0)
+    shell.carry(shell.jobs.worker_unreached(shell.now, place.worker, True))
+    worker = shell.jobs.pool.workers[place.worker]
+    assert shell.jobs.pool.is_lost(shell.now, worker)
+    assert shell.jobs.routing(place.worker) == "hold"
+    shell.wait(6.9)
+    assert not shell.records(PartLost), "its load may run until then"
+    shell.wait(0.2)
+    assert len(shell.records(PartLost)) == 1
+
+
 def test_a_worker_that_speaks_again_keeps_everything() -> None:
     shell = running()
     [place] = shell.prepare_all()

@@ -73,7 +73,8 @@ def test_a_leader_without_workers_is_ready_and_says_so() -> None:
 def test_a_manager_without_a_majority_is_not_ready() -> None:
     async def story(manager: Manager) -> None:
         health = manager.node.about.ready()
-        assert health == Health(False, "no leader: a majority of 3 managers must agree")
+        waits = "no leader: waiting for a majority of m1, m2, m3; m2 and m3 do not answer"
+        assert health == Health(False, waits)
         assert families(manager)["leading"].samples == {(): 0}
 
     play(story, voters=("m1", "m2", "m3"))
