@@ -424,8 +424,9 @@ class Foreman:
             progress.fence,
             progress.state,
             progress.elapsed_s,
-            self._manager.live.counted(progress),
+            progress.moved,
             cores_done=progress.cores_done,
+            idle_s=progress.idle_s,
         )
 
     def _is_degraded(self, worker: str) -> bool:

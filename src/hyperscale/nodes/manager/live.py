@@ -324,12 +324,6 @@ class Live:
         known = self._part(part)
         return (0, 0.0) if known is None else (known.requests, known.rate)
 
-    def counted(self, progress: Progress) -> int:
-        """What grows while a part does anything at all."""
-        known = self._part(progress.part)
-        told = progress.deltas[-1].seq if progress.deltas else 0
-        return told if known is None else known.requests + max(known.seq, told)
-
     def _part(self, part: Part) -> LivePart | None:
         live = self._workflows.get((part.job_id, part.workflow))
         return live.parts.get(part.number) if live is not None else None

@@ -246,6 +246,7 @@ class Manager:
     def _leader_changed(self, term: int, leader: str | None) -> None:
         if leader != self.id:
             self.records.follow(term)
+            self.jobs.look(self.now(), led=leader is not None)
 
     # -- records -----------------------------------------------------------------------------
 

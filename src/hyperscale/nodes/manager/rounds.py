@@ -52,6 +52,9 @@ class Rounds:
                 ticked_at = manager.now()
                 if manager.leadership.leads():
                     self._try("deadlines", self._tick)
+                else:
+                    leader = manager.leadership.leader
+                    manager.jobs.look(ticked_at, led=leader not in ("", manager.id))
 
     def _tick(self) -> None:
         manager = self._manager

@@ -16,14 +16,15 @@ from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import partition
-from hyperscale.sim.scenarios.cluster_shapes import FULL_S
-from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
+from hyperscale.sim.scenarios.cluster_shapes import FULL_S, TIGHT
+from hyperscale.sim.scenarios.cluster_truth import Performance, Truth, WatchedStage
 from hyperscale.sim.world import World
 
 # Until a death is noticed (some 5 s), believed (8 s) and made up for.
 STRIKE_S: Final = 25.0
 MISSED_S: Final = 10.0
 LOOK_EVERY_S: Final = 0.5
+ENDS_S: Final = 4.0  # a worker without managers ends its load after 6 s
 LEAVE: Final = "leave"
 
 
@@ -64,6 +65,8 @@ class Blows:
         if dice.random() < 0.25:
             at_s, between_s = dice.uniform(5.0, until_s / 2), dice.uniform(0.0, 3.0)
             blows.append(self._kill_both(at_s, between_s, dice.uniform(1.0, 20.0)))
+        if dice.random() < 0.7:
+            blows.append(self._stop_quorum(dice.uniform(18.0, 25.0)))
         if is_full:
             at_s = self._world.random_stream("full blow").uniform(8.0, until_s * 0.6)
             blows.append(self._kill_at_full_work(at_s))
@@ -109,6 +112,22 @@ class Blows:
         for number, name in enumerate(self._managers):
             self._world.crash(name, disk)
             self._world.restart_after(name, 1.0 + number)
+
+    async def _stop_quorum(self, seconds: float) -> None:
+        """Most managers stand still while a load with little time comes to its end: nobody can
+        lead, and no worker has missed them for long enough to end its load."""
+        world = self._world
+        while not any(one.loading and one.performer.left_s < ENDS_S for one in self._tight()):
+            await world.sleep(LOOK_EVERY_S / 2)
+        world.coverage["without a quorum"] += 1
+        stopped = sorted(self._managers)[: len(self._managers) // 2 + 1]
+        world.observe("without_quorum", seconds=seconds)
+        for name in stopped:
+            world.pause(name, seconds)
+
+    def _tight(self) -> list[Performance]:
+        every = [one for many in self._truth.performances.values() for one in many]
+        return [one for one in every if one.order.facts.name == TIGHT]
 
     async def _kill_for_good(self, at_s: float, worker: str) -> None:
         await self._world.sleep(at_s)

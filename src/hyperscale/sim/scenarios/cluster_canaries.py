@@ -12,7 +12,7 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
-from hyperscale.cluster.jobs.inputs import Ended
+from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
@@ -32,6 +32,7 @@ from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.orders import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
+from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.nodes.worker.engagement import Engagement
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
 from hyperscale.nodes.worker.part_life import Steer
@@ -63,6 +64,8 @@ CANARIES: Final = {
     "pause-nothing": "PausedStays",
     "call-it-complete": "TrueCoverage",
     "forget-heard": "HeardIsKept",
+    "progress-by-messages": "StuckIfHanging",
+    "limits-at-once": "LimitsInTime",
     "leave-lost-load": "TakenOver",
     "squeeze-anybody": "ToSpare",
 }
@@ -231,6 +234,34 @@ class AbortsNothing(Manager):
         self.jobs.steer = unmoved  # type: ignore[method-assign]
 
 
+class CountsMessages(Manager):
+    """Whoever reports numbers is at work, whoever does not is not."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        progressed = self.foreman._progressed
+        told_at: dict[tuple[Part, Fence], float] = {}
+
+        def by_messages(progress: Progress) -> PartReport:
+            about, now = (progress.part, progress.fence), self.now()
+            since = told_at.setdefault(about, now)
+            if progress.deltas:
+                told_at[about] = since = now
+            return replace(progressed(progress), idle_s=now - since)
+
+        self.foreman._progressed = by_messages  # type: ignore[method-assign]
+
+
+class LimitsAtOnce(Manager):
+    """A new leader judges before it has heard anybody, and for all the time that has passed."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        desk = self.jobs._desk
+        desk.led.at = lambda now: now  # type: ignore[method-assign]
+        desk.hears_until = lambda job: 0.0  # type: ignore[method-assign]
+
+
 class LeavesAtOnce(Worker):
     async def drain(self) -> None:
         """Nobody waits for what is under way."""
@@ -364,6 +395,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "abort-nothing": AbortsNothing,
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
+    "progress-by-messages": CountsMessages,
+    "limits-at-once": LimitsAtOnce,
     "leave-lost-load": LeavesLostLoad,
     "squeeze-anybody": SqueezesAnybody,
 }
