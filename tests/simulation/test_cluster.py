@@ -24,6 +24,7 @@ CANARY_FROM = {
     "forget-never": 6,
     "abort-nothing": 6,
     "pause-nothing": 7,
+    "call-it-complete": 20,
     "leave-lost-load": 8,
     "squeeze-anybody": 9,
 }
