@@ -112,9 +112,10 @@ class Node:
         self._turned_away: Counter[str] = Counter()
         self._load_told = Load.HEALTHY
         self._beats = 0
+        self._news_dropped = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
-        self._started = False
+        self.started = False
         self.endpoint: Endpoint
         self.server: Server
         self.membership: MembershipShell
@@ -156,7 +157,7 @@ class Node:
     @property
     def has_looked(self) -> bool:
         """It has found others, or has asked everybody it could once."""
-        return self._started and (self.bootstrap is None or self.bootstrap.looked)
+        return self.started and (self.bootstrap is None or self.bootstrap.looked)
 
     @property
     def datagrams_dropped(self) -> Counter[str]:
@@ -191,7 +192,7 @@ class Node:
             self.metrics_address = await self.page.start(settings.metrics)
         self.door.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
-        self._started = True
+        self.started = True
         me = self.membership.me
         self.log.info(
             "ready",
@@ -344,7 +345,7 @@ class Node:
             self.log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
 
     def _check_started(self, call: Call) -> None:
-        if not self._started:
+        if not self.started:
             raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
 
     # -- what happens ------------------------------------------------------------------------
@@ -373,7 +374,7 @@ class Node:
         self._look_at_voters(event.node)
 
     def _look_at_voters(self, member: Member) -> None:
-        if self._started and self.voting is not None and member.role == self.settings.role:
+        if self.started and self.voting is not None and member.role == self.settings.role:
             self.voting.refresh()
 
     def _seed_silent(self, event: SeedSilent) -> None:
@@ -402,13 +403,16 @@ class Node:
             self._beats += 1
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        if core.news_dropped > self._news_dropped:
+            dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
+            self.log.warning("no room for all news of members", dropped=dropped)
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
 
     def _tell_load(self, load: Load) -> None:
-        say = self.log.warning if load > self._load_told else self._log.info
+        say = self.log.warning if load > self._load_told else self.log.info
         say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
         self._load_told = load
 
