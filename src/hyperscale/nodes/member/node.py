@@ -408,7 +408,7 @@ class Node:
             self._tell_turned_away(self.server.turned_away)
 
     def _tell_load(self, load: Load) -> None:
-        say = self.log.warning if load > self._load_told else self._log.info
+        say = self.log.warning if load > self._load_told else self.log.info
         say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
         self._load_told = load
 
