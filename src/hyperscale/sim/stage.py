@@ -9,6 +9,7 @@ so does virtual load, in hindsight.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, get_args
@@ -36,9 +37,12 @@ PREPARE_S: Final = (0.05, 0.4)
 ONCE_S: Final = (0.1, 0.8)  # a workflow that is no test
 TEARDOWN_S: Final = 0.1
 KILLED_S: Final = 0.01
+HANGS_AFTER_S: Final = 3.0
 CORE_PERCENT: Final = 4.0  # of a CPU, for one core of load
 
-Mishap = Literal["", "raises in prepare", "raises in run", "never ends", "dies", "teardown fails"]
+Mishap = Literal[
+    "", "raises in prepare", "raises in run", "never ends", "dies", "hangs", "teardown fails"
+]  # fmt: skip
 Deed = Literal["prepared", "began", "loaded", "over", "torn down", "closed"]
 Witness = Callable[[Deed, DispatchPart, int], None]
 """Sees what really happens on a stage, for checkers: `loaded` comes with a number of requests."""
@@ -126,15 +130,20 @@ class SimPerformer:
         self._vus = order.facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
+        self._half_s = (order.resume_at_s + self._limit_s) / 2
+        hangs_after_s = HANGS_AFTER_S if mishap == "hangs" else math.inf
+        self._hangs_at_s = order.resume_at_s + hangs_after_s
         self._prepare_s = 0.0
         self._went_on_at = 0.0
         self._paused = False
+        self._begins_in_s = 0.0
         self._stopping = False
         self._cancelled = False
         self._leashed_until: float | None = None
         self._killed = TimedEvent()
         self._closed = False
         self._loading = False
+        self.died = False  # a generator process of it
 
     @property
     def teardown_requests(self) -> int:
@@ -148,6 +157,16 @@ class SimPerformer:
     @property
     def elapsed_s(self) -> float:
         return self._at_s
+
+    @property
+    def offered(self) -> float:
+        """Of the planned load, whether anybody was told of it or not."""
+        return self._aggregate.offered or 0.0
+
+    @property
+    def quiet_s(self) -> float:
+        """It waits for its start, or warms up."""
+        return max(0.0, self._went_on_at - self._host.clock.now())
 
     @property
     def left_s(self) -> float:
@@ -181,9 +200,11 @@ class SimPerformer:
         return Ready(seconds=self._prepare_s, context=wrote)
 
     def start(self, context: Values, run_age_s: float = 0.0) -> None:
+        load = self.order.facts.load
+        before_s = max(0.0, load.start_time_s - run_age_s) + load.warmup_s
         self._loading = True
         self._witness("began", self.order, 0)
-        self._went_on_at = self._host.clock.now()
+        self._went_on_at = self._host.clock.now() + (0.0 if self._at_s else before_s)
 
     async def ended(self) -> Ended:
         outcome = await self._load()
@@ -191,6 +212,7 @@ class SimPerformer:
         self._witness("over", self.order, 0)
         mark = provided_by(self.order.part, self.order.fence)
         provided = {name: self._stamped(mark) for name in self.order.facts.provides}
+        self.died = outcome == "died" and not self._killed.is_set()
         died = ("generator process 1 was killed by SIGKILL",) if outcome == "died" else ()
         failed = outcome == "raised" or (bool(died) and not self.order.facts.is_test)
         early = bool(died) and not self._stopping and not self._killed.is_set()
@@ -215,9 +237,9 @@ class SimPerformer:
     def steer(self, action: Action, amount: int = 0) -> None:
         if action == "pause":
             self._catch_up()
-            self._paused = True
+            self._paused, self._begins_in_s = True, self.quiet_s
         elif action == "resume":
-            self._went_on_at = self._host.clock.now()
+            self._went_on_at = self._host.clock.now() + self._begins_in_s
             self._paused = False
         elif action == "scale":
             self._scale(amount)
@@ -250,7 +272,6 @@ class SimPerformer:
     # -- load --------------------------------------------------------------------------------
 
     async def _load(self) -> Literal["over", "raised", "died", "cut off"]:
-        half_s = (self.order.resume_at_s + self._limit_s) / 2
         while True:
             await self._wait(TICK_S)
             if self._leash_is_over():
@@ -258,7 +279,7 @@ class SimPerformer:
             if self._killed.is_set():
                 return "died"
             self._catch_up()
-            if self._mishap in ("raises in run", "dies") and self._at_s >= half_s:
+            if self._mishap in ("raises in run", "dies") and self._at_s >= self._half_s:
                 return "raised" if self._mishap == "raises in run" else "died"
             if self._mishap == "never ends":
                 continue
@@ -279,7 +300,7 @@ class SimPerformer:
         now = self._host.clock.now() if until is None else until
         passed_s = max(0.0, now - self._went_on_at)
         self._went_on_at = max(now, self._went_on_at)
-        if self._paused or self._cancelled:
+        if self._paused or self._cancelled or not passed_s:
             return
         if self._mishap != "never ends":
             passed_s = min(passed_s, max(0.0, self._limit_s - self._at_s))
@@ -287,7 +308,10 @@ class SimPerformer:
         self._aggregate.advance(self._at_s)
         cpu = min(1.0, self.process_percent() / 100)
         for share in self._shares:
-            delta = share.make(before_s, self._at_s, self._steps, self._host.random.random(), cpu)
+            luck = self._host.random.random()
+            hangs = self._at_s >= self._hangs_at_s
+            made = (before_s, self._at_s, self._steps, luck, cpu)
+            delta = share.hang() if hangs else share.make(*made)
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
@@ -332,6 +356,11 @@ class _Share:
         if isinstance(self.load, RampingRate):
             return max(stage.target for stage in self.load.stages) / 2
         return self.vus * ITERATIONS_PER_VU_S
+
+    def hang(self) -> Delta:
+        """All users wait for something that never comes; the process itself lives."""
+        self._seq += 1
+        return Delta(seq=self._seq, vus=self.vus, lag=_latencies(1, 0.001))
 
     def make(
         self, since_s: float, until_s: float, steps: list[str], luck: float, cpu: float

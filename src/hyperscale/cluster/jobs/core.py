@@ -81,7 +81,12 @@ class Jobs:
 
     def follow(self, now: float) -> Effects:
         review.stand_back(self._desk)
+        self._desk.led.look(now, led=False)
         return self._settle(now)
+
+    def look(self, now: float, led: bool) -> None:
+        """Now and then, by those who do not lead: is there somebody who does?"""
+        self._desk.led.look(now, led)
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
@@ -166,6 +171,8 @@ class Jobs:
         if known is None:
             return (), []
         unwanted = losing.read_reports(desk, now, known, reports)
+        untold = {report.part.job_id for report in reports if report.state == "ended"}
+        desk.heard_of(now, worker, untold)
         losing.compare(desk, now, known, reports)
         losing.review_worker(desk, now, known)
         desk.hungry = True
@@ -187,11 +194,12 @@ class Jobs:
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
+        was_frozen = known.pace.frozen_s >= self.settings.stalled_s
         was_lost = desk.pool.is_lost(now, known)
         if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
-        if was_lost:
+        if was_lost or was_frozen or known.pace.frozen_s >= self.settings.stalled_s:
             losing.review_worker(desk, now, known)
         return unwanted, self._settle(now)
 
@@ -344,6 +352,7 @@ class Jobs:
 
     def _settle(self, now: float) -> Effects:
         self._now = now
+        self._desk.led.look(now)
         review.settle(self._desk, now)
         return self._desk.drain()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.jobs.fold_ending import close
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.records import Extended, Judged, Steered, TimedOut
+from hyperscale.cluster.jobs.records import Aged, Extended, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import Book, Ending, JobState
 
 # In the words of a run on one machine.
@@ -82,6 +82,10 @@ def judged(book: Book, job: JobState, record: Judged) -> bool:
     if record.workflow not in job.workflows:
         return False
     job.judged[record.workflow, record.number] = (record.bad_since_s, record.crossing)
+    return True
+
+
+def aged(book: Book, job: JobState, record: Aged) -> bool:
     return True
 
 

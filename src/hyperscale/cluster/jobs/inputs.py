@@ -48,9 +48,10 @@ class PartReport:
     fence: Fence
     state: str
     elapsed_s: float = 0.0  # load time of the workflow: skipped time counts, pauses do not
-    counter: int | None = None  # anything that grows with the work done; None: not told
+    counter: int | None = None  # what grows with the work done, and only then; None: not told
     context: bytes | None = None  # once prepared: what setup() wrote, or b""
     cores_done: int = 0  # cores of it that have no more load to make, in all
+    idle_s: float = 0.0  # for so long nothing of it has moved, and nothing explains it
 
 
 @dataclass(frozen=True, slots=True)

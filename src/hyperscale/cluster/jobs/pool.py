@@ -294,7 +294,7 @@ class Pool:
         evict_at = worker.extensions.evict_at()
         overdue = (evict_at is not None and now >= evict_at) or (
             progress is Progress.STUCK
-            and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+            and worker.pace.idle_s >= limits.stuck_s + limits.stuck_evict_s
         )
         live = not self._is_gone(now, worker)
         return Signals(live, ready, progress, self.is_lost(now, worker), overdue)

@@ -192,6 +192,10 @@ class Judged(Record, frozen=True, array_like=True, tag="judged"):
     crossing: float | None  # the value with which it was crossed
 
 
+class Aged(Record, frozen=True, array_like=True, tag="aged"):
+    """Nothing but how old the job is by now, for managers that are started again."""
+
+
 class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
     reason: str
 
@@ -206,7 +210,7 @@ class Finished(Record, frozen=True, array_like=True, tag="finished"):
 
 JobRecord = (
     Submitted | Dispatched | Returned | Started | PartEnded | PartLost | GivenUp | Failed
-    | TornDown | Steered | Extended | Judged | TimedOut | Finished
+    | TornDown | Steered | Extended | Judged | Aged | TimedOut | Finished
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

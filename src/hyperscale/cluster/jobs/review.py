@@ -12,6 +12,7 @@ from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
     Dispatched,
+    Extended,
     Failed,
     Finished,
     JobRecord,
@@ -38,15 +39,17 @@ def keep_s(settings: JobSettings, status: JobStatus) -> float:
 
 def take_over(desk: Desk, now: float, term: int) -> None:
     stand_back(desk)
-    desk.leading, desk.term = True, term
+    desk.leading, desk.term, desk.lead_at = True, term, now
+    desk.led.look(now, led=True)
     for held in desk.book.by_worker.values():
         for placement in held.values():
             desk.pool.expect(now, placement.worker, placement.incarnation)
+    desk.hear_first(now)
     for name in sorted(desk.pool.workers):
         losing.review_worker(desk, now, desk.pool.workers[name])
     for job_id, job in desk.book.jobs.items():
         if not job.is_over:
-            desk.watches[job_id].clock.progress_at = now
+            desk.watches[job_id].patient_since = now
             desk.touch(job_id)
 
 
@@ -70,8 +73,9 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
     desk.transitions_refused += refused - before.refused
     watch = desk.watch(now, record.job_id)
     if took_effect:
-        watch.clock.learn(now, record.age_s)
-        watch.clock.progress_at = now
+        desk.learn_age(now, watch, record.age_s)
+        if isinstance(record, Extended):
+            watch.patient_since = now
         if isinstance(record, Finished):
             watch.reset()
             desk.queue.leave(now, record.job_id)

@@ -51,11 +51,11 @@ def condensed(records: Sequence[Record]) -> Sequence[Record]:
     return [
         record if less is one else replace(record, payload=job_records.encode(less))
         for record, one in zip(records, decoded, strict=True)
-        for less in [_less(one)]
+        for less in [condensed_record(one)]
     ]
 
 
-def _less(record: JobRecord) -> JobRecord:
+def condensed_record(record: JobRecord) -> JobRecord:
     match record:
         case Submitted():
             return replace(record, body=condensed_body(record.body))

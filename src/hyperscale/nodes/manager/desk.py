@@ -241,9 +241,9 @@ class Desk:
         for facts in body.workflows:
             workflow = job.workflows[facts.name]
             if workflow.is_settled:
-                if facts.name not in seen.done:
+                if facts.name not in seen.done and (told := manager.merging.done(job, facts.name)):
                     seen.done.add(facts.name)
-                    done.append(manager.done(job, facts.name))
+                    done.append(told)
             elif live and not job.is_over:
                 self._news(job, facts.name, seen, snapshots, windows)
         marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])

@@ -144,6 +144,9 @@ class Foreman:
         manager = self._manager
         event = tell.event
         self._own(call, event.worker)
+        if isinstance(event, PartEnd) and manager.leadership.leads():
+            ended = event
+            event = await manager.bites.take(lambda: self._readable(ended))
         if not manager.leadership.leads():
             return EventAnswer(
                 settled=False,
@@ -158,7 +161,6 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
-                event = self._readable(event)
                 self._stop_test(event)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
@@ -422,8 +424,9 @@ class Foreman:
             progress.fence,
             progress.state,
             progress.elapsed_s,
-            self._manager.live.counted(progress),
+            progress.moved,
             cores_done=progress.cores_done,
+            idle_s=progress.idle_s,
         )
 
     def _is_degraded(self, worker: str) -> bool:

@@ -218,6 +218,8 @@ class Progress(Fields, frozen=True, kw_only=True):
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
     cores_done: int = 0  # as in `PartStatus`: it only grows
     test_stop: TestStop | None = None  # repeated until the part is told to end
+    moved: int | None = None  # events of its own in this attempt; None: a worker that tells none
+    idle_s: float = 0.0  # for so long nothing has moved, and nothing explains it
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import Any
 from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import HyperscaleError
-from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.delta import Delta, movement
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -46,6 +46,7 @@ from hyperscale.nodes.worker.part_life import (
 )
 from hyperscale.nodes.worker.reporting import Held, ReportBuffer
 from hyperscale.nodes.worker.settings import WorkerSettings
+from hyperscale.nodes.worker.silence import Silence
 from hyperscale.nodes.worker.stage import Stage
 from hyperscale.nodes.worker.versions import ContextVersions
 from hyperscale.runtime import logs
@@ -128,7 +129,8 @@ class Parts:
         return len(self._held)
 
     def held(self) -> list[Held]:
-        return [one.held() for one in self._held.values()]
+        now = self._host.clock.now()
+        return [one.held(now) for one in self._held.values()]
 
     def statuses(self) -> tuple[PartStatus, ...]:
         """All there are, also those that are over while nobody has settled their end yet."""
@@ -267,6 +269,7 @@ class Parts:
             cores=order.cores,
             life=life,
             performer=performer,
+            silence=Silence(now),
         )
         self._held[key] = one
         self._buffer.open(order.part, order.fence)
@@ -405,4 +408,7 @@ class Parts:
 
     def _progressed(self, key: Key, at_s: float, core: int, delta: Delta) -> None:
         self._buffer.add(*key, core, delta)
+        one = self._held.get(key)
+        if one is not None:
+            one.silence.move(movement(delta))
         self._on_numbers()

@@ -385,7 +385,7 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     for beat in range(1, 200):
         shell.wait(1.0)
         shell.hear(first.worker, report(first, counter=beat))
-        shell.hear(second.worker, report(second, counter=1))
+        shell.hear(second.worker, report(second, counter=1, idle_s=float(beat)))
         if beat == 130:
             assert shell.jobs.routing(second.worker) == "drain"
             assert not shell.records(PartLost)
@@ -393,6 +393,26 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     assert lost.worker == second.worker
     assert "no progress" in lost.reason
     assert any(c.placement == second for c in shell.take(Command))
+
+
+def test_a_part_that_stands_still_beside_one_that_moves_is_moved_alone() -> None:
+    loads = [needs(name, peak_vus=3, planned_s=900.0, limit_s=990.0) for name in ("a", "b")]
+    shell = running(*loads, workers=3, cores=2)
+    _, moving, _, frozen = shell.prepare_all()
+    assert moving.worker == frozen.worker
+    shell.register("w4", 2)
+    for beat in range(1, 200):
+        shell.wait(1.0)
+        for name in ("a", "b"):
+            for place in shell.workflow(name).live():
+                idle_s = float(beat) if place == frozen else 0.0
+                shell.hear(place.worker, report(place, counter=beat, idle_s=idle_s))
+        if beat == 20:
+            assert shell.jobs.routing(frozen.worker) in ("investigate", "hold")
+    [lost] = shell.records(PartLost)
+    assert (lost.part, lost.worker) == (frozen.part, frozen.worker)
+    assert "no progress on worker" in lost.reason
+    assert moving in shell.workflow("a").live()
 
 
 # -- leaders -------------------------------------------------------------------------------------
