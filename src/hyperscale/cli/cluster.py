@@ -56,6 +56,9 @@ QuietCerts = Annotated[str, typer.Option("--certs", hidden=True)]
 QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
+MaybeJob = Annotated[
+    str, typer.Argument(metavar="[JOB]", help="the id that its submission printed")
+]
 
 
 def connection(

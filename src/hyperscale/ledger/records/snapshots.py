@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hyperscale.ledger.journal import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.messages import State
 from hyperscale.ledger.records.shelf import encode_job
+from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 
 VERSION = 1
 JOBS_AT_ONCE = 50

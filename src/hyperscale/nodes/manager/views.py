@@ -37,6 +37,7 @@ def job_view(jobs: Jobs, live: Live, now: float, job: JobState) -> JobView:
         exit_code=_verdicts.decode(finished.results).exit_code
         if finished and finished.results
         else None,
+        idempotency_key=job.submitted.idempotency_key,
     )
 
 

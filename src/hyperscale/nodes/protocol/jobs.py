@@ -84,8 +84,9 @@ class SteerAck(Fields, frozen=True, kw_only=True):
 
 
 class AskJob(Fields, frozen=True, kw_only=True):
-    job_id: str
+    job_id: str  # empty: the job of the key
     passed_on: bool = False
+    idempotency_key: str = ""
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
@@ -119,6 +120,7 @@ class JobView(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     exit_code: int | None = None
+    idempotency_key: str = ""
 
 
 class AskJobs(Fields, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ RECORDS: Final = RecordsSettings(
 # Shorter than what parts may take: some finish in time, others are cut off.
 DRAIN_S: Final = 6.0
 # In some histories ended jobs are forgotten while the faults go on.
-SHORT_MEMORY: Final = JobSettings(completed_kept_s=6.0, failed_kept_s=9.0)
+SHORT_MEMORY: Final = JobSettings(completed_kept_s=6.0, failed_kept_s=9.0, key_kept_s=6.0)
 
 
 class ClusterScenario(Scenario):
