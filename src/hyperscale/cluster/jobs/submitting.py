@@ -54,8 +54,12 @@ def _original(desk: Desk, record: Submitted) -> Submitted | None:
 
 def _repeated(desk: Desk, original: Submitted, record: Submitted) -> Accepted | Rejected:
     if original.digest != record.digest:
-        what = "key" if original.job_id != record.job_id else "id"
-        return Rejected(f"the same {what} was used for another job", conflict=True)
+        if original.job_id == record.job_id:
+            return Rejected(
+                f"there is a job {record.job_id}, and it is another test", conflict=True
+            )
+        why = f"its key belongs to job {original.job_id}, which is another test"
+        return Rejected(why, conflict=True)
     position = desk.queue.position(original.job_id)
     return Accepted(original.job_id, position, duplicate=True)
 
