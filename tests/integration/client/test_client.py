@@ -217,6 +217,11 @@ def test_the_same_key_again_is_the_same_job(tmp_path: Path) -> None:
                 given = JobSubmission(workflows=[Quick], idempotency_key=key)
                 assert await client.submit_job(given) == first
                 assert await client.submit_job([Quick]) != first
+                assert (await client.get_job_status(idempotency_key=key)).job_id == first
+                with pytest.raises(UnknownJob):
+                    await client.get_job_status(idempotency_key="nightly:8:0123456789abcdef")
+                with pytest.raises(BadInput, match="takes a job's id, or an idempotency_key"):
+                    await client.get_job_status(first, idempotency_key=key)
                 with pytest.raises(BadInput, match="idempotency key"):
                     await client.submit_job([Quick], idempotency_key="nightly")
         assert len(book.jobs) == 2

@@ -361,6 +361,9 @@ class Jobs:
     def job(self, job_id: str) -> JobState | None:
         return self._desk.book.jobs.get(job_id)
 
+    def job_of_key(self, key: str) -> JobState | None:
+        return self._desk.book.jobs.get(self._desk.book.keys.get(key, ""))
+
     def jobs(self) -> list[JobState]:
         return list(self._desk.book.jobs.values())
 

@@ -31,7 +31,8 @@ from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
 def keep_s(settings: JobSettings, status: JobStatus) -> float:
-    return settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    kept_s = settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    return max(kept_s, settings.key_kept_s)
 
 
 # -- leadership ----------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ import msgspec
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Checkpoints, restore
-from hyperscale.ledger.journal import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.records.entries import Entry, EntryLog
 from hyperscale.ledger.records.replica import Left, Promise, Standing, Write
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
+from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.wal import LogFailed, WriteAheadLog
 from hyperscale.ledger.wal.record import Record as WalRecord
 from hyperscale.ledger.wal.repair import REPAIRED_MARK

@@ -72,7 +72,11 @@ RECORDS: Final = RecordsSettings(
 DRAIN_S: Final = 6.0
 # In some histories ended jobs are forgotten while the faults go on.
 SHORT_MEMORY: Final = JobSettings(
-    completed_kept_s=6.0, failed_kept_s=9.0, stuck_s=STUCK_S, stalled_s=STALLED_S
+    completed_kept_s=6.0,
+    failed_kept_s=9.0,
+    key_kept_s=6.0,
+    stuck_s=STUCK_S,
+    stalled_s=STALLED_S,
 )
 
 
