@@ -65,6 +65,9 @@ QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
 QuietLostLoad = Annotated[str | None, typer.Option("--lost-load", hidden=True)]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
+MaybeJob = Annotated[
+    str, typer.Argument(metavar="[JOB]", help="the id that its submission printed")
+]
 
 
 def connection(

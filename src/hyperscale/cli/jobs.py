@@ -48,9 +48,18 @@ def jobs(json: cluster.Json = False, **where: Any) -> int:
 
 
 @borrowing(connection)
-def status(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+def status(
+    job: cluster.MaybeJob = "",
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEY", help="the job of this idempotency key")
+    ] = "",
+    json: cluster.Json = False,
+    **where: Any,
+) -> int:
     """Show how a job is, and its workflows."""
-    view = cluster.ask(where, lambda asked: asked.job(job))
+    if bool(job) == bool(key):
+        raise BadInput("say which job: either its id or --key", "hyperscale jobs lists them")
+    view = cluster.ask(where, lambda asked: asked.job(job, key))
     streams.say(as_json(view) if json else "\n".join(status_lines(view, painter())))
     return int(ExitCode.PASSED)
 
@@ -216,7 +225,8 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
     by = f", submitted by {view.requested_by}" if view.requested_by else ""
     because = f": {view.reason}" if view.reason else ""
     first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
-    lines = [paint.strong(first), f"{age(view.age_s)} old{by}"]
+    key = f", key {view.idempotency_key}" if view.idempotency_key else ""
+    lines = [paint.strong(first), f"{age(view.age_s)} old{by}{key}"]
     if view.coverage < 1.0:
         lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
     lines += [paint.warn(sentence) for sentence in view.lost]

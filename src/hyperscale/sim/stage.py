@@ -159,14 +159,14 @@ class SimPerformer:
         return self._at_s
 
     @property
-    def quiet_s(self) -> float:
-        """It waits for its start, or warms up."""
-        return max(0.0, self._went_on_at - self._host.clock.now())
-
-    @property
     def offered(self) -> float:
         """Of the planned load, whether anybody was told of it or not."""
         return self._aggregate.offered or 0.0
+
+    @property
+    def quiet_s(self) -> float:
+        """It waits for its start, or warms up."""
+        return max(0.0, self._went_on_at - self._host.clock.now())
 
     @property
     def left_s(self) -> float:

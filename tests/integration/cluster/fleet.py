@@ -419,6 +419,15 @@ class Fleet:
     def running(self, *words: object, **env: str) -> Running:
         return Running(*words, cwd=self.folder, **self._env(env))
 
+    def program(self, file: Path, **env: str) -> str:
+        """What a Python program prints that finds this cluster in its environment."""
+        command = [sys.executable, str(file)]
+        ended = subprocess.run(
+            command, env=environment(**self._env(env)), capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
+
     def detached(self, file: Path, *words: object) -> str:
         """Submit and leave; the job's id."""
         ended = self.hyperscale("submit", file, "--detach", *words)

@@ -18,7 +18,7 @@ from hyperscale.cli.dev_cluster import ELECTION, WORKER, Plan, make_credentials
 from hyperscale.cli.dev_nodes import DevNode
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.manager.settings import ManagerSettings, manager_settings
-from hyperscale.nodes.member.about import LIVE, READY
+from hyperscale.nodes.member.about import LIVE, READY, STARTUP
 from hyperscale.nodes.member.settings import PORT_DEFAULT
 from hyperscale.nodes.member.sources import Reading, Sources
 from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_settings
@@ -104,7 +104,7 @@ def test_probes_ask_for_pages_there_are(role: str) -> None:
         for kind in ("startupProbe", "readinessProbe", "livenessProbe")
     }
     assert asked == {
-        "startupProbe": (LIVE, "metrics"),
+        "startupProbe": (STARTUP, "metrics"),
         "readinessProbe": (READY, "metrics"),
         "livenessProbe": (LIVE, "metrics"),
     }

@@ -361,6 +361,9 @@ class Jobs:
     def job(self, job_id: str) -> JobState | None:
         return self._desk.book.jobs.get(job_id)
 
+    def job_of_key(self, key: str) -> JobState | None:
+        return self._desk.book.jobs.get(self._desk.book.keys.get(key, ""))
+
     def jobs(self) -> list[JobState]:
         return list(self._desk.book.jobs.values())
 
@@ -419,6 +422,10 @@ class Jobs:
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
+
+    def time_checks(self) -> int:
+        """How often a job was looked at for being past its time or stuck."""
+        return self._desk.time_checks
 
     def keep_s(self, status: JobStatus) -> float:
         return review.keep_s(self.settings, status)

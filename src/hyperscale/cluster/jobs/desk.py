@@ -35,6 +35,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -54,6 +55,9 @@ def matter(record: JobRecord) -> Matter:
     match record:
         case PartEnded() | PartLost() | GivenUp():
             return "part", record.job_id, record.part.workflow, str(record.part.number)
+        case ToldLate():
+            fence = "-".join(map(str, record.fence))
+            return "told", record.job_id, record.part.workflow, str(record.part.number), fence
         case Returned(parts=parts) if parts:
             return "part", record.job_id, record.workflow, str(parts[0])
         case Submitted():
@@ -169,6 +173,7 @@ class Desk:
         self.hungry = False
         self.transitions: Counter[tuple[State, State]] = Counter()
         self.transitions_refused = 0
+        self.time_checks = 0
         self._arrivals = 0
         self._out: list[Effect] = []
 

@@ -24,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.snatching import lose
@@ -31,7 +32,8 @@ from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
 def keep_s(settings: JobSettings, status: JobStatus) -> float:
-    return settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    kept_s = settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    return max(kept_s, settings.key_kept_s)
 
 
 # -- leadership ----------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
 def _follow_up(
     desk: Desk, now: float, job: JobState, record: JobRecord, took_effect: bool, before: _Before
 ) -> None:
-    if isinstance(record, PartEnded | PartLost):
+    if isinstance(record, PartEnded | PartLost | ToldLate):
         ending.acknowledge(desk, record)
     if not took_effect:
         if not isinstance(record, Submitted):
@@ -277,6 +279,7 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
         desk.deadlines.set(("job", job.job_id), None)
         ending.conclude(desk, now, job, watch)
         return
+    desk.time_checks += 1
     again = [steering.check_time(desk, now, job, watch)]
     placing.take_back(desk, now, job, watch)
     for workflow in job.workflows.values():

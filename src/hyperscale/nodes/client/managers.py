@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import math
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
 from hyperscale.nodes.client.waiting import Say, Waiting, waiting
 from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
-from hyperscale.nodes.protocol.jobs import JOBS, UNKNOWN_JOB, SubmitJob
+from hyperscale.nodes.protocol.jobs import JOBS, SUBMISSION_BYTES_MAX, UNKNOWN_JOB, SubmitJob
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Endpoint, Limits, Plaintext
@@ -53,6 +54,8 @@ PATIENCE_S = 60.0
 ATTEMPT_S = 8.0
 # And what a large submission adds to both: as a bad line carries it.
 SLOWEST_BYTES_PER_S = 100_000
+# So the largest submission is repeated for this long at most.
+REPEATED_S = math.ceil(PATIENCE_S + SUBMISSION_BYTES_MAX / SLOWEST_BYTES_PER_S)
 PAUSE_S = 0.1
 PAUSE_MAX_S = 2.0
 MANAGERS_MAX = 32

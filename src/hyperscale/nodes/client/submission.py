@@ -28,6 +28,7 @@ from hyperscale.engine.source import (
 )
 from hyperscale.errors import BadInput
 from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
+from hyperscale.nodes.protocol.keys import check_key
 from hyperscale.workload.facts import test_facts
 from hyperscale.workload.load import ShapedVUs
 from hyperscale.workload.plan import Overrides, TestPlan, plan_test
@@ -51,10 +52,12 @@ class Submission:
     ) -> SubmitJob:
         """The id is the client's, so a repeated message makes no second job. `key` does the same
         for a program that cannot remember the id."""
+        if key:
+            check_key(key)
         return SubmitJob(
             job_id=job_id,
             body=_encode(self.body),
-            idempotency_key=checked_key(key) if key else "",
+            idempotency_key=key,
             requested_by=requested_by,
             correlation_id=correlation_id or job_id,
         )
@@ -124,13 +127,6 @@ def outline_of(body: Body) -> Outline:
         tags=body.tags,
         warnings=body.warnings,
     )
-
-
-def checked_key(text: str) -> str:
-    """Raises BadInput for what is no key."""
-    from hyperscale.ledger.idempotency.key import IdempotencyKey
-
-    return str(IdempotencyKey.parse(text))
 
 
 def new_job_id(dice: Random) -> str:

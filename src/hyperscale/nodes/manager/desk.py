@@ -42,6 +42,7 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
+from hyperscale.nodes.protocol.keys import InvalidKey, check_key
 from hyperscale.nodes.protocol.parts import DrainAnswer, DrainOrder
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.wire.errors import Reason, Refused, WireError
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
 ID_CHARS_MAX = 128
 TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 JOBS_LISTED_MAX = 1_000
+ANOTHER_TEST_HINT = (
+    "a new test needs a new key; a test whose values are made by chance or from the clock when its "
+    "module is loaded is a new one each time"
+)
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
 # A worker answers at once, or is not there.
@@ -87,20 +92,18 @@ class Desk:
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
         manager = self._manager
         try:
+            if ask.idempotency_key:
+                check_key(ask.idempotency_key)
+        except InvalidKey as error:
+            self.refused += 1
+            return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
+        try:
             record = submitted(ask, self._sealing)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
-            self.refused += 1
-            return JobAck(job_id=ask.job_id, accepted=False, error=f"it cannot be read: {error}")
+            return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
         verdict, effects = manager.jobs.submit(manager.now(), record)
         if isinstance(verdict, Rejected):
-            self.refused += 1
-            return JobAck(
-                job_id=ask.job_id,
-                accepted=False,
-                error=verdict.reason,
-                retry_after_s=verdict.retry_after_s,
-                idempotency_key=ask.idempotency_key,
-            )
+            return self._refuse(ask, verdict)
         held = manager.accepting(verdict.job_id)
         manager.carry_out(effects)
         try:
@@ -118,6 +121,19 @@ class Desk:
             was_duplicate=verdict.duplicate,
             original_job_id=verdict.job_id if verdict.duplicate else "",
             durability=manager.durability,
+        )
+
+    def _refuse(self, ask: SubmitJob, verdict: Rejected) -> JobAck:
+        """Nothing of it is remembered: a refusal for good follows from what was submitted, so the
+        same is refused again with the same words, and its key is free for the test once mended."""
+        self.refused += 1
+        return JobAck(
+            job_id=ask.job_id,
+            accepted=False,
+            error=verdict.reason,
+            hint=ANOTHER_TEST_HINT if verdict.conflict else "",
+            retry_after_s=verdict.retry_after_s,
+            idempotency_key=ask.idempotency_key,
         )
 
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
@@ -149,7 +165,13 @@ class Desk:
     # -- asking ------------------------------------------------------------------------------
 
     async def job(self, call: Call, ask: AskJob) -> JobView:
-        return self._view(self._known(call, ask.job_id))
+        if not ask.idempotency_key:
+            return self._view(self._known(call, ask.job_id))
+        job = self._manager.jobs.job_of_key(ask.idempotency_key)
+        if job is None:
+            what = f"no job with the key {ask.idempotency_key[:TEXT_CHARS_MAX]!r} is known here"
+            raise Refused(call.kind.name, what, code=UNKNOWN_JOB)
+        return self._view(job)
 
     async def jobs(self, _call: Call, ask: AskJobs) -> JobViews:
         newest = self._manager.jobs.jobs()[::-1][: min(max(ask.limit, 0), JOBS_LISTED_MAX)]
@@ -241,9 +263,9 @@ class Desk:
         for facts in body.workflows:
             workflow = job.workflows[facts.name]
             if workflow.is_settled:
-                if facts.name not in seen.done:
+                if facts.name not in seen.done and (told := manager.merging.done(job, facts.name)):
                     seen.done.add(facts.name)
-                    done.append(manager.done(job, facts.name))
+                    done.append(told)
             elif live and not job.is_over:
                 self._news(job, facts.name, seen, snapshots, windows)
         marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])
@@ -317,7 +339,6 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     body = msgspec.msgpack.decode(ask.body, type=Body)
     for what, text in (
         ("name", body.name),
-        ("idempotency key", ask.idempotency_key),
         ("correlation id", ask.correlation_id),
         ("requester", ask.requested_by),
     ):

@@ -144,6 +144,9 @@ class Foreman:
         manager = self._manager
         event = tell.event
         self._own(call, event.worker)
+        if isinstance(event, PartEnd) and manager.leadership.leads():
+            ended = event
+            event = await manager.bites.take(lambda: self._readable(ended))
         if not manager.leadership.leads():
             return EventAnswer(
                 settled=False,
@@ -158,7 +161,6 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
-                event = self._readable(event)
                 self._stop_test(event)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
@@ -264,6 +266,7 @@ class Foreman:
         if not manager.leadership.leads():
             return ExtensionAnswer(granted=False, denial="this manager does not lead")
         grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
+        manager.tally.extensions["granted" if grant.granted else "denied"] += 1
         manager.carry_out(effects)
         return ExtensionAnswer(
             granted=grant.granted,

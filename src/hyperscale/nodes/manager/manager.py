@@ -6,7 +6,7 @@ done while this manager leads; leadership comes and goes with the election.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 
 import msgspec
 
@@ -35,6 +35,7 @@ from hyperscale.cluster.jobs.records import (
     PartLost,
     Placement,
     Submitted,
+    TimedOut,
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
@@ -42,10 +43,9 @@ from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
-from hyperscale.metrics import results as metrics_results
 from hyperscale.metrics.exported import DamagedState, spread
-from hyperscale.metrics.results import Environment, Results, WorkflowResult
 from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager.bites import Bites
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.condensing import CONDENSE
 from hyperscale.nodes.manager.desk import Desk
@@ -53,21 +53,24 @@ from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.foreman import Foreman
 from hyperscale.nodes.manager.judging import Judging
 from hyperscale.nodes.manager.leading import Leadership
-from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.live import Live, LivePart
+from hyperscale.nodes.manager.merging import Merging
 from hyperscale.nodes.manager.notes import Notes
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.tally import Tally
 from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
-from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
+from hyperscale.nodes.protocol.jobs import JOBS, Body
 from hyperscale.nodes.protocol.parts import PARTS, PartEnd
 from hyperscale.nodes.protocol.records import RECORDS, NoteParts, RecordsRequest
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.messages import Registry
+from hyperscale.workload.facts import WorkflowFacts
 
 LEAD_RETRY_S = 0.5
 # A job is watched by who submits it, so one is as often asked for as the other. A share of a
@@ -82,6 +85,7 @@ class Manager:
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
         self.faults = Faults(self.log)
+        self.tally = Tally()
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
         self.notes = Notes(self)
@@ -108,6 +112,8 @@ class Manager:
         self._settling: Waiting[tuple[Part, Fence], bool] = Waiting()
         self._bodies: dict[str, Body] = {}
         self.judging = Judging(self)
+        self.bites = Bites(host.clock)
+        self.merging = Merging(self)
         self.stirred = TimedEvent()
 
     @property
@@ -177,6 +183,8 @@ class Manager:
         while election.may_lead() and election.term == term:
             try:
                 await self.records.lead(term)
+                self.live.clear()
+                await self.bites.run(self._recall_finished())
                 if election.may_lead() and election.term == term:
                     self._take_over(term)
                 return
@@ -196,13 +204,11 @@ class Manager:
     def _take_over(self, term: int) -> None:
         self.leadership.term = term
         self.log.info("leading", term=term, jobs=len(self.jobs.jobs()))
-        self.live.clear()
-        self._recall_finished()
         self.carry_out(self.jobs.lead(self.now(), term))
         self._tell_deaths()
 
-    def _recall_finished(self) -> None:
-        """What parts of running jobs have measured before this leadership."""
+    def _recall_finished(self) -> Generator[None, None, None]:
+        """What parts of running jobs have measured before this leadership, one part at a time."""
         for job in self.jobs.jobs():
             if job.is_over:
                 continue
@@ -211,6 +217,7 @@ class Manager:
                 workflow = job.workflows[facts.name]
                 for end in conclusion.ends_of(workflow):
                     self.live.keep(facts, end.part, end.state)
+                    yield
                 for placement in workflow.live():
                     self.live.follow(
                         facts, placement, fresh=not workflow.started, parts=len(workflow.parts)
@@ -232,6 +239,7 @@ class Manager:
         self.foreman.retire()
         self.live.clear()
         self.judging.clear()
+        self.merging.clear()
         self._settling.tell_all(False)
         self._accepting.tell_all(RunFailed("leadership ended before it was held"))
 
@@ -252,11 +260,14 @@ class Manager:
                 self.accept(decoded.job_id, None)
             if self.leadership.term and self.jobs.took_effect:
                 self._measured(decoded)
+            if isinstance(decoded, TimedOut) and self.jobs.took_effect:
+                self.tally.timed_out(self.jobs, decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
                 self.notes.forget(decoded.job_id)
                 self.commands.handed_on.forget(decoded.job_id)
                 self._bodies.pop(decoded.job_id, None)  # the book keeps less of it now
+                self.merging.forget(decoded.job_id)
         for effect in effects:
             with self.faults.contained(about):
                 self.carry_out((effect,))
@@ -269,8 +280,19 @@ class Manager:
                 facts = next(
                     f for f in self.body_of(job).workflows if f.name == record.part.workflow
                 )
-                end = orders.decode_end(record.result)
-                self.live.keep(facts, record.part, end.state)
+                reported = self.live.leave(record.part)
+                self.host.tasks.spawn(
+                    f"take in {record.part}",
+                    self.bites.take(lambda: self._replace(facts, record, reported)),
+                )
+
+    def _replace(
+        self, facts: WorkflowFacts, record: PartEnded | PartLost, reported: LivePart | None
+    ) -> None:
+        job = self.jobs.job(record.job_id)
+        if self.leadership.term and job is not None and not job.is_over:
+            state = orders.decode_end(record.result).state
+            self.live.replace(facts, record.part, state, reported)
 
     def _forgotten(self, job_id: str) -> None:
         """All managers forget at the same place in the log, whatever their clocks say."""
@@ -280,6 +302,7 @@ class Manager:
         self.judging.drop(job_id)
         self.live.ended(job_id)
         self.endings.forget(job_id)
+        self.merging.forget(job_id)
 
     # -- what the core wants -----------------------------------------------------------------
 
@@ -303,8 +326,8 @@ class Manager:
                     self._settling.tell((part, fence), True)
                 case Snatch():
                     self._snatch(effect)
-                case Conclude(job_id, status, reason):
-                    self._conclude(job_id, status, reason)
+                case Conclude():
+                    self.merging.conclude(effect)
                 case Gone(worker):
                     self.foreman.forget(worker)
                 case Tell():
@@ -341,42 +364,6 @@ class Manager:
             self.log.warning("note not readable", part=str(part), reason=error.message)
             return heard
 
-    def _conclude(self, job_id: str, status: job_records.JobStatus, reason: str) -> None:
-        job = self.jobs.job(job_id)
-        if job is None:
-            return
-        try:
-            room_bytes = self.recording.room_bytes(job_id, reason)
-            results = conclusion.kept(self._results(job, status), room_bytes)
-        except Exception as error:  # whatever the log holds, every job must end
-            self.log.exception("no results", job=job_id, error=repr(error))
-            status, results = "failed", b""
-            reason = f"its results could not be put together: {error}"
-        self.carry_out(self.jobs.concluded(self.now(), job_id, status, reason, results))
-
-    def _results(self, job: JobState, status: job_records.JobStatus) -> Results:
-        body = self.body_of(job)
-        return conclusion.conclude(
-            body,
-            job,
-            status,
-            elapsed_s=self.jobs.age_s(self.now(), job.job_id),
-            lost=self.jobs.lost_sentences(job.job_id),
-            judges=self.judges(job),
-            environment=self._environment(body),
-        )
-
-    def _environment(self, body: Body) -> Environment:
-        from hyperscale._version import __version__
-
-        workers = len(self.jobs.pool.workers)
-        return Environment(
-            hyperscale=__version__,
-            workers=workers,
-            host=f"cluster {self.settings.node.cluster}",
-            command=body.command,
-        )
-
     def _tell(self, effect: Tell) -> None:
         job = self.jobs.job(effect.job_id)
         correlation_id = job.submitted.correlation_id if job is not None else effect.job_id
@@ -408,23 +395,3 @@ class Manager:
 
     def judges(self, job: JobState) -> list[Judge]:
         return self.judging.of(job)
-
-    def done(self, job: JobState, name: str) -> WorkflowDone:
-        """A finished workflow, for whoever watches."""
-        workflow = job.workflows[name]
-        hints = [end.hint for end in conclusion.ends_of(workflow) if end.hint]
-        return WorkflowDone(
-            workflow=name,
-            status=workflow.lifecycle.public,
-            result=msgspec.json.encode(self._measurement(job, name)),
-            error=workflow.error,
-            hint=hints[0] if hints else "",
-        )
-
-    def _measurement(self, job: JobState, name: str) -> WorkflowResult:
-        """From the parts while they have it, from the job's result after that."""
-        if job.finished is not None and job.finished.results:
-            results = metrics_results.decode(job.finished.results)
-            return next(workflow for workflow in results.workflows if workflow.name == name)
-        facts = next(f for f in self.body_of(job).workflows if f.name == name)
-        return conclusion.merged(facts, job.workflows[name], job).freeze()

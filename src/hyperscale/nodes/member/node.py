@@ -51,6 +51,7 @@ from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.handshake import Introduction
@@ -112,9 +113,10 @@ class Node:
         self._turned_away: Counter[str] = Counter()
         self._load_told = Load.HEALTHY
         self._beats = 0
+        self._news_dropped = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
-        self._started = False
+        self.started = False
         self.endpoint: Endpoint
         self.server: Server
         self.membership: MembershipShell
@@ -156,7 +158,7 @@ class Node:
     @property
     def has_looked(self) -> bool:
         """It has found others, or has asked everybody it could once."""
-        return self._started and (self.bootstrap is None or self.bootstrap.looked)
+        return self.started and (self.bootstrap is None or self.bootstrap.looked)
 
     @property
     def datagrams_dropped(self) -> Counter[str]:
@@ -178,7 +180,7 @@ class Node:
         self._started_at = host.clock.now()
         life = await IncarnationFile(host.disk).read() + 1
         self.endpoint = self._make_endpoint(life)
-        self.server = Server(self.endpoint)
+        self.server = Server(self.endpoint, self._greeted)
         address = await self.server.start(settings.bind)
         await self._port.open(address, life)
         self._exchanges.endpoint = self.endpoint
@@ -191,7 +193,7 @@ class Node:
             self.metrics_address = await self.page.start(settings.metrics)
         self.door.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
-        self._started = True
+        self.started = True
         me = self.membership.me
         self.log.info(
             "ready",
@@ -261,6 +263,11 @@ class Node:
             lambda node: self.membership.join([node.tcp], configured=False)
         )
         self.bootstrap.on_unanswered.append(self._refusals.say)
+        self.bootstrap.on_state.append(
+            lambda before, now: self.log.debug(
+                "looking for the cluster", state=now.value, before=before.value
+            )
+        )
         self.bootstrap.on_formed.append(lambda: self.log.info("nobody answers: first node"))
         await self.bootstrap.start(self.endpoint)
 
@@ -338,13 +345,24 @@ class Node:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
         return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
 
+    def _greeted(self, connection: Connection) -> None:
+        session = connection.session
+        self.log.debug(
+            "greeted",
+            peer=session.peer.node_id,
+            role=session.peer.role,
+            protocol=".".join(map(str, session.protocol)),
+            capabilities=sorted(session.capabilities),
+            version=session.node_version,
+        )
+
     def _asked(self, call: Call, correlation_id: str) -> None:
         self._check_started(call)
         with logs.correlated(correlation_id=correlation_id):
             self.log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
 
     def _check_started(self, call: Call) -> None:
-        if not self._started:
+        if not self.started:
             raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
 
     # -- what happens ------------------------------------------------------------------------
@@ -373,7 +391,7 @@ class Node:
         self._look_at_voters(event.node)
 
     def _look_at_voters(self, member: Member) -> None:
-        if self._started and self.voting is not None and member.role == self.settings.role:
+        if self.started and self.voting is not None and member.role == self.settings.role:
             self.voting.refresh()
 
     def _seed_silent(self, event: SeedSilent) -> None:
@@ -402,6 +420,9 @@ class Node:
             self._beats += 1
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        if core.news_dropped > self._news_dropped:
+            dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
+            self.log.warning("no room for all news of members", dropped=dropped)
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
         if self.server.turned_away:

@@ -121,12 +121,37 @@ def metrics(node: Node) -> Iterator[Metric]:
         "Relative error of our network coordinate.",
         node.membership.core.coordinate.error,
     )
+    core = node.membership.core
+    measured = {"taken": float(core.coordinate_updates), "refused": float(core.coordinate_refused)}
+    yield labelled(
+        "coordinate_updates_total",
+        "counter",
+        "Round trips from which our coordinate learnt, or did not.",
+        "fate",
+        measured,
+    )
+    yield single(
+        "membership_news_dropped_total",
+        "counter",
+        "Updates about members that found no room and were told to nobody else.",
+        core.news_dropped,
+    )
     yield from _calm(node)
     yield from _wire(node)
     if node.bootstrap is not None:
         counts = {name: float(n) for name, n in node.bootstrap.metrics().items()}
         yield labelled("discovery_events_total", "counter", "Looking for peers.", "event", counts)
     if node.election is not None:
+        voting = node.voting
+        assert voting is not None
+        differing = float(len(voting.electorate.known.differing))
+        yield single(
+            "election_voters_differing", "gauge", "Voters with another list than ours.", differing
+        )
+        text = "1 while enough voters are alive to elect a leader."
+        yield single("election_quorum_alive", "gauge", text, float(bool(voting.quorum)))
+        text = "Times that enough voters were alive, or not any more."
+        yield single("election_quorum_changes_total", "counter", text, voting.quorum_changes)
         leads = float(node.election.may_lead())
         yield single("election_term", "gauge", "Term this voter knows.", node.election.term)
         yield single("election_leading", "gauge", "1 while this node holds the lease.", leads)

@@ -37,7 +37,7 @@ class Voting:
         self._host = host
         self._node = node
         self._log = node.log
-        self._quorum: bool | None = None
+        self.quorum: bool | None = None
         self._said = ""
 
     async def start(self) -> None:
@@ -86,15 +86,15 @@ class Voting:
     def _tell_quorum(self) -> None:
         alive = [node.node_id for node in self._node.membership.core.active()]
         quorum = self.election.quorum_alive(alive)
-        if quorum == self._quorum:
+        if quorum == self.quorum:
             return
         missing = sorted({*self._node.settings.voters} - {*alive, self._node.settings.id})
         if quorum:
             self._log.info("a majority of voters is alive", missing=missing)
         else:
             self._log.warning("no majority of voters is alive: nobody can lead", missing=missing)
-        self.quorum_changes += self._quorum is not None
-        self._quorum = quorum
+        self.quorum_changes += self.quorum is not None
+        self.quorum = quorum
 
     def _leader_changed(self, term: int, leader: str | None) -> None:
         self._log.info("leader changed", leader=leader, term=term, correlation_id=f"term-{term}")

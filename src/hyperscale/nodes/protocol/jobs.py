@@ -87,8 +87,9 @@ class SteerAck(Fields, frozen=True, kw_only=True):
 
 
 class AskJob(Fields, frozen=True, kw_only=True):
-    job_id: str
+    job_id: str  # empty: the job of the key
     passed_on: bool = False
+    idempotency_key: str = ""
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
@@ -123,6 +124,7 @@ class JobView(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     exit_code: int | None = None
+    idempotency_key: str = ""
 
 
 class AskJobs(Fields, frozen=True, kw_only=True):

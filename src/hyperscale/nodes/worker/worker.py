@@ -61,13 +61,13 @@ class Worker:
         self.outbox = Outbox(EVENTS_MAX, host.random)
         self._host = host
         self._stage = stage
-        self._links = Links(host, self.contact)
+        self.links = Links(host, self.contact)
         self._buffer = ReportBuffer()
         self.conversation = Conversation(
             host,
             settings,
             self.registration,
-            self._links,
+            self.links,
             self.outbox,
             self._buffer,
             me=lambda: self.node.membership.me,
@@ -110,7 +110,7 @@ class Worker:
         """Raises BadInput or OSError."""
         await self._stage.open()
         await self.node.start()
-        self._links.endpoint = self.node.endpoint
+        self.links.endpoint = self.node.endpoint
         self.conversation.life = self.node.membership.me.incarnation
         self.node.membership.on_change(self._member_changed)
         self._look()
@@ -149,7 +149,7 @@ class Worker:
             task.cancel()
         await self._stage.close()
         await self.conversation.leave()
-        self._links.close()
+        self.links.close()
         await self.node.stop()
 
     # -- watching ----------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Worker:
             found += [Address(*seed) for seed in self.settings.node.seeds]
         self.registration.know(found)
         leader = self.registration.leader
-        self._links.keep([*self.registration.managers, *([leader] if leader else [])])
+        self.links.keep([*self.registration.managers, *([leader] if leader else [])])
         self._use = self._stage.use()
         self._tell_pulse()
 

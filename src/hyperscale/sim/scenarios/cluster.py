@@ -72,7 +72,11 @@ RECORDS: Final = RecordsSettings(
 DRAIN_S: Final = 6.0
 # In some histories ended jobs are forgotten while the faults go on.
 SHORT_MEMORY: Final = JobSettings(
-    completed_kept_s=6.0, failed_kept_s=9.0, stuck_s=STUCK_S, stalled_s=STALLED_S
+    completed_kept_s=6.0,
+    failed_kept_s=9.0,
+    key_kept_s=6.0,
+    stuck_s=STUCK_S,
+    stalled_s=STALLED_S,
 )
 
 
@@ -151,10 +155,10 @@ class ClusterScenario(Scenario):
             PausedStays(self.truth, self._called_paused),
             WithinCores(self.truth),
             Alone(self.truth),
-            StuckIfHanging(self.truth),
-            LimitsInTime(self.truth, self._unheard),
             TrueCoverage(self.truth),
             HeardIsKept(self.truth, self._leaders),
+            StuckIfHanging(self.truth),
+            LimitsInTime(self.truth, self._unheard),
             TakenOver(self.truth),
             ToSpare(self.truth),
         ]

@@ -62,10 +62,10 @@ CANARIES: Final = {
     "judge-nothing": "Verdict",
     "abort-nothing": "Verdict",
     "pause-nothing": "PausedStays",
-    "progress-by-messages": "StuckIfHanging",
-    "limits-at-once": "LimitsInTime",
     "call-it-complete": "TrueCoverage",
     "forget-heard": "HeardIsKept",
+    "progress-by-messages": "StuckIfHanging",
+    "limits-at-once": "LimitsInTime",
     "leave-lost-load": "TakenOver",
     "squeeze-anybody": "ToSpare",
 }

@@ -30,6 +30,7 @@ from hyperscale.wire.identity import Identity
 
 AGAIN_S: Final = 1.0
 ERRANDS_MAX: Final = 3
+NONCE: Final = "0123456789abcdef"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -54,7 +55,7 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     for number in range(dice.randint(1, ERRANDS_MAX)):
         shape = draw_shape(dice)
         wish = Wish(
-            key=f"{client}-{number}",
+            key=f"{client}:{number}:{NONCE}",
             shape=shape,
             body=_encode(body_of(shape, dice)),
             at_s=dice.uniform(0.0, until_s),

@@ -42,6 +42,10 @@ def test_every_section_has_a_table_variables_and_assignments() -> None:
         ("manager.window_s=0", "window_s must be above zero (--set manager.window_s is 0.0)"),
         ("records.pipeline_max=0", "the records settings cannot be used (--set records.pipeline"),
         ("jobs.reschedule_s=5", "jobs.reschedule_s is 5 (--set jobs.reschedule_s), but a worker"),
+        (
+            "jobs.key_kept_s=60",
+            "jobs.key_kept_s is 60 (--set jobs.key_kept_s), but a client repeats",
+        ),
         ("worker.cores=5", "--set worker has no setting 'cores'"),
     ],
 )
