@@ -50,7 +50,9 @@ class OneDeath(ClusterScenario):
             name="full",
             lost_load=self._lost_load,
         )
-        self._wishes = {"c1": [Wish("c1-0", "full", msgspec.msgpack.encode(body), at_s=5.0)]}
+        self._wishes = {
+            "c1": [Wish("c1:0:0123456789abcdef", "full", msgspec.msgpack.encode(body), at_s=5.0)]
+        }
         world.add("c1", partial(self._client, world))
 
     async def during(self, world: World) -> None:
