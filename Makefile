@@ -8,7 +8,12 @@ CHECKED := src tests examples benchmarks
 # nothing left to do takes tests from the others.
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
-.PHONY: run test check tests unit simulation integration bench soak format clean
+# Faults on real nodes: how many rounds, from which seed on, and how many side by side.
+ROUNDS ?= 20
+SEED ?= 1
+AT_ONCE ?= 2
+
+.PHONY: run test check tests unit simulation integration chaos bench soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +56,10 @@ simulation: $(VENV)/.test
 integration: $(VENV)/.test
 	$(PYTEST) tests/integration
 
+# Real nodes in network namespaces; what failed is kept in out/chaos.
+chaos: $(VENV)/.test
+	$(BIN)/python -m tests.chaos --rounds $(ROUNDS) --seed $(SEED) --at-once $(AT_ONCE)
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exchange.py
 	$(BIN)/python benchmarks/http1.py
@@ -74,6 +83,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
 	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
+	$(MAKE) chaos ROUNDS=200
 	HYPERSCALE_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
 	HYPERSCALE_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6

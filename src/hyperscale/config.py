@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hyperscale.errors import BadInput
+
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.records import LostLoad
 
 ENV_PREFIX = "HYPERSCALE_"
 CONFIG_FILE = "hyperscale.toml"
@@ -57,6 +60,7 @@ class Settings:
     cluster: list[str] | None = None
     certs: str | None = None
     detach: bool | None = None
+    lost_load: LostLoad | None = None
     # what is shown and written
     ui: str | None = None
     headless: bool | None = None
@@ -179,6 +183,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "once": _switch,
     "cluster": _texts(None),
     "detach": _switch,
+    "lost_load": _choice("squeeze", "move", "drop"),
     "headless": _switch,
     "quiet": _switch,
     "verbose": _switch,

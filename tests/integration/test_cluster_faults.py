@@ -115,7 +115,7 @@ def test_half_of_the_workers_die_and_nobody_can_take_over(tmp_path: Path, witnes
     file = steady(tmp_path, witness.url, duration="12s", vus=VUS)
     with Fleet(tmp_path, managers=1, workers=2) as fleet:
         fleet.start()
-        job_id = fleet.detached(file)
+        job_id = fleet.detached(file, "--lost-load", "move")
         view = fleet.wait_until_running(job_id, 100)
         assert len(view.workflows[0].workers) == 2
         fleet["w1"].kill()

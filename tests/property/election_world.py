@@ -71,7 +71,7 @@ class ElectionWorld:
             return
         node.life += 1
         dice = random.Random(f"{name}{node.life}{self.dice.random()}")
-        voters = dict.fromkeys(self.nodes, 0)
+        voters = tuple(self.nodes)
         node.core = node.make(name, voters, self.settings, dice, node.disk)
         assert self.forgetful or node.disk.term >= self.terms.get(name, 0), "a term was forgotten"
         self._apply(node, node.core.start(node.clock(self.now)))
@@ -161,6 +161,13 @@ class ElectionWorld:
     def judge(self) -> None:
         leading = self.leading()
         assert len(leading) <= 1, f"two valid leases at once: {leading}"
+        if leading:
+            free = [
+                name
+                for name, node in self.nodes.items()
+                if node.core is not None and node.core.leaderless_s(node.clock(self.now)) > 0
+            ]
+            assert len(free) <= len(self.nodes) // 2, f"{leading} lead without support: {free}"
 
     def _apply(self, node: Node, effects: list[Effect]) -> None:
         for effect in effects:

@@ -14,7 +14,7 @@ from hyperscale.sim.scenarios.cluster import ClusterScenario
 SEEDS = range(1, 13)
 # Where a planted bug is known to show; a little room for changes of timing.
 CANARY_FROM = {
-    "no-fence": 43,
+    "no-fence": 70,
     "decide-alone": 4,
     "say-cancelled": 6,
     "count-twice": 6,
@@ -24,6 +24,9 @@ CANARY_FROM = {
     "forget-never": 6,
     "abort-nothing": 6,
     "pause-nothing": 7,
+    "limits-at-once": 18,
+    "leave-lost-load": 8,
+    "squeeze-anybody": 9,
 }
 CANARY_SEEDS = 25
 RECORDS = ("Submitted", "Dispatched", "Started", "PartEnded", "PartLost", "Steered", "Finished")

@@ -72,8 +72,10 @@ def demo(
 def _serve(host: str, port: int, tls: bool, workers: int) -> int:
     from hyperscale.target import serve_forever
 
-    def ready(url: str) -> None:
+    def ready(url: str, echo: int) -> None:
         streams.note(f"serving {url} until Ctrl-C; try: hyperscale ping {url}/json")
+        if echo:
+            streams.note(f"TCP and UDP are echoed at port {echo}")
 
     serve_forever(host, port, tls, workers, ready)
     return 0

@@ -130,6 +130,7 @@ def run_options(settings: Settings, env: Variables, command: str, output: int | 
     return RunOptions(
         workers=None if settings.workers == -1 else settings.workers,
         timeout_s=parse_duration(settings.timeout, "--timeout") if settings.timeout else None,
+        lost_load=settings.lost_load or "squeeze",
         seed=settings.seed,
         env=env.values,
         secrets=env.secret,

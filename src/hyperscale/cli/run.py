@@ -79,6 +79,7 @@ def run(
     cluster: where.RunOn = None,
     certs: where.QuietCerts = "",
     detach: where.QuietDetach = False,
+    lost_load: where.QuietLostLoad = None,
 ) -> int:
     """Run the workflows of test files, or one URL, and judge the results."""
     return launch(ctx.params, early=ctx.obj)
@@ -106,6 +107,10 @@ def launch(
     if settings.detach:
         raise BadInput(
             "--detach leaves a run to a cluster, and none is named", "add --cluster HOST"
+        )
+    if given["lost_load"]:
+        raise BadInput(
+            "--lost-load is about workers of a cluster, and none is named", "add --cluster HOST"
         )
 
     from hyperscale.cli.local import perform

@@ -1,56 +1,114 @@
 """Clients: a call becomes bytes, bytes become a result.
 
 A process makes one `ClientPool` per workflow and takes one `Client` per virtual user from it;
-`self.client` in a workflow is that client, with an attribute per protocol.
+`self.client` in a workflow is that client, with an attribute per protocol. HTTP is there from the
+start; the others are made, and their libraries imported, by their first use.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from hyperscale.clients.http.client import HTTPClient
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.upload import of_file
+from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.responses import HTTPResponse
+
+if TYPE_CHECKING:
+    from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.tcp import TCPClient
+    from hyperscale.clients.udp import UDPClient
 
 __all__ = ["Client", "ClientPool", "HTTPClient"]
+
+# The pool of each protocol beside HTTP, and the schemes of its URLs.
+PROTOCOLS = {
+    "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
+    "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+}
 
 
 class Client:
     """What one virtual user calls with: its own connections and cookies."""
 
-    __slots__ = ("http",)
+    __slots__ = ("__dict__", "_pool", "http")
+    if TYPE_CHECKING:
+        tcp: TCPClient
+        udp: UDPClient
 
-    def __init__(self, http: HTTPClient) -> None:
+    def __init__(self, pool: ClientPool, http: HTTPClient) -> None:
+        self._pool = pool
         self.http = http
 
     def close(self) -> None:
         self.http.close()
+        for client in self.__dict__.values():
+            client.close()
+
+
+class _FirstUse:
+    """A protocol that a user has not used yet; its client then stands in its place."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, client: Client, owner: object) -> ProtocolClient[Any]:
+        made = client._pool.protocol(self._name).client()
+        setattr(client, self._name, made)
+        return made
+
+
+# Not by __getattr__, which would make `self.client.http` slower for everybody.
+for _name in PROTOCOLS:
+    setattr(Client, _name, _FirstUse(_name))
 
 
 class ClientPool:
     def __init__(self, http: HTTPOptions, rps: float = 0.0) -> None:
         """`rps`: the most requests per second of all users together; 0: as many as they make."""
-        self._http = HTTPPool(http)
+        self._options = http
+        self._network = Network(http)
+        self._http = HTTPPool(http, self._network)
         self._limit = RequestLimit(rps) if rps else None
+        self._protocols: dict[str, ProtocolPool] = {}
+        self._trace: Callable[[Any], None] | None = None
 
     @property
-    def trace(self) -> Callable[[HTTPResponse], None] | None:
+    def trace(self) -> Callable[[Any], None] | None:
         """Called with every finished exchange, redirects included."""
-        return self._http.trace
+        return self._trace
 
     @trace.setter
-    def trace(self, trace: Callable[[HTTPResponse], None] | None) -> None:
-        self._http.trace = trace
+    def trace(self, trace: Callable[[Any], None] | None) -> None:
+        self._trace = trace
+        for pool in self._pools():
+            pool.trace = trace
+
+    def protocol(self, name: str) -> ProtocolPool:
+        made = self._protocols.get(name)
+        if made is None:
+            module, pool, _ = PROTOCOLS[name]
+            kind = getattr(importlib.import_module(module), pool)
+            made = self._protocols[name] = kind(self._options, self._network, self._limit)
+            made.trace = self._trace
+            made.stopped = self._http.stopped
+        return made
+
+    def _pools(self) -> list[HTTPPool | ProtocolPool]:
+        return [self._http, *self._protocols.values()]
 
     async def prepare(self, argument: OptimizedArgument) -> None:
         """Resolve, read and encode before the clock starts."""
         match argument:
             case URL():
-                await self._http.prepare(argument)
+                await self._pool_of(argument).prepare(argument)
             case Headers():
                 argument.lines()
             case Params():
@@ -62,20 +120,35 @@ class ClientPool:
             case Auth():
                 argument.header()
 
+    def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
+        scheme = str(url).partition("://")[0]
+        for name, (_, _, schemes) in PROTOCOLS.items():
+            if scheme in schemes:
+                return self.protocol(name)
+        return self._http
+
     def client(self) -> Client:
-        return Client(HTTPClient(self._http, self._limit))
+        return Client(self, HTTPClient(self._http, self._limit))
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""
         self._http.sweep(now)
 
+    def moves_by(self, now: float) -> float:
+        """When the first call in flight must have ended, or one that waits for the limit of
+        requests begins; inf: there is none."""
+        limited = math.inf if self._limit is None else self._limit.due(now)
+        return min(limited, *(pool.ends_by(now) for pool in self._pools()))
+
     def cancel_all(self) -> None:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""
-        self._http.cancel_all()
+        for pool in self._pools():
+            pool.cancel_all()
 
     async def finish(self, seconds: float) -> None:
         """No more calls: those in flight may end within that time, then they are cut off."""
-        await self._http.finish(seconds)
+        await asyncio.gather(*(pool.finish(seconds) for pool in self._pools()))
 
     async def close(self) -> None:
-        await self._http.close()
+        for pool in self._pools():
+            await pool.close()

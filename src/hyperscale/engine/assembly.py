@@ -34,6 +34,9 @@ from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import USER_HOOKS, HookType
 from hyperscale.workload.thresholds import reserved_names
 
+# Shares are sums of many small ones; what differs from all by less is all.
+ROUNDING = 1e-6
+
 _EXIT_OF_CUT: dict[Cut, ExitCode] = {
     "signal": ExitCode.STOPPED,
     "threshold": ExitCode.THRESHOLDS_CROSSED,
@@ -52,7 +55,7 @@ class Course(msgspec.Struct, kw_only=True):
     cut_reason: str = ""
     test_failed: bool = False  # the test stopped itself and called that a failure
     failure: HyperscaleError | None = None  # what kept the run from being carried out
-    coverage: float = 1.0
+    coverage: float = 1.0  # while it runs; at its end the numbers say it
     lost: Sequence[str] = ()
     tags: Mapping[str, str] = {}
     warnings: Sequence[str] = ()
@@ -90,6 +93,7 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
     known.open_model = facts.load.open_model
     known.planned_s = facts.planned_s
     known.planned_iterations = facts.load.planned_iterations if facts.is_test else 1
+    known.planned_load = facts.load.planned_load if facts.is_test else None
     return aggregate
 
 
@@ -135,7 +139,7 @@ def assemble(
         state=course.state,
         cut=course.cut,
         cut_reason=course.cut_reason,
-        coverage=course.coverage,
+        coverage=_coverage(course, workflows) if final else course.coverage,
         lost=list(course.lost),
         tags=dict(course.tags),
         workflows=workflows,
@@ -155,6 +159,8 @@ def assemble(
     if not final:
         results.thresholds = standing(judges)
         return results
+    if results.coverage < 1 and not results.lost:
+        results.lost = [_not_offered(w) for w in workflows if w.is_test and _share(w) < 1]
     by_name = {workflow.name: workflow for workflow in workflows}
     results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
     if course.failure is not None:
@@ -171,15 +177,39 @@ def assemble(
     return results
 
 
+def _coverage(course: Course, workflows: Sequence[WorkflowResult]) -> float:
+    """Who ends a run early wants no more of its load, and one that failed says so itself."""
+    if course.lost or course.cut == "worker lost":
+        return carried_out(workflows)
+    if course.cut is not None or course.failure is not None:
+        return 1.0
+    return carried_out(w for w in workflows if w.planned_load is not None and not w.error)
+
+
 def carried_out(workflows: Iterable[WorkflowResult]) -> float:
-    """The share of the planned load that was carried out when the run ended early."""
-    shares = []
-    for workflow in workflows:
-        if workflow.is_test and workflow.planned_s:
-            shares.append(min(1.0, workflow.elapsed_s / workflow.planned_s))
-        elif workflow.is_test and workflow.planned_iterations:
-            shares.append(min(1.0, workflow.iterations / workflow.planned_iterations))
+    """The share of the planned load of all tests that was offered, each test counting the same."""
+    shares = [_share(workflow) for workflow in workflows if workflow.is_test]
     return fmean(shares) if shares else 1.0
+
+
+def _share(workflow: WorkflowResult) -> float:
+    planned, offered = workflow.planned_load, workflow.offered_load
+    if offered is None:  # a worker of an earlier release: all that is known is the time
+        share = workflow.elapsed_s / workflow.planned_s if workflow.planned_s else 1.0
+    elif planned is None:  # only its shape knows when it ends: as much as cores took part in it
+        share = offered / workflow.elapsed_s if workflow.elapsed_s else 1.0
+    else:
+        share = offered / planned
+    return share if share < 1.0 - ROUNDING else 1.0
+
+
+def _not_offered(workflow: WorkflowResult) -> str:
+    """Nobody died: a generator process was suspended or got no time, and warns of it."""
+    planned = workflow.planned_load or 0.0
+    unit = "seconds of users" if workflow.planned_iterations is None else "iterations"
+    unit = "arrivals" if workflow.open_model else unit
+    missing = (1.0 - _share(workflow)) * planned
+    return f"{workflow.name}: {missing:,.0f} of {planned:,.0f} planned {unit} were not offered"
 
 
 def _too_many_names(workflows: Iterable[WorkflowResult]) -> Iterator[str]:

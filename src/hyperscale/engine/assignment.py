@@ -24,6 +24,7 @@ from hyperscale.engine.messages import (
     Done,
     Prepare,
     Progress,
+    Quiet,
     Report,
     Stamped,
     StopTest,
@@ -32,10 +33,11 @@ from hyperscale.engine.messages import (
     Values,
 )
 from hyperscale.engine.models import make_pace
-from hyperscale.engine.pace import Pace
+from hyperscale.engine.pace import STALL_S, Pace
 from hyperscale.engine.population import Population
 from hyperscale.engine.process import GeneratorProcess
 from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.silence import Silence
 from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
@@ -46,6 +48,7 @@ from hyperscale.workload import frames
 from hyperscale.workload.files import brought
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.plan import WorkflowPlan, plan_named
+from hyperscale.workload.replies import Reply
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
@@ -53,6 +56,7 @@ from hyperscale.workload.thresholds import reserved_names, splits_by_status
 from hyperscale.workload.workflow import SEED, Workflow
 
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
+STALLS_MAX = 5  # that are told
 _NO_ROW = object()
 
 
@@ -69,6 +73,7 @@ class Assignment:
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
+        self._silence: Silence
         self._program: Program
         self._base: dict[str, Any] = {}
         self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
@@ -78,6 +83,9 @@ class Assignment:
         self._ordered_at = perf_counter()
         self.measuring = False
         self._cpu_at = 0.0  # CPU time of the process that has been told
+        self._offered_at = (0.0, 0.0)  # when it was last looked at what was offered: wall, CPU
+        self._due = True  # load, when it was last looked at
+        self._stalls: list[str] = []
         self._measured_s: float | None = None  # the load is over
         self._stop_early = False
         self._cut_off = False
@@ -113,7 +121,7 @@ class Assignment:
             pool.trace = self._trace
         return pool
 
-    def _trace(self, response: HTTPResponse) -> None:
+    def _trace(self, response: HTTPResponse | Reply) -> None:
         full = self._order.http_debug == "full"
         self._send(Trace(describe_exchange(response, full, CURRENT.get().name)))
 
@@ -168,26 +176,37 @@ class Assignment:
             load, clock, self._population, self._recorder, self._rng, self._plan.shape
         )
         self._population.pace = self._pace
+        silence = self._silence = Silence(self._pace, self._pool)
         if self._stop_early or self._order.idle:
             self._pace.stop()
         self._process.join(self)
         if self._order.resume_at_s:
             self._resume(clock)
         else:
-            await clock.reach(load.start_time_s - run_age_s)
+            silence.phase_ends_s = load.start_time_s - run_age_s
+            await clock.reach(silence.phase_ends_s)
             clock.restart()
             if load.warmup_s:
+                silence.phase_ends_s = load.warmup_s
                 await self._pace.warm_up(load.warmup_s)
                 clock.restart()
+            silence.phase_ends_s = None
         self._recorder.discard("warmup")
         self.measuring = True
         self._cpu_at = time.process_time()
+        self._offered_at = (perf_counter(), self._cpu_at)
+        self._pace.begin()
         await self._pace.drive()
+        to_its_end = not clock.stopped
         self._pace.stop()
         ended_at = perf_counter()
+        silence.phase_ends_s = clock.elapsed() + load.graceful_stop_s + CUT_GRACE_S
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
         await self._pool.finish(load.graceful_stop_s - (perf_counter() - ended_at))
         self._note_cpu()
+        self._note_offered()
+        if to_its_end:
+            self._recorder.offered += self._pace.waived()
         self._measured_s = clock.elapsed()
         self._process.leave(self)
         self._report_progress()
@@ -218,7 +237,7 @@ class Assignment:
             measured_s=measured_s,
             peak_vus=self._population.peak,
             error=error,
-            warnings=[f"{name}: {message}" for name, message in self._errors.items()],
+            warnings=[*self._stalls, *(f"{n}: {text}" for n, text in self._errors.items())],
             cut_off=self._cut_off,
         )
 
@@ -288,6 +307,21 @@ class Assignment:
         self._recorder.cpu_s += (used_s - self._cpu_at) / self._process.loads
         self._cpu_at = used_s
 
+    def _note_offered(self) -> None:
+        """And whether the process stood still, which nobody in it can notice but by the clock."""
+        clock, now, used_s = self._pace.clock, perf_counter(), time.process_time()
+        at, before_s = self._offered_at
+        self._offered_at = (now, used_s)
+        idle_s = now - at - (used_s - before_s)
+        due, self._due = self._due, not clock.stopped and not clock.paused
+        if idle_s > STALL_S and due and len(self._stalls) < STALLS_MAX:
+            where = f" on {self._order.worker}" if self._order.worker else ""
+            began_s = clock.elapsed() - (now - at)
+            self._stalls.append(
+                f"a generator process{where} stood still for {idle_s:.1f}s at {began_s:.1f}s"
+            )
+        self._recorder.offered += self._pace.offered(idle_s)
+
     def out_of_memory(self) -> None:
         self._fatal = self._out_of_memory()
         self.stop(now=True)
@@ -295,10 +329,15 @@ class Assignment:
     def _report_progress(self) -> None:
         if not self.measuring:
             self._recorder.discard("warmup")
+        elif self._measured_s is None:
+            self._note_offered()
         delta = self._recorder.fold()
         if delta is not None:
             at_s = self._pace.clock.elapsed() if self._measured_s is None else self._measured_s
             self._send(Progress(at_s if self.measuring else 0.0, delta))
+        quiet_s = self._silence.told(perf_counter(), delta)
+        if quiet_s is not None:
+            self._send(Quiet(quiet_s))
 
     def _make_user(self, number: int) -> VirtualUser:
         workflow = self._plan.make()

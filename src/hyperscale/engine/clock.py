@@ -17,6 +17,10 @@ class LoadClock:
         self.began_s = 0.0
         self.stopped = False
 
+    @property
+    def paused(self) -> bool:
+        return self._paused_at is not None
+
     def restart(self, at_s: float = 0.0) -> None:
         """Load time begins now, at this reading."""
         now = perf_counter()

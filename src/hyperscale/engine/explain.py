@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from hyperscale.metrics.results import Exchange, FirstFailure
 from hyperscale.workload import frames
+from hyperscale.workload.replies import Reply
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult
 from hyperscale.workload.secrets import mask_body, mask_headers, mask_url
@@ -35,11 +36,32 @@ def explain(
         worker=worker,
         where=place,
         traceback=mask_body(frames.author_traceback(error)) if error is not None else "",
-        exchange=exchange_of(result) if isinstance(result, HTTPResponse) else None,
+        exchange=exchange_of(result),
     )
 
 
-def exchange_of(response: HTTPResponse) -> Exchange:
+def exchange_of(result: CallResult | None) -> Exchange | None:
+    if isinstance(result, HTTPResponse):
+        return _of_http(result)
+    return _of_reply(result) if isinstance(result, Reply) else None
+
+
+def _of_reply(reply: Reply) -> Exchange:
+    return Exchange(
+        method=reply.method,
+        url=mask_url(reply.target),
+        status=reply.status,
+        reason="",
+        request_headers={},
+        request_body=_excerpt(reply.request_bytes, ()),
+        headers={},
+        body=_excerpt(reply.content, ()),
+        size=len(reply.content),
+        duration_ms=(reply.ended - reply.started) * 1e3,
+    )
+
+
+def _of_http(response: HTTPResponse) -> Exchange:
     head, _, body = response.request_bytes.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")[1:]
     sent = dict(line.partition(": ")[::2] for line in lines)

@@ -22,7 +22,6 @@ from typing import Any
 
 from hyperscale.engine import memory, unpacking
 from hyperscale.engine.assignment import Assignment
-from hyperscale.engine.cores import raise_open_files
 from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import (
     ChangeRate,
@@ -45,6 +44,7 @@ from hyperscale.engine.process import GeneratorProcess
 from hyperscale.engine.spawning import await_taken
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics import arrays
+from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
 

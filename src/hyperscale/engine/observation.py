@@ -16,6 +16,7 @@ from hyperscale.workload.selectors import Selector
 from hyperscale.workload.thresholds import (
     AGGREGATIONS,
     FAMILY_OF_KIND,
+    KINDS,
     METRICS,
     Subject,
     Threshold,
@@ -90,6 +91,8 @@ def _observe_requests(
     found: list[Requests] = []
     for step in _steps(selector, workflow):
         found += _of_names(step, selector) if of_names or by_status else [step]
+    if metric.startswith("http_") and not selector.kind and not selector.step:
+        found = _of_http(found)
     if of_names and not found:
         observation.missing = "there were no such requests"
     if by_status:  # their requests are told apart by it
@@ -219,6 +222,14 @@ def _steps(selector: Selector, workflow: WorkflowResult) -> Iterable[StepResult]
         for step in workflow.steps
         if selector.step in ("", step.name) and selector.group in ("", step.group)
     )
+
+
+def _of_http(found: list[Requests]) -> list[Requests]:
+    """Without those of other protocols, which have metrics of their own; in a test that has no
+    others, they are meant."""
+    others = KINDS[1:]
+    kept = [each for each in found if each.kind not in others]
+    return kept or found
 
 
 def _of_names(step: StepResult, selector: Selector) -> list[RequestResult]:

@@ -8,6 +8,7 @@ iteration; pausing, stopping and shrinking raise the gate.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from hyperscale.metrics.recorder import WorkflowRecorder
 
 L = TypeVar("L", bound=Load)
+
+UNPEOPLED_S = 5.0  # a load that wants no VUs for now says so every second
+# A generator that did nothing for longer than this was suspended, starved or blocked: what was due
+# meanwhile was not offered. A busy machine keeps a process waiting for a tenth of it.
+STALL_S = 1.0
 
 
 class Pace(Generic[L]):
@@ -42,6 +48,8 @@ class Pace(Generic[L]):
         self.population = population
         self.recorder = recorder
         self.leaving = 0  # VUs that are to leave at their next turn
+        self.offered_s = 0.0  # load time up to which the plan was offered, where it goes by time
+        self._stopped_s: float | None = None
         self._rng = rng
         self._think = load.think_time_s or (0.0, 0.0)
         self._rests = self._think[1] > 0 or load.pacing_s > 0
@@ -62,6 +70,33 @@ class Pace(Generic[L]):
     async def drive(self) -> None:
         """Carry out the load until its plan is done or the clock is stopped."""
         raise AssertionError("each load model drives itself")
+
+    def begin(self) -> None:
+        """Measuring begins at the clock's first reading."""
+        self.offered_s = self.clock.began_s
+
+    def offered(self, idle_s: float) -> float:
+        """What of the planned load was offered since the last call. The process did nothing for
+        `idle_s` of that time, which is nothing unusual unless it is long."""
+        since_s, until_s = self.offered_s, self._now_s()
+        self.offered_s = until_s
+        due = self.load.load_until(until_s) - self.load.load_until(since_s)
+        if idle_s <= STALL_S or until_s <= since_s:
+            return due
+        return due * max(0.0, 1.0 - idle_s / (until_s - since_s))
+
+    def waived(self) -> float:
+        """What is left of the plan when it was carried out to its end: nobody wanted it, because
+        users had stopped or no data was left."""
+        planned_s = self.load.planned_seconds
+        if planned_s is None:
+            return 0.0
+        return self.load.load_until(planned_s) - self.load.load_until(self.offered_s)
+
+    def _now_s(self) -> float:
+        """Load time, not beyond the end of the load."""
+        now_s = self.clock.elapsed() if self._stopped_s is None else self._stopped_s
+        return max(self.offered_s, now_s)
 
     async def until_gone_or(self, seconds: float) -> None:
         """Wait for that much load time; less if every VU left (iterations or data used up)."""
@@ -97,6 +132,11 @@ class Pace(Generic[L]):
         until_paced = iteration_started + self.load.pacing_s - perf_counter()
         return max(self._rng.uniform(*self._think), until_paced, 0.0)
 
+    def starts_by(self, now: float) -> float:
+        """When the plan itself has the next iteration begin; inf: nothing is planned but what the
+        VUs do. Without VUs there is nothing to wait for."""
+        return math.inf if self.population.size else now + UNPEOPLED_S
+
     def pause(self) -> None:
         self.clock.pause()
         self._resumed.clear()
@@ -108,6 +148,8 @@ class Pace(Generic[L]):
         self._set_gate()
 
     def stop(self) -> None:
+        if self._stopped_s is None:
+            self._stopped_s = self.clock.elapsed()
         self.clock.stopped = True
         self._resumed.set()
         self._set_gate()

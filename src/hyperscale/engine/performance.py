@@ -23,6 +23,7 @@ from hyperscale.engine.messages import (
     Pause,
     Prepared,
     Progress,
+    Quiet,
     Report,
     Resume,
     Scale,
@@ -49,7 +50,18 @@ STOP_SLACK_S = 5.0  # beyond graceful_stop, before a generator that does not ans
 TEARDOWN_LIMIT_S = 30.0
 
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
+"""`cut off`: its load ended before its plan did, and may go on elsewhere."""
 _Answer = asyncio.Future[Report | None]
+
+
+class GeneratorLost(RunFailed):
+    """A generator process died before the load; `lost` has a sentence for each. Another attempt
+    makes sense unless it was this side that lost patience."""
+
+    def __init__(self, lost: Sequence[str], *, again: bool) -> None:
+        super().__init__("; ".join(lost))
+        self.lost = tuple(lost)
+        self.again = again
 
 
 class Performance:
@@ -71,6 +83,7 @@ class Performance:
         on_trace: Callable[[str], None] | None = None,
         on_done: Callable[[], None] | None = None,
         on_stop_test: Callable[[str, bool], None] | None = None,
+        on_quiet: Callable[[float], None] | None = None,
     ) -> None:
         self.facts = facts
         self.aggregate = aggregate
@@ -91,6 +104,7 @@ class Performance:
         self._on_trace = on_trace
         self._on_done = on_done
         self._on_stop_test = on_stop_test
+        self._on_quiet = on_quiet
         own = range(casting.first_core, casting.first_core + len(cores))
         self._numbers = dict(zip(self.cores, numbers or own, strict=False))
         self._assignments: dict[Core, int] = {}
@@ -102,6 +116,8 @@ class Performance:
         self._prepared = False
         self._stopping = False
         self._killed = False
+        self._asked = False  # somebody else wants it to end
+        self._overdue = False  # generators were killed because they did not answer
         self._cut_off = False
         self._test_stopped = False
         self._obituaries: list[asyncio.Task[None]] = []
@@ -117,8 +133,9 @@ class Performance:
             raise self.failure
         ready = [answer for answer in answers if isinstance(answer, Prepared)]
         if len(ready) < len(answers):
-            self.aggregate.facts.error = "; ".join(self.lost) or "a generator process died"
-            raise RunFailed(self.aggregate.facts.error)
+            lost = self.lost or ["a generator process died"]
+            self.aggregate.facts.error = "; ".join(lost)
+            raise GeneratorLost(lost, again=self.facts.is_test and not self._overdue)
         self._prepared = True
         self.prepare_s = max((answer.seconds for answer in ready), default=0.0)
         self.aggregate.facts.prepare_s = self.prepare_s
@@ -204,7 +221,10 @@ class Performance:
             return "failed"
         if self._killed:
             return "cancelled"
-        return "failed" if self.aggregate.facts.error else "completed"
+        if self.aggregate.facts.error:
+            return "failed"
+        early = bool(self.lost) and not self._asked and not self._overdue
+        return "cut off" if early else "completed"
 
     def pause(self) -> bool:
         if self.aggregate.facts.state != "running":
@@ -253,12 +273,13 @@ class Performance:
             self._tell(core, Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
+        self._asked = True
         self._killed = self._killed or now
         self._stop(now=now)
 
     def kill(self) -> None:
         """End it at once, whatever its processes do. What they told is kept."""
-        self._stopping = self._killed = True
+        self._stopping = self._asked = self._killed = True
         for core in self.cores:
             self._kill(core)
 
@@ -320,6 +341,7 @@ class Performance:
         while pending and left_s > 0 and (await asyncio.wait(pending, timeout=GLANCE_S))[1]:
             if self.aggregate.facts.state != "paused":
                 left_s -= GLANCE_S
+        self._overdue = self._overdue or left_s <= 0
         self._kill_unanswering()
         return [await answer for answer in pending]
 
@@ -329,6 +351,9 @@ class Performance:
             self.aggregate.advance(report.at_s)
             if self.aggregate.apply(number, report.delta, report.at_s) and self._on_progress:
                 self._on_progress(report.at_s, number, report.delta)
+        elif isinstance(report, Quiet):
+            if self._on_quiet is not None:
+                self._on_quiet(report.for_s)
         elif isinstance(report, Trace):
             if self._on_trace is not None:
                 self._on_trace(report.text)
@@ -395,6 +420,9 @@ class Performance:
                 self.aggregate.facts.error = f"{self.facts.name}: {answer.error}"
             self._cut_off = self._cut_off or answer.cut_off
             self.aggregate.advance(answer.measured_s)
+        if self.lost and not self._asked and not self.facts.is_test:
+            # Half of a test is half a test; half of a preparation is none.
+            self.aggregate.facts.error = self.aggregate.facts.error or "; ".join(self.lost)
         self.peak_vus = sum(answer.peak_vus for answer in done)
         self.aggregate.peaked(self.peak_vus)
         self.measured_s = self.aggregate.elapsed_s

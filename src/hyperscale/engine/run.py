@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hyperscale.cluster.placement.provision import Share, Wanted, batches
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out, judges_of, watch
+from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
 from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
 from hyperscale.engine.environment import this_machine, variables
@@ -33,6 +34,9 @@ from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, plan_test
 
+if TYPE_CHECKING:
+    from hyperscale.cluster.jobs.records import LostLoad
+
 WATCH_S = 1.0  # how often thresholds that may abort, or hold "for 10s", are looked at
 
 
@@ -40,6 +44,7 @@ class RunOptions(msgspec.Struct, kw_only=True):
     name: str = ""
     workers: int | None = None
     timeout_s: float | None = None
+    lost_load: LostLoad = "squeeze"  # when a worker of a cluster dies and no core is free
     seed: int | None = None
     env: dict[str, str] = {}
     secrets: list[str] = []  # names in `env` whose values nobody may read
@@ -159,10 +164,6 @@ class LocalRun:
             await self._pool.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
-            if self._course.lost:
-                self._course.coverage = carried_out(
-                    aggregate.freeze(buckets=False) for aggregate in self._aggregates.values()
-                )
         return self.results(final=True)
 
     async def _run_layer(self, names: Sequence[str]) -> None:

@@ -81,14 +81,16 @@ class Checkpoints:
         self._safe_lsn: dict[str, int] = {}
         self._saving = asyncio.Lock()
 
-    async def save(self, lsn: int, state: bytes, replicated_lsn: int | None = None) -> None:
+    async def save(
+        self, lsn: int, state: bytes | bytearray, replicated_lsn: int | None = None
+    ) -> None:
         """Write a checkpoint; older ones beyond those kept are removed. Raises OSError, and then
         the checkpoints there were are still there. One at a time: tidying up would take another's
         unfinished file away."""
         async with self._saving:
             await self._save(lsn, state, replicated_lsn)
 
-    async def _save(self, lsn: int, state: bytes, replicated_lsn: int | None) -> None:
+    async def _save(self, lsn: int, state: bytes | bytearray, replicated_lsn: int | None) -> None:
         await self._make_directory()
         replicated_lsn = lsn if replicated_lsn is None else replicated_lsn
         stamp_us = int(self._clock.wall() * 1e6)
@@ -133,7 +135,7 @@ class Checkpoints:
             return 0
         return min(self._safe_lsn.values())
 
-    async def _write(self, path: str, facts: bytes, state: bytes) -> None:
+    async def _write(self, path: str, facts: bytes, state: bytes | bytearray) -> None:
         start = _START.pack(MAGIC, 0, len(facts), len(state))[_CHECKED_FROM:] + facts
         checksum = crc32(start)
         view = memoryview(state)
@@ -146,7 +148,7 @@ class Checkpoints:
         try:
             await file.append(_START.pack(MAGIC, checksum, 0, 0)[:_CHECKED_FROM] + start)
             for at in range(0, len(state), BITE_BYTES):
-                await file.append(state[at : at + BITE_BYTES])
+                await file.append(bytes(view[at : at + BITE_BYTES]))
             await file.sync()
         finally:
             await file.close()

@@ -21,7 +21,7 @@ from hyperscale.metrics.delta import (
     RequestDelta,
     RequestKey,
 )
-from hyperscale.metrics.exported import AggregateState, DamagedState
+from hyperscale.metrics.exported import AggregateState, DamagedState, TimelineState
 from hyperscale.metrics.failures import SAMPLES_MAX, add_counts, earlier
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.interval import Amounts
@@ -86,6 +86,7 @@ class WorkflowAggregate:
         self.stopped_users = 0
         self.unmeasured: dict[str, int] = {}
         self.cpu_s = 0.0
+        self.offered: float | None = 0.0  # of the planned load; None: a part of it is not known
         self.vus_max = 0
         templates = (
             s if isinstance(s, StepResult) else StepResult(name=s, workflow=name) for s in steps
@@ -181,6 +182,8 @@ class WorkflowAggregate:
         self.stopped_users += told.stopped_users
         add_counts(self.unmeasured, told.unmeasured)
         self.cpu_s += told.cpu_s
+        if self.offered is not None:
+            self.offered = None if told.offered is None else self.offered + told.offered
 
     def _request(self, key: RequestKey) -> RequestTally:
         step = self._steps[key.step]
@@ -285,6 +288,7 @@ class WorkflowAggregate:
             stopped_users=self.stopped_users,
             unmeasured=dict(self.unmeasured),
             cpu_seconds=self.cpu_s,
+            offered_load=self.offered,
             steps=[
                 step.freeze(elapsed_s, buckets=buckets)
                 for step in self._steps.values()
@@ -312,38 +316,48 @@ class WorkflowAggregate:
     def export(self) -> bytes:
         """All that was measured, for `absorb` on another machine; facts stay here."""
         steps = self._steps.values()
+        timelines = {step.template.name: step.timeline.export() for step in steps if step.requests}
+        return exported.encode(self._state(self._timeline.export(), timelines))
+
+    def brief(self) -> bytes:
+        """The same without how it went over time, which is most of it; `exported.spread` makes
+        something that can be absorbed of it."""
+        amounts = self._timeline.totals()
+        return exported.encode(self._state(exported.one_slot(self.elapsed_s, amounts), {}))
+
+    def _state(
+        self, timeline: TimelineState, step_timelines: dict[str, TimelineState]
+    ) -> AggregateState:
+        steps = self._steps.values()
         metrics = (metric.so_far() for metric in self._metrics.values())
-        return exported.encode(
-            AggregateState(
-                version=exported.VERSION,
-                workflow=self.name,
-                dropped=self.dropped,
-                interrupted=self.interrupted,
-                vus_max=max(self.facts.vus_max, self.vus_max),
-                iteration=self._iteration.sparse(),
-                steps=[so_far for step in steps if (so_far := step.so_far()) is not None],
-                checks=[
-                    CheckDelta(c.name, c.passed, c.failed, c.samples, c.first)
-                    for c in self._checks.values()
-                ],
-                metrics=[metric for metric in metrics if metric is not None],
-                cores={core: use.so_far() for core, use in self._cores.items()},
-                marks=self._marks,
-                timeline=self._timeline.export(),
-                requests=[one.so_far() for step in steps for one in step.requests.values()],
-                groups=[
-                    GroupDelta(name, sparse)
-                    for name, duration in self._groups.items()
-                    if (sparse := duration.sparse()) is not None
-                ],
-                step_timelines={
-                    step.template.name: step.timeline.export() for step in steps if step.requests
-                },
-                stopped_iterations=self.stopped_iterations,
-                stopped_users=self.stopped_users,
-                unmeasured=self.unmeasured,
-                cpu_s=self.cpu_s,
-            )
+        return AggregateState(
+            version=exported.VERSION,
+            workflow=self.name,
+            dropped=self.dropped,
+            interrupted=self.interrupted,
+            vus_max=max(self.facts.vus_max, self.vus_max),
+            iteration=self._iteration.sparse(),
+            steps=[so_far for step in steps if (so_far := step.so_far()) is not None],
+            checks=[
+                CheckDelta(c.name, c.passed, c.failed, c.samples, c.first)
+                for c in self._checks.values()
+            ],
+            metrics=[metric for metric in metrics if metric is not None],
+            cores={core: use.so_far() for core, use in self._cores.items()},
+            marks=self._marks,
+            timeline=timeline,
+            requests=[one.so_far() for step in steps for one in step.requests.values()],
+            groups=[
+                GroupDelta(name, sparse)
+                for name, duration in self._groups.items()
+                if (sparse := duration.sparse()) is not None
+            ],
+            step_timelines=step_timelines,
+            stopped_iterations=self.stopped_iterations,
+            stopped_users=self.stopped_users,
+            unmeasured=self.unmeasured,
+            cpu_s=self.cpu_s,
+            offered=self.offered,
         )
 
     def absorb(self, state: bytes, *, core_base: int = 0) -> None:

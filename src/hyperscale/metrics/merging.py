@@ -54,6 +54,7 @@ def merge_deltas(deltas: Iterable[Delta], seq: int, vus: int | None = None) -> D
         stopped_users=sum([delta.stopped_users for delta in given]),
         unmeasured=unmeasured,
         cpu_s=math.fsum([delta.cpu_s for delta in given]),
+        offered=math.fsum([delta.offered for delta in given]),
     )
 
 

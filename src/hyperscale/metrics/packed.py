@@ -53,6 +53,7 @@ class PackedDelta(msgspec.Struct, array_like=True, frozen=True, gc=False):
     counts: bytes
     rest: bytes = b""  # a Delta of checks, custom metrics, groups, errors and other rare things
     cpu_s: float = 0.0
+    offered: float = 0.0
 
 
 class _Requests(msgspec.Struct, array_like=True, frozen=True):
@@ -135,6 +136,7 @@ def pack(delta: Delta) -> PackedDelta:
         counts=counts,
         rest=_rest(delta),
         cpu_s=delta.cpu_s,
+        offered=delta.offered,
     )
 
 
@@ -341,6 +343,7 @@ def _sum(layout: Layout, same: Sequence[PackedDelta]) -> Delta:
         cpu=max([one.cpu for one in same]),
         rss_mb=max([one.rss_mb for one in same]),
         cpu_s=math.fsum([one.cpu_s for one in same]),
+        offered=math.fsum([one.offered for one in same]),
     )
 
 

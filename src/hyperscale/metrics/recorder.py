@@ -125,8 +125,8 @@ class WorkflowRecorder:
     """Everything one process notes about one workflow.
 
     Plain fields the engine writes: `iterations` (a list of durations in seconds), `dropped`,
-    `interrupted`, `stopped_iterations` and `stopped_users` (counts), `cpu_s` (seconds of CPU), and
-    the gauges `vus`, `cpu` (share of one core) and `rss_mb`.
+    `interrupted`, `stopped_iterations` and `stopped_users` (counts), `cpu_s` (seconds of CPU),
+    `offered` (of the planned load), and the gauges `vus`, `cpu` (share of one core) and `rss_mb`.
     """
 
     def __init__(
@@ -151,6 +151,7 @@ class WorkflowRecorder:
         self.vus = 0
         self.cpu = 0.0
         self.cpu_s = 0.0
+        self.offered = 0.0
         self.rss_mb = 0.0
         self._by_status = by_status
         self._flow = flow
@@ -252,10 +253,11 @@ class WorkflowRecorder:
             stopped_users=self.stopped_users,
             unmeasured=self._unmeasured,
             cpu_s=self.cpu_s,
+            offered=self.offered,
         )
         news = (
             *(delta.dropped, delta.interrupted, delta.iteration, delta.lag),
-            *(delta.stopped_users, delta.cpu_s),
+            *(delta.stopped_users, delta.cpu_s, delta.offered),
         )
         lists = (delta.requests, delta.steps, delta.checks, delta.metrics, delta.unmeasured)
         if not any(news) and not any(lists) and self.vus == self._vus_told:
@@ -265,7 +267,7 @@ class WorkflowRecorder:
         self._unmeasured = {}
         self.dropped = self.interrupted = 0
         self.stopped_iterations = self.stopped_users = 0
-        self.cpu_s = 0.0
+        self.cpu_s = self.offered = 0.0
         return delta
 
     def _fold_metrics(self) -> list[MetricDelta]:

@@ -235,6 +235,9 @@ class WorkflowResult(Struct):
     state: State = "preparing"
     planned_s: float | None = None  # None: ends by iterations
     planned_iterations: int | None = None
+    # Of the load, in arrivals (open model), iterations, or seconds of users; null: not known.
+    planned_load: float | None = None
+    offered_load: float | None = None
     cores: int = 0
     vus: int = 0  # now
     vus_max: int = 0

@@ -10,15 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from hyperscale.runtime.host import Address, Stream
+from hyperscale.runtime.listening import (
+    TLS_GOODBYE_TIMEOUT_S,
+    RealListener,
+    listening_sockets,
+)
 from hyperscale.runtime.streams import RealStream, address_of
 from hyperscale.runtime.tasks import RealTasks
-
-# A connection that has not shown its certificate by then is not worth a slot.
-TLS_HANDSHAKE_TIMEOUT_S = 10.0
-# How long a closing TLS stream waits for the other side's goodbye.
-TLS_GOODBYE_TIMEOUT_S = 1.0
-# A restart of a big cluster connects everyone at once.
-BACKLOG = 1024
 
 
 class RealDatagrams(asyncio.DatagramProtocol):
@@ -55,19 +53,6 @@ class RealDatagrams(asyncio.DatagramProtocol):
         self.send_errors += 1  # an ICMP answer to an earlier send, such as "port closed"
 
 
-class RealListener:
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-        self._address = address_of(server.sockets[0].getsockname())
-
-    @property
-    def address(self) -> Address:
-        return self._address
-
-    def close(self) -> None:
-        self._server.close()
-
-
 class RealNetwork:
     def __init__(self, tasks: RealTasks) -> None:
         self._tasks = tasks
@@ -98,22 +83,7 @@ class RealNetwork:
             finally:
                 stream.close()
 
-        def accepted(stream: RealStream) -> None:
-            try:
-                self._tasks.spawn(f"serve {stream.peer}", serve(stream))
-            except RuntimeError:
-                stream.abort()  # accepted while this host was stopping
-
-        server = await asyncio.get_running_loop().create_server(
-            lambda: RealStream(accepted),
-            address.host,
-            address.port,
-            ssl=tls,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S if tls else None,
-            ssl_shutdown_timeout=TLS_GOODBYE_TIMEOUT_S if tls else None,
-        )
-        listener = RealListener(server)
+        listener = RealListener(self._tasks, await listening_sockets(address), serve, tls)
         self._listeners.append(listener)
         return listener
 

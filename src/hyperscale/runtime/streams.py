@@ -34,8 +34,7 @@ def address_of(socket_name: object) -> Address:
 class RealStream(asyncio.Protocol, Stream):
     """Both the loop's protocol and the `Stream` that node code holds."""
 
-    def __init__(self, on_connected: Callable[[RealStream], None] | None = None) -> None:
-        self._on_connected = on_connected
+    def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._peer = Address("", 0)
         self._chunks: deque[bytes] = deque()
@@ -119,8 +118,6 @@ class RealStream(asyncio.Protocol, Stream):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=PAUSE_WRITING_BYTES)
         self._peer = address_of(transport.get_extra_info("peername"))
-        if self._on_connected is not None:
-            self._on_connected(self)
 
     def data_received(self, data: bytes) -> None:
         reader = self._reader

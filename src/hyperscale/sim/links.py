@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Literal
+
+Traffic = Literal["all", "datagrams", "streams", "calls"]
+"""`calls` are the streams that one side has opened, whichever way their bytes go: what a firewall
+lets pass in one direction only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,16 @@ class Cut:
     targets: frozenset[str] | None
     both: bool = True
     holds: bool = False
+    traffic: Traffic = "all"
+
+    def stops_datagram(self, source: str, target: str) -> bool:
+        return self.traffic in ("all", "datagrams") and self.blocks(source, target)
+
+    def stops_stream(self, source: str, target: str, caller: str) -> bool:
+        """Bytes from one to the other of a stream that `caller`, one of the two, has opened."""
+        if self.traffic == "calls":
+            return self.blocks(caller, target if caller == source else source)
+        return self.traffic in ("all", "streams") and self.blocks(source, target)
 
     def blocks(self, source: str, target: str) -> bool:
         return self._one_way(source, target) or (self.both and self._one_way(target, source))
@@ -75,6 +90,11 @@ def one_way(
         None if targets is None else frozenset(targets),
         both=False,
     )
+
+
+def only(traffic: Traffic, cut: Cut) -> Cut:
+    """The same cut for one sort of traffic, which its name tells."""
+    return replace(cut, kind=f"{cut.kind} of {traffic}", traffic=traffic)
 
 
 def clog(host: str) -> Cut:

@@ -122,15 +122,22 @@ class Fabric:
         self._cuts.clear()
         self._conditions_improved()
 
-    def cut_between(self, source: str, target: str) -> Cut | None:
+    def stream_cut(self, source: str, target: str, caller: str) -> Cut | None:
+        """What stops bytes of a stream between two hosts, one of which has opened it."""
         for cut in self._cuts:
-            if cut.blocks(source, target):
+            if cut.stops_stream(source, target, caller):
                 return cut
         return None
 
-    def reachable(self, source: str, target: str) -> bool:
-        """Whether a message from one host to another would not be cut off."""
-        return source == target or self.cut_between(source, target) is None
+    def passes(self, source: str, target: str, caller: str) -> bool:
+        """Whether bytes of a stream would get from one host to another."""
+        return source == target or self.stream_cut(source, target, caller) is None
+
+    def _datagram_cut(self, source: str, target: str) -> Cut | None:
+        for cut in self._cuts:
+            if cut.stops_datagram(source, target):
+                return cut
+        return None
 
     def delay(self, source: Machine, target: Machine, size: int) -> float:
         """Seconds from one machine to another for one packet that is not lost."""
@@ -165,7 +172,7 @@ class Fabric:
     def _conditions_improved(self) -> None:
         held, self._held = self._held, []
         for source, target, release in held:
-            if self.reachable(source, target):
+            if self._datagram_cut(source, target) is None:
                 release()
             else:
                 self._held.append((source, target, release))
@@ -183,7 +190,7 @@ class Fabric:
         if target is source:
             self._deliver_after(LOOPBACK_S, port, target, to, data)
             return
-        cut = self.cut_between(source.name, target.name) if self._cuts else None
+        cut = self._datagram_cut(source.name, target.name) if self._cuts else None
         if cut is not None:
             self.coverage[cut.kind] += 1
             self.trace.message(

@@ -177,6 +177,14 @@ class Connection:
         self._is_cut = False
         fabric.connections[self] = None
 
+    @property
+    def _opened_by(self) -> str:
+        return self.caller.machine.name
+
+    def _passes(self, end: SimStream) -> bool:
+        """What that end writes would arrive."""
+        return self._fabric.passes(end.machine.name, end.other.machine.name, self._opened_by)
+
     def touches(self, machine: Machine) -> bool:
         return self.caller.machine is machine or self.called.machine is machine
 
@@ -189,7 +197,7 @@ class Connection:
     def transmit(self, end: SimStream, chunk: bytes | None) -> None:
         fabric, loop, target = self._fabric, self.loop, end.other
         here, there = end.machine, target.machine
-        cut = fabric.cut_between(here.name, there.name)
+        cut = fabric.stream_cut(here.name, there.name, self._opened_by)
         if here is not there and (cut is not None or end.waiting):
             if cut is not None:
                 fabric.coverage[cut.kind] += 1
@@ -218,9 +226,8 @@ class Connection:
 
     def conditions_changed(self) -> None:
         """A cut came or went: waiting bytes move on, or a clock starts."""
-        names = self.caller.machine.name, self.called.machine.name
         fabric = self._fabric
-        is_cut = not (fabric.reachable(*names) and fabric.reachable(*reversed(names)))
+        is_cut = not (self._passes(self.caller) and self._passes(self.called))
         if is_cut and not self._is_cut:
             self._cut_number += 1
             fabric.loop.at(
@@ -232,7 +239,7 @@ class Connection:
                 end.waiting = []
                 if end.machine.powered and not is_cut:
                     self._reset(end.other, "the other side does not know it")
-            elif end.waiting and fabric.reachable(end.machine.name, end.other.machine.name):
+            elif end.waiting and self._passes(end):
                 waiting, end.waiting = end.waiting, []
                 for chunk in waiting:
                     self.transmit(end, chunk)
@@ -249,7 +256,7 @@ class Connection:
                     end.other,
                     "the other side has been silent for too long",
                 )
-            elif self._fabric.reachable(machine.name, end.other.machine.name):
+            elif self._passes(end):
                 delay = self._fabric.delay(machine, end.other.machine, PACKET_BYTES)
                 self._fabric.loop.at(
                     max(end.other.last_arrival, self._fabric.loop.now + delay),

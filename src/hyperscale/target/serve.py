@@ -12,10 +12,14 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
 from hyperscale.errors import BadInput, RunFailed
+from hyperscale.target.echo import Echo
 from hyperscale.target.process import Options, TargetProcess
 from hyperscale.target.server import Target, cannot_listen, check_port
 
 WATCH_SECONDS = 0.2
+
+Ready = Callable[[str, int], None]
+"""Gets the URL, and the port at which TCP and UDP are echoed, 0 for none."""
 
 
 def serve_forever(
@@ -23,17 +27,17 @@ def serve_forever(
     port: int = 8000,
     tls: bool = False,
     workers: int = 1,
-    on_ready: Callable[[str], None] | None = None,
+    on_ready: Ready | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` gets the URL once connections are accepted.
+    """Serve until SIGINT or SIGTERM; `on_ready` is called once connections are accepted.
 
     With several workers each is a process with the same port, and `/stats` speaks for the one
-    that happens to answer.
+    that happens to answer; nothing is echoed then.
     """
     if workers < 1:
         raise BadInput(f"The target needs at least one worker, not {workers}.")
     check_port(port)
-    said = on_ready or (lambda url: None)
+    said = on_ready or (lambda url, echo: None)
     if workers == 1:
         run(_serve_here(host, port, tls, said))
     else:
@@ -70,19 +74,21 @@ def stop_signal() -> asyncio.Event:
     return stop
 
 
-async def _serve_here(host: str, port: int, tls: bool, said: Callable[[str], None]) -> None:
+async def _serve_here(host: str, port: int, tls: bool, said: Ready) -> None:
     stop = stop_signal()
-    target = Target()
+    target, echo = Target(), Echo()
     try:
-        said(await target.start(host, port, tls))
+        url = await target.start(host, port, tls)
+        with contextlib.suppress(OSError, OverflowError):  # taken: HTTP is served all the same
+            await echo.start(host, target.port + 1)
+        said(url, echo.port)
         await stop.wait()
     finally:
         await target.stop()
+        await echo.stop()
 
 
-async def _serve_with_children(
-    host: str, port: int, tls: bool, workers: int, said: Callable[[str], None]
-) -> None:
+async def _serve_with_children(host: str, port: int, tls: bool, workers: int, said: Ready) -> None:
     stop = stop_signal()
     with contextlib.ExitStack() as held:
         options = Options(host=host, port=held.enter_context(_held_port(host, port)))
@@ -94,7 +100,7 @@ async def _serve_with_children(
             certificate, key = write_certificate(Path(folder), host)
             options.certificate, options.key = str(certificate), str(key)
         children = [held.enter_context(TargetProcess(options)) for _ in range(workers)]
-        said(children[0].url)
+        said(children[0].url, 0)
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WATCH_SECONDS):

@@ -58,7 +58,7 @@ class Target:
                 )
                 shown = EVERYWHERE.get(host, host)
                 authority = f"[{shown}]" if ":" in shown else shown
-                authority += f":{self._server.sockets[0].getsockname()[1]}"
+                authority += f":{self.port}"
             else:
                 self._server = await loop.create_unix_server(
                     connection, unix_socket, ssl=context, backlog=BACKLOG
@@ -69,6 +69,13 @@ class Target:
             raise cannot_listen(error, host, port, unix_socket) from error
         self.url = f"{'https' if context else 'http'}://{authority}"
         return self.url
+
+    @property
+    def port(self) -> int:
+        """Of a target that listens at one."""
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
     async def stop(self) -> None:
         """Close the port and every connection at once. Safe to call again."""

@@ -33,12 +33,12 @@ _TERMINAL_WIDTH_MAX = 140
 # k6's names for the phases worth a line; the rest are in the JSON and the HTML report.
 _PHASE_MIN_MS = 0.1  # a phase that never took longer explains nothing
 _PHASES = {
-    "dns": "http_req_looking_up",
-    "connect": "http_req_connecting",
-    "tls": "http_req_tls_handshaking",
-    "write": "http_req_sending",
-    "wait": "http_req_waiting",
-    "read": "http_req_receiving",
+    "dns": "looking_up",
+    "connect": "connecting",
+    "tls": "tls_handshaking",
+    "write": "sending",
+    "wait": "waiting",
+    "read": "receiving",
 }
 _OF_LONG_BODIES = ("write", "read")  # else an instant, with an outlier when the machine was busy
 
@@ -80,7 +80,7 @@ def render_summary(
     lines = Lines(tuple(trend_stats), width, paint)
     _thresholds(lines, results)
     checks(lines, results, tracebacks=tracebacks)
-    _http(lines, results)
+    _requests(lines, results)
     _execution(lines, results)
     _groups(lines, results)
     _network(lines, results)
@@ -114,36 +114,42 @@ def _thresholds(lines: Lines, results: Results) -> None:
         lines.add(f"{INDENT}{sign} {threshold.scope} '{threshold.expression}'  {actual}")
 
 
-def _http(lines: Lines, results: Results) -> None:
+def _requests(lines: Lines, results: Results) -> None:
+    kinds = dict.fromkeys(step.kind for step in _steps(results) if step.kind not in ("", "custom"))
+    for kind in kinds:
+        _protocol(lines, results, kind)
+    besides = unmeasured(results)
+    if kinds and besides:
+        parts = [f"{text.count(n)} in {part}" for part, n in besides.items()]
+        lines.note(f"besides, in none of the numbers: {', '.join(parts)}")
+
+
+def _protocol(lines: Lines, results: Results, kind: str) -> None:
     pairs = [
         (workflow, step)
         for workflow in results.workflows
         for step in workflow.steps
-        if step.kind == "http"
+        if step.kind == kind
     ]
-    if not pairs:
-        return
     steps = [step for _, step in pairs]
-    lines.section("HTTP")
-    lines.trend("http_req_duration", Trend(step.service for step in steps))
+    lines.section(kind.upper())
+    lines.trend(f"{kind}_req_duration", Trend(step.service for step in steps))
     if any(views_differ(workflow, step) for workflow, step in pairs):
-        lines.trend("http_req_response", Trend(step.response for step in steps))
+        lines.trend(f"{kind}_req_response", Trend(step.response for step in steps))
         lines.note("from intended start; duration is from sending")
     for phase, name in _PHASES.items():
         found = [step.phases[phase] for step in steps if phase in step.phases]
         of_bodies = phase in _OF_LONG_BODIES
         took_ms = (each.p95_ms if of_bodies else each.max_ms for each in found)
         if any(ms >= _PHASE_MIN_MS for ms in took_ms):
-            lines.trend(name, Trend(found))
+            lines.trend(f"{kind}_req_{name}", Trend(found))
     count, failed = sum(step.count for step in steps), sum(step.failed for step in steps)
     calls = count + sum(step.unsent for step in steps)
-    lines.field("http_req_failed", text.out_of(failed, calls))
+    lines.field(f"{kind}_req_failed", text.out_of(failed, calls))
     if unsent := never_sent(steps):
         lines.note(unsent)
-    lines.field("http_reqs", f"{text.count(count)}  {text.rate(totals.per_second(count, results))}")
-    if besides := unmeasured(results):
-        parts = [f"{text.count(n)} in {part}" for part, n in besides.items()]
-        lines.note(f"besides, in none of the numbers: {', '.join(parts)}")
+    rate = text.rate(totals.per_second(count, results))
+    lines.field(f"{kind}_reqs", f"{text.count(count)}  {rate}")
 
 
 def _execution(lines: Lines, results: Results) -> None:

@@ -35,6 +35,8 @@ class Limits:
     in_flight_max: int = IN_FLIGHT_MAX
     # A cluster of 1,000 connecting twice over while old connections are still dying.
     connections_max: int = 4096
+    # Of those the ones that have not said yet who they are, which takes milliseconds.
+    greetings_max: int = 256
 
 
 class Endpoint:

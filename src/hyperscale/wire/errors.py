@@ -16,6 +16,7 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
     MALFORMED = "malformed"
     OVERLOADED = "overloaded"
+    RATE_LIMITED = "rate_limited"  # the asker alone: others are served
     WRONG_CLUSTER = "wrong_cluster"
     WRONG_ENVIRONMENT = "wrong_environment"
     WRONG_PROTOCOL = "wrong_protocol"
@@ -65,6 +66,10 @@ class Disconnected(WireError):
     def __init__(self, sentence: str, maybe_done: bool = False) -> None:
         super().__init__(sentence)
         self.maybe_done = maybe_done
+
+
+class NobodyListens(Disconnected):
+    """The machine is there and refuses the connection: the process that listened is gone."""
 
 
 class Malformed(WireError):

@@ -13,7 +13,7 @@ from hyperscale.runtime.host import Address, Task
 from hyperscale.wire import handshake
 from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
-from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed
+from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed, NobodyListens
 from hyperscale.wire.frames import FrameDecoder
 from hyperscale.wire.identity import Identity
 from hyperscale.wire.updates import Updates
@@ -112,6 +112,8 @@ class Peer:
             )
         except TimeoutError as error:
             raise DeadlineExceeded(str(error)) from None
+        except ConnectionRefusedError as error:
+            raise NobodyListens(str(error)) from None
         except OSError as error:
             raise Disconnected(str(error)) from None
         decoder = FrameDecoder(handshake.GREETING_BYTES_MAX)

@@ -12,6 +12,8 @@ from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed, Refused
 from hyperscale.wire.frames import FrameDecoder
 
+GIVE_WAY_S = 1.0
+
 
 class Server:
     """`on_connected` hears of every peer that passed the handshake, before its first request."""
@@ -23,7 +25,7 @@ class Server:
         self._on_connected = on_connected
         self._listener: Listener | None = None
         self._connections: dict[Connection, None] = {}
-        self._greeting = 0
+        self._greeting: dict[Stream, float] = {}
         self.turned_away: Counter[str] = Counter()
 
     @property
@@ -49,13 +51,27 @@ class Server:
         for connection in self.connections:
             connection.close("this node is shutting down")
 
+    def _has_room(self) -> bool:
+        """Who says nothing for long gives way to the next."""
+        limits, greeting = self._endpoint.limits, self._greeting
+        if len(self._connections) + len(greeting) >= limits.connections_max:
+            return False
+        if len(greeting) < limits.greetings_max:
+            return True
+        oldest, began_at = next(iter(greeting.items()))
+        if self._endpoint.host.clock.now() < began_at + GIVE_WAY_S:
+            return False
+        del greeting[oldest]
+        oldest.close()
+        return True
+
     async def _serve(self, stream: Stream) -> None:
         endpoint = self._endpoint
-        if len(self._connections) + self._greeting >= endpoint.limits.connections_max:
+        if not self._has_room():
             self.turned_away["full"] += 1
             return
         decoder = FrameDecoder(handshake.GREETING_BYTES_MAX)
-        self._greeting += 1
+        self._greeting[stream] = endpoint.host.clock.now()
         try:
             session = await handshake.answer(
                 stream, decoder, endpoint.introduction, endpoint.limits.handshake_timeout_s
@@ -67,7 +83,7 @@ class Server:
             self.turned_away[type(error).__name__.lower()] += 1
             return
         finally:
-            self._greeting -= 1
+            self._greeting.pop(stream, None)
         connection = Connection(endpoint, stream, session, decoder)
         self._connections[connection] = None
         try:

@@ -16,6 +16,7 @@ from hyperscale.workload.durations import format_duration
 from hyperscale.workload.load_model import (
     LoadModel,
     Stage,
+    area_under,
     at_least,
     check_stages,
     number_text,
@@ -47,6 +48,13 @@ class ArrivalRate(LoadModel, frozen=True, tag="arrival-rate"):
     @property
     def planned_seconds(self) -> float:
         return self.duration_s
+
+    @property
+    def planned_load(self) -> float:
+        return self.load_until(self.duration_s)
+
+    def load_until(self, elapsed_s: float) -> float:
+        return self.rate * min(elapsed_s, self.duration_s)
 
     @property
     def open_model(self) -> bool:
@@ -111,6 +119,13 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
         return math.fsum(stage.duration_s for stage in self.stages)
 
     @property
+    def planned_load(self) -> float:
+        return self.load_until(self.planned_seconds)
+
+    def load_until(self, elapsed_s: float) -> float:
+        return area_under(self.start, self.stages, elapsed_s)
+
+    @property
     def open_model(self) -> bool:
         return True
 
@@ -128,7 +143,7 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
             self,
             start=self.start * factor,
             stages=tuple(Stage(stage.duration_s, stage.target * factor) for stage in self.stages),
-            phase=_phase_after(self._area(at_s), self.phase, factor),
+            phase=_phase_after(self.load_until(at_s), self.phase, factor),
         )
 
     def arrivals(self, from_s: float = 0.0) -> Iterator[float]:
@@ -140,7 +155,7 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
         ]
         last = _without_end(math.fsum(areas))
         began_s, area, rate = 0.0, 0.0, self.start
-        number = max(0, math.ceil(self._area(from_s) - self.phase))
+        number = max(0, math.ceil(self.load_until(from_s) - self.phase))
         for (duration_s, target), stage_area in zip(self.stages, areas, strict=True):
             slope = (target - rate) / duration_s if duration_s else 0.0
             while (wanted := number + self.phase) < last and (
@@ -151,18 +166,6 @@ class RampingRate(LoadModel, frozen=True, tag="ramping-rate"):
                 yield began_s + (2 * missing / root if root else 0.0)
                 number += 1
             began_s, area, rate = began_s + duration_s, area + stage_area, target
-
-    def _area(self, until_s: float) -> float:
-        """Iterations due until then."""
-        began_s, area, rate = 0.0, 0.0, self.start
-        for duration_s, target in self.stages:
-            span_s = min(duration_s, until_s - began_s)
-            if span_s < 0:
-                break
-            if duration_s:
-                area += span_s * (rate + (target - rate) * span_s / duration_s / 2)
-            began_s, rate = began_s + duration_s, target
-        return area
 
     @property
     def level_text(self) -> str:

@@ -44,6 +44,15 @@ class LoadModel(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     @property
+    def planned_load(self) -> float | None:
+        """All of it: arrivals, iterations or seconds of users; None when only its end tells."""
+        return None
+
+    def load_until(self, elapsed_s: float) -> float:
+        """What of the planned load is due by then, of a model by time."""
+        raise NotImplementedError
+
+    @property
     def open_model(self) -> bool:
         return False
 
@@ -91,6 +100,19 @@ def check_stages(stages: Sequence[Stage], noun: str) -> None:
             raise BadInput(f"a stage has {number_text(stage.target)} {noun} as its target")
     if sum(stage.duration_s for stage in stages) <= 0:
         raise BadInput("the stages take no time", "give a stage a duration above 0s")
+
+
+def area_under(start: float, stages: Sequence[Stage], until_s: float) -> float:
+    """Of the straight lines through the stages, up to that time."""
+    began_s, area, level = 0.0, 0.0, start
+    for duration_s, target in stages:
+        span_s = min(duration_s, until_s - began_s)
+        if span_s < 0:
+            break
+        if duration_s:
+            area += span_s * (level + (target - level) * span_s / duration_s / 2)
+        began_s, level = began_s + duration_s, target
+    return area
 
 
 def ramp_text(start: float, stages: Sequence[Stage]) -> str:

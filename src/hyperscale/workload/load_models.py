@@ -15,6 +15,7 @@ from hyperscale.workload.durations import format_duration
 from hyperscale.workload.load_model import (
     LoadModel,
     Stage,
+    area_under,
     at_least,
     check_stages,
     positive,
@@ -40,6 +41,13 @@ class ClosedVUs(LoadModel, frozen=True, tag="closed"):
     @property
     def planned_seconds(self) -> float:
         return self.duration_s
+
+    @property
+    def planned_load(self) -> float:
+        return self.load_until(self.duration_s)
+
+    def load_until(self, elapsed_s: float) -> float:
+        return self.vus * min(elapsed_s, self.duration_s)
 
     @property
     def start_vus(self) -> int:
@@ -76,6 +84,13 @@ class RampingVUs(LoadModel, frozen=True, tag="ramping-vus"):
     @property
     def planned_seconds(self) -> float:
         return math.fsum(stage.duration_s for stage in self.stages)
+
+    @property
+    def planned_load(self) -> float:
+        return self.load_until(self.planned_seconds)
+
+    def load_until(self, elapsed_s: float) -> float:
+        return area_under(self.start, self.stages, elapsed_s)
 
     @property
     def start_vus(self) -> int:
@@ -129,6 +144,14 @@ class ShapedVUs(LoadModel, frozen=True, tag="shaped-vus"):
         return self.duration_s or None
 
     @property
+    def planned_load(self) -> float | None:
+        return self.load_until(self.duration_s) if self.duration_s else None
+
+    def load_until(self, elapsed_s: float) -> float:
+        """Every moment counts the same: how many users it will have, only shape() knows."""
+        return min(elapsed_s, self.duration_s or elapsed_s) / self.shares
+
+    @property
     def start_vus(self) -> int:
         return 0
 
@@ -163,6 +186,10 @@ class SharedIterations(LoadModel, frozen=True, tag="shared-iterations"):
         return self.iterations
 
     @property
+    def planned_load(self) -> float:
+        return self.planned_iterations
+
+    @property
     def start_vus(self) -> int:
         return self.vus
 
@@ -194,6 +221,10 @@ class PerVUIterations(LoadModel, frozen=True, tag="per-vu-iterations"):
     @property
     def planned_iterations(self) -> int:
         return self.vus * self.iterations
+
+    @property
+    def planned_load(self) -> float:
+        return self.planned_iterations
 
     @property
     def start_vus(self) -> int:

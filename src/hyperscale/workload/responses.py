@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from hyperscale.workload import html
-from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome
+from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome, timings_of
 from hyperscale.workload.scope import CURRENT, Label
 
 Model = TypeVar("Model")
@@ -280,16 +280,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False, gc=False):
     @property
     def timings(self) -> dict[str, float]:
         """Milliseconds per phase; the phases of connecting only for a call that connected."""
-        phases = {}
-        if self.connect is not None:
-            phases["dns"] = self.connect.dns_s * 1e3
-            phases["connect"] = self.connect.connect_s * 1e3
-            phases["tls"] = self.connect.tls_s * 1e3
-        phases["write"] = (self.sent - self.started) * 1e3
-        phases["wait"] = (self.first_byte - self.sent) * 1e3
-        phases["read"] = (self.ended - self.first_byte) * 1e3
-        phases["total"] = sum(phases.values())
-        return phases
+        return timings_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, name) for name in self.__struct_fields__]

@@ -84,6 +84,19 @@ class CallResult:
         self.error = ""
 
 
+def timings_of(result: CallResult) -> dict[str, float]:
+    phases = {}
+    if result.connect is not None:
+        phases["dns"] = result.connect.dns_s * 1e3
+        phases["connect"] = result.connect.connect_s * 1e3
+        phases["tls"] = result.connect.tls_s * 1e3
+    phases["write"] = (result.sent - result.started) * 1e3
+    phases["wait"] = (result.first_byte - result.sent) * 1e3
+    phases["read"] = (result.ended - result.first_byte) * 1e3
+    phases["total"] = sum(phases.values())
+    return phases
+
+
 class CustomResult(CallResult):
     """Base for results of your own client: subclass it, return it from a step, and it is measured.
 

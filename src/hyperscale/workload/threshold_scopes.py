@@ -23,11 +23,13 @@ from hyperscale.workload.thresholds import (
     DURATION,
     FAMILY_OF_KIND,
     HINT,
+    KINDS,
     METRICS,
     Family,
     Subject,
     Threshold,
     aggregations_of,
+    of_protocol,
 )
 
 _KEYS: dict[Subject, tuple[str, ...]] = {
@@ -41,7 +43,7 @@ _KEYS: dict[Subject, tuple[str, ...]] = {
 # A request has these keys, so they are no tags of a step either.
 _NO_TAGS: dict[Subject, tuple[str, ...]] = {"step": ("status", "method", "name")}
 _TAGGED: tuple[Subject, ...] = ("request", "step", "value")
-_KINDS = ("http", "custom")  # any other kind is a tag
+_KINDS = (*KINDS, "custom")  # any other kind is a tag
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
@@ -117,6 +119,10 @@ class _Lookup:
             return self._built_in("http_reqs" if self._counts else DURATION, scope, "step")
         if name in METRICS:
             return self._built_in(name, scope)
+        protocol = of_protocol(name)
+        if protocol is not None:
+            metric, kind = protocol
+            return self._built_in(metric, Scope(name, {**scope.pairs, "kind": kind}))
         if name in names.code.metrics:
             return self._custom(scope, FAMILY_OF_KIND[names.code.metrics[name]])
         if names.code.names_metrics and name:

@@ -34,6 +34,9 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
+KINDS = ("http", "tcp", "udp")
+"""The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
+
 DURATION = "http_req_duration"
 METRICS: dict[str, Measured] = {
     DURATION: Measured("trend", "request"),  # service time: request sent to response received
@@ -103,6 +106,14 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
 
     def holds(self, actual: float) -> bool:
         return _OPERATORS[self.operator](actual, self.value)
+
+
+def of_protocol(name: str) -> tuple[str, str] | None:
+    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`."""
+    kind, _, rest = name.partition("_")
+    if kind in KINDS[1:] and rest.startswith("req") and f"http_{rest}" in METRICS:
+        return f"http_{rest}", kind
+    return None
 
 
 def parse_threshold(text: object, scope: str = "") -> Threshold:

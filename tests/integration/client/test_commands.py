@@ -180,6 +180,17 @@ def test_a_job_is_left_there_and_watched_later(
     assert (test_file.parent / "out.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [((), "squeeze"), (("--lost-load", "move"), "move")], ids=["unsaid", "said"]
+)
+def test_a_job_says_what_becomes_of_lost_load(
+    book: Book, manager: str, program: Program, test_file: Path, words: tuple[str, ...], said: str
+) -> None:
+    ended = program("submit", test_file, "--manager", manager, "--detach", *words)
+    assert ended.code == ExitCode.PASSED, ended
+    assert book.only.body.lost_load == said
+
+
 def test_the_same_key_is_the_same_job(
     book: Book, manager: str, program: Program, test_file: Path
 ) -> None:
@@ -273,6 +284,9 @@ def test_what_cannot_be_is_a_sentence(
     assert_refused(program("jobs", "--manager", "10.9.8.7"), "only TLS is spoken")
     assert_refused(program("jobs", "--manager", manager, "--cluster-id", "x"), "'x'", code=1)
     assert_refused(program("run", test_file, "--detach"), "none is named")
+    assert_refused(program("run", test_file, "--lost-load", "drop"), "none is named")
+    words = ("submit", test_file, "--manager", manager)
+    assert_refused(program(*words, "--lost-load", "find"), "one of squeeze, move, drop")
     assert_refused(program("run", test_file, "--cluster", manager, "--once"), "--once")
     assert_refused(program("run", test_file, "--cluster", manager, "-w", "2"), "--workers")
     assert_refused(program("submit", "nothing.py", "--manager", manager), "nothing.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.clients.http import names
+from hyperscale.clients.net import names
 from hyperscale.errors import BadInput
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.results import Outcome

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hyperscale.clients.http.failures import Failure
-from hyperscale.clients.http.names import THREADS_MAX, Lookups, Resolver
+from hyperscale.clients.net.failures import Failure
+from hyperscale.clients.net.names import THREADS_MAX, Lookups, Resolver
 from hyperscale.workload.results import Outcome
 
 from .conftest import Run
@@ -81,7 +81,7 @@ def test_more_lookups_than_threads_wait_and_threads_end(dns: FakeDNS) -> None:
 def test_the_end_of_the_process_does_not_wait_for_a_lookup() -> None:
     code = (
         "import socket, threading\n"
-        "from hyperscale.clients.http.names import Lookups\n"
+        "from hyperscale.clients.net.names import Lookups\n"
         "asked = threading.Event()\n"
         "socket.getaddrinfo = lambda *_: (asked.set(), threading.Event().wait())\n"
         "Lookups('any').submit('hangs.test')\n"
@@ -108,7 +108,7 @@ def test_those_who_ask_at_once_share_a_lookup(run: Run, dns: FakeDNS) -> None:
 
 def clock_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     now = [1000.0]
-    monkeypatch.setattr("hyperscale.clients.http.names.perf_counter", lambda: now[0])
+    monkeypatch.setattr("hyperscale.clients.net.names.perf_counter", lambda: now[0])
 
     def advance(seconds: float) -> None:
         now[0] += seconds

@@ -262,7 +262,7 @@ def test_a_silent_address_holds_nobody_up(run: Run, monkeypatch: pytest.MonkeyPa
         async def look_up(self: object, host: str) -> tuple[str, ...]:
             return ("127.0.0.1", "127.0.0.2")
 
-        monkeypatch.setattr("hyperscale.clients.http.names.Resolver._look_up", look_up)
+        monkeypatch.setattr("hyperscale.clients.net.names.Resolver._look_up", look_up)
         async with (
             serve(response(), port=port) as server,
             client(connect_timeout=20, connections="fresh") as vu,

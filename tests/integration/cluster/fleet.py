@@ -1,4 +1,5 @@
-"""A whole cluster of real processes on loopback: started, asked, hurt, and ended with nothing left.
+"""A whole cluster of real processes, started, asked, hurt, and ended with nothing left: on
+loopback, or each in the network namespace that a `Place` names.
 
 Nodes are `hyperscale manager` and `hyperscale worker` as an operator starts them, with throw-away
 certificates or in plaintext. Questions go through the client's own code; commands through the
@@ -20,7 +21,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psutil
 
@@ -83,19 +84,45 @@ def free_port() -> int:
                 return port
 
 
+class Place(Protocol):
+    """Where nodes live: the address of each, and the command that runs a program there."""
+
+    def host(self, name: str) -> str: ...
+
+    def inside(self, name: str) -> Sequence[str]: ...
+
+
+class Loopback:
+    def host(self, name: str) -> str:
+        return "127.0.0.1"
+
+    def inside(self, name: str) -> Sequence[str]:
+        return ()
+
+
 class NodeProcess:
     """One node: how it is started, and started again."""
 
-    def __init__(self, name: str, role: str, port: int, folder: Path, words: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        role: str,
+        port: int,
+        folder: Path,
+        words: Sequence[str],
+        place: Place | None = None,
+    ) -> None:
+        place = place or Loopback()
         self.name = name
         self.role = role
         self.port = port
+        self._inside = place.inside(name)
         self.log = folder / f"{name}.log"
         self.env: dict[str, str] = {}
         self.program: Sequence[str] = ("-m", "hyperscale")
         self._folder = folder
         self._words = [
-            *(role, "--id", name, "--bind", f"127.0.0.1:{port}"),
+            *(role, "--id", name, "--bind", f"{place.host(name)}:{port}"),
             *("--data", str(folder / name), "--log", str(self.log)),
             *words,
         ]
@@ -104,7 +131,7 @@ class NodeProcess:
     def start(self) -> None:
         with (self._folder / f"{self.name}.said").open("ab") as said:
             self._process = subprocess.Popen(
-                [sys.executable, *self.program, *self._words],
+                [*self._inside, sys.executable, *self.program, *self._words],
                 cwd=self._folder,
                 env=environment(**self.env),
                 stdin=subprocess.DEVNULL,
@@ -211,8 +238,10 @@ class Fleet:
         tls: bool = False,
         worker_env: dict[str, str] | None = None,
         advertise: dict[str, str] | None = None,
+        place: Place | None = None,
     ) -> None:
         self.folder = folder
+        self._place = place or Loopback()
         self.nodes: dict[str, NodeProcess] = {}
         self._tls = tls
         self._cores = cores
@@ -237,7 +266,8 @@ class Fleet:
         """A certificate of our authority, or of another one."""
         self.certs.mkdir(exist_ok=True)
         issuer = authority or self._authority
-        hosts = list(dict.fromkeys(["127.0.0.1", self._advertise.get(name, "127.0.0.1")]))
+        own = self._place.host(name)
+        hosts = list(dict.fromkeys([own, self._advertise.get(name, own)]))
         identity = CertificateIdentity(role, CLUSTER, ENV, DC)
         made = make_node(issuer, identity, name, hosts)
         (self.certs / "ca.pem").write_bytes(self._authority.certificate)
@@ -245,9 +275,9 @@ class Fleet:
         (self.certs / f"{name}-key.pem").write_bytes(made.key)
 
     def _common(self, name: str, role: str) -> list[str]:
-        words = ["--log-level", "info"]
+        words = ["--cluster", CLUSTER, "--env", ENV, "--log-level", "info"]
         words += [
-            f"--seed={self._advertise.get(manager, '127.0.0.1')}:{port}"
+            f"--seed={self._advertise.get(manager, self._place.host(manager))}:{port}"
             for manager, port in self._ports.items()
         ]
         words += [f"--set={setting}" for setting in MEMBERSHIP]
@@ -261,11 +291,13 @@ class Fleet:
     def _add_manager(self, name: str) -> NodeProcess:
         words = [*self._common(name, "manager"), "--voters", ",".join(self._voters)]
         words += [f"--set={setting}" for setting in ELECTION]
-        return self._add(NodeProcess(name, "manager", self._ports[name], self.folder, words))
+        port = self._ports[name]
+        return self._add(NodeProcess(name, "manager", port, self.folder, words, self._place))
 
     def add_worker(self, name: str, *words: str, cores: int = 0) -> NodeProcess:
         own = [*self._common(name, "worker"), "--cores", str(cores or self._cores), *words]
-        node = self._add(NodeProcess(name, "worker", free_port(), self.folder, own))
+        made = NodeProcess(name, "worker", free_port(), self.folder, own, self._place)
+        node = self._add(made)
         node.env = dict(self._worker_env)
         return node
 
@@ -286,7 +318,7 @@ class Fleet:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        return tuple(f"127.0.0.1:{port}" for port in self._ports.values())
+        return tuple(f"{self._place.host(name)}:{port}" for name, port in self._ports.items())
 
     # -- life --------------------------------------------------------------------------------
 

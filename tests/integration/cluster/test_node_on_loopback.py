@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hyperscale.cluster.election import Envelope
+from hyperscale.cluster.election import Envelope, list_digest
 from hyperscale.cluster.election.messages import Heartbeat as HeartbeatOfLeader
 from hyperscale.cluster.identity import Node as Member
 from hyperscale.cluster.membership import Membership, MembershipConfig, Persist
@@ -42,7 +42,8 @@ def settings(folder: Path, name: str, **more: object) -> NodeSettings:
     secret = folder / "secret"
     secret.write_text("correct horse battery staple")
     flags = {"id": name, "bind": "127.0.0.1:0", "plaintext": True, "secret_file": str(secret)}
-    given = {**flags, "data": str(folder / name), "set": list(FAST), **more}
+    of = {"cluster": "shop", "env": "test"}
+    given = {**flags, **of, "data": str(folder / name), "set": list(FAST), **more}
     return read_settings(Sources(given))
 
 
@@ -174,7 +175,7 @@ def test_no_voter_may_speak_for_another(tmp_path: Path) -> None:
         assert made.secret is not None
         async with running(made) as node:
             assert node.election is not None
-            heartbeat = Envelope(made.group, "b", HeartbeatOfLeader(7, 1))
+            heartbeat = Envelope(made.group, "b", list_digest(made.voters), HeartbeatOfLeader(7, 1))
             words = bytes([Channel.ELECTION]) + msgspec.msgpack.encode(heartbeat)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
                 mouth.sendto(Sealer("c", 1, made.secret).seal(words), node.server.address)

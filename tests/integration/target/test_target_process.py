@@ -116,7 +116,7 @@ def test_ctrl_c_is_left_to_the_parent() -> None:
 SERVE = """
 import sys
 from hyperscale.target import serve_forever
-def say(url):
+def say(url, echo):
     sys.stdout.write(url + "\\n"); sys.stdout.flush()
 serve_forever(port=0, workers={workers}, tls={tls}, on_ready=say)
 sys.stdout.write("stopped\\n")

@@ -85,7 +85,11 @@ def test_faults_end_in_typed_errors_and_service_returns(seed: int) -> None:
     story.run()
     assert story.outcomes["answered"] > 100
     assert story.outcomes["wrong"] == 0
-    assert set(story.outcomes) - {"answered", "wrong"} <= {"DeadlineExceeded", "Disconnected"}
+    assert set(story.outcomes) - {"answered", "wrong"} <= {
+        "DeadlineExceeded",
+        "Disconnected",
+        "NobodyListens",
+    }
     assert story.outcomes.total() > story.outcomes["answered"]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hyperscale.clients.http.limits import call_redirects, call_timeout
 from hyperscale.clients.http.verbs import DISCARD
+from hyperscale.clients.limits import call_redirects, call_timeout
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import Data, Digest, File
 

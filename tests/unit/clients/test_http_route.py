@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.clients.http.attempts import REST_S, STAGGER_S, Attempts, interleaved
-from hyperscale.clients.http.failures import Failure
-from hyperscale.clients.http.hosts import HostMap, meets
-from hyperscale.clients.http.local_addresses import LocalAddresses
 from hyperscale.clients.http.proxy import Proxy
 from hyperscale.clients.http.reader import Heads
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.socks import Socks5
 from hyperscale.clients.http.target import Target
 from hyperscale.clients.http.tunnel import ConnectTunnel
+from hyperscale.clients.net.attempts import REST_S, STAGGER_S, Attempts, interleaved
+from hyperscale.clients.net.failures import Failure
+from hyperscale.clients.net.hosts import HostMap, meets
+from hyperscale.clients.net.local_addresses import LocalAddresses
 
 NOW = 1000.0
 

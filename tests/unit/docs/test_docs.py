@@ -33,12 +33,14 @@ from hyperscale.metrics.histogram import LATENCY
 from hyperscale.scheduler.settings import ENV_PREFIX as SCHEDULER_PREFIX
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.target import running
+from hyperscale.target.echo import Echo
 from hyperscale.workload import load_settings
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.loading import load_workflows
 from hyperscale.workload.plan import Overrides, WorkflowPlan, plan_test
 from hyperscale.workload.results import WITHOUT_LATENCY, Outcome
 from hyperscale.workload.thresholds import METRICS
+from tests.fixtures.echo import echoing
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -150,8 +152,17 @@ def target() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def echo() -> Iterator[Echo]:
+    with echoing() as made:
+        yield made
+
+
 @pytest.mark.parametrize("page", pages_with_workflows(), ids=name_of)
-def test_workflows_run(page: Path, tmp_path: Path, target: str) -> None:
+def test_workflows_run(
+    page: Path, tmp_path: Path, target: str, echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHO", f"127.0.0.1:{echo.port}")
     file = written(page, tmp_path, target)
     iterations = 1 if "think_time" in file.read_text() else ENOUGH_ITERATIONS
     load = Overrides(vus=1, iterations=iterations, no_thresholds=True)

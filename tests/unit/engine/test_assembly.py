@@ -53,11 +53,16 @@ def facts() -> WorkflowFacts:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(made), type=WorkflowFacts)
 
 
-def measured(facts: WorkflowFacts, count: int = 100, failed: int = 0) -> WorkflowAggregate:
+PLANNED = 40.0  # seconds of users
+
+
+def measured(
+    facts: WorkflowFacts, count: int = 100, failed: int = 0, *, offered: float = PLANNED
+) -> WorkflowAggregate:
     aggregate = aggregate_of(facts)
     service = Sparse.of([800], [count], low=0.01, high=0.01, total=0.01 * count, squares=0.1)
     steps = [RequestDelta(RequestKey("home"), count=count, failed=failed, service=service)]
-    aggregate.apply(0, Delta(seq=1, vus=4, requests=steps, cpu=0.1), 5.0)
+    aggregate.apply(0, Delta(seq=1, vus=4, requests=steps, cpu=0.1, offered=offered), 5.0)
     return aggregate
 
 
@@ -81,15 +86,13 @@ def exit_of(facts: WorkflowFacts, aggregate: WorkflowAggregate, **course: Any) -
     ("course", "code"),
     [
         ({}, ExitCode.PASSED),
-        ({"coverage": 0.97}, ExitCode.LOAD_LOST),
         ({"lost": ["worker w7 lost at 41 s"]}, ExitCode.LOAD_LOST),
         ({"cut": "signal"}, ExitCode.STOPPED),
         ({"cut": "threshold"}, ExitCode.THRESHOLDS_CROSSED),
         ({"cut": "timeout"}, ExitCode.FAILED),
         ({"cut": "worker lost"}, ExitCode.LOAD_LOST),
         ({"failure": BadInput("no"), "cut": "signal"}, ExitCode.BAD_INPUT),
-        ({"failure": RunFailed("no"), "coverage": 0.1}, ExitCode.FAILED),
-        ({"cut": "signal", "coverage": 0.5}, ExitCode.STOPPED),
+        ({"failure": RunFailed("no")}, ExitCode.FAILED),
     ],
 )
 def test_the_exit_code_of_a_run_whose_requests_went_well(
@@ -101,11 +104,11 @@ def test_the_exit_code_of_a_run_whose_requests_went_well(
 def test_a_loss_outranks_the_thresholds_but_not_a_failure(facts: WorkflowFacts) -> None:
     crossed = measured(facts, 100, 60)
     assert exit_of(facts, crossed) == ExitCode.THRESHOLDS_CROSSED
-    assert exit_of(facts, crossed, coverage=0.9) == ExitCode.LOAD_LOST
-    assert exit_of(facts, measured(facts, 100, 100), coverage=0.9) == ExitCode.FAILED
-    broken = measured(facts)
+    assert exit_of(facts, measured(facts, 100, 60, offered=36.0)) == ExitCode.LOAD_LOST
+    assert exit_of(facts, measured(facts, 100, 100, offered=36.0)) == ExitCode.FAILED
+    broken = measured(facts, offered=36.0)
     broken.facts.error = "setup() raised"
-    assert exit_of(facts, broken, coverage=0.9) == ExitCode.FAILED
+    assert exit_of(facts, broken) == ExitCode.FAILED
 
 
 def test_a_failure_is_the_reason_of_the_cut(facts: WorkflowFacts) -> None:
@@ -221,13 +224,41 @@ def test_load_that_did_not_run_never_passes() -> None:
     assert lost.exit_code == ExitCode.LOAD_LOST
 
 
-def test_coverage_is_planned_time_or_iterations() -> None:
-    by_time = WorkflowResult(name="a", planned_s=10.0, elapsed_s=4.0)
-    by_count = WorkflowResult(name="b", planned_iterations=10, iterations=6)
+def test_coverage_is_the_share_of_the_plan_that_was_offered() -> None:
+    users = WorkflowResult(name="a", planned_load=40.0, offered_load=10.0)
+    iterations = WorkflowResult(
+        name="b", planned_iterations=4, planned_load=4.0, offered_load=3.0, iterations=3
+    )
     plain = WorkflowResult(name="c", is_test=False)
-    assert carried_out([by_time, by_count, plain]) == pytest.approx(0.5)
+    assert carried_out([users, iterations, plain]) == pytest.approx(0.5)
     assert carried_out([plain]) == 1.0
-    assert carried_out([WorkflowResult(name="a", planned_s=1.0, elapsed_s=1.2)]) == 1.0
+    assert carried_out([WorkflowResult(name="a", planned_load=0.3, offered_load=0.1 * 3)]) == 1.0
+    moved_twice = WorkflowResult(name="a", planned_load=10.0, offered_load=10.2)
+    assert carried_out([moved_twice]) == 1.0
+
+
+def test_where_only_the_shape_knows_the_end_every_core_counts() -> None:
+    half = WorkflowResult(name="a", planned_load=None, offered_load=5.0, elapsed_s=10.0)
+    assert carried_out([half]) == pytest.approx(0.5)
+
+
+def test_a_worker_of_an_earlier_release_tells_the_time_alone() -> None:
+    old = WorkflowResult(name="a", planned_load=40.0, planned_s=10.0, elapsed_s=5.0)
+    assert carried_out([old]) == pytest.approx(0.5)
+
+
+def test_load_that_was_not_offered_is_a_loss_though_nobody_died(facts: WorkflowFacts) -> None:
+    results = assemble(Course(), [measured(facts, offered=30.0)], final=True)
+    assert (results.exit_code, results.coverage) == (ExitCode.LOAD_LOST, 0.75)
+    assert results.lost == ["Shop: 10 of 40 planned seconds of users were not offered"]
+
+
+@pytest.mark.parametrize("cut", ["signal", "threshold", "timeout", "test"])
+def test_who_ends_a_run_wants_no_more_of_it(facts: WorkflowFacts, cut: Any) -> None:
+    short = [measured(facts, offered=30.0)]
+    assert assemble(Course(cut=cut), short, final=True).coverage == 1.0
+    died = Course(cut=cut, lost=["generator process 7 was killed"])
+    assert assemble(died, short, final=True).coverage == 0.75
 
 
 def test_more_names_than_are_kept_apart_are_warned_of(facts: WorkflowFacts) -> None:

@@ -241,6 +241,22 @@ def test_requests_split_by_status_are_judged_by_it() -> None:
     assert judge("http_req_duration: max<100", split).actual == pytest.approx(900)
 
 
+def test_each_protocol_has_metrics_of_its_own() -> None:
+    pages = step_of("view", [request("/", [10, 12], bytes_in=60)])
+    lines = step_of("pay", [request("host:1", [900], kind="tcp", failed=1, bytes_in=5)])
+    lines.kind = "tcp"
+    both = WorkflowResult(name="Shop", elapsed_s=1.0, steps=[pages, lines])
+    assert judge("http_reqs: count>0", both).actual == 2
+    assert judge("tcp_reqs: count>0", both).actual == 1
+    assert judge("tcp_req_duration: max<1s", both).actual == pytest.approx(900)
+    assert judge("http_req_duration: max<1s", both).actual == pytest.approx(12, rel=0.02)
+    assert judge("tcp_req_failed: rate<1%", both).actual == 1
+    assert judge("data_received: count>0", both).actual == 65
+    assert judge("pay: max<1s", both).actual == pytest.approx(900)
+    alone = WorkflowResult(name="Shop", elapsed_s=1.0, steps=[lines])
+    assert judge("max<1s", alone).actual == pytest.approx(900)
+
+
 def test_scopes_read_well() -> None:
     assert judge("Shop.view: avg<5").scope == "Shop: view"
     assert judge("http_reqs{ workflow:Shop, kind:api }: count>0").scope == (

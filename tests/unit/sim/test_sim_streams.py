@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hyperscale.runtime.host import Address, Stream
-from hyperscale.sim.links import Latency, Link, partition
+from hyperscale.sim.links import Latency, Link, Traffic, one_way, only, partition
 from hyperscale.sim.streams import WINDOW_BYTES
 from hyperscale.sim.world import World
 from tests.unit.sim.worlds import at, finish, world_of
@@ -198,5 +198,84 @@ def test_a_stopping_host_resets_its_streams() -> None:
         await caller.read(1)  # an end or a reset, but no waiting for ever
         with pytest.raises(ConnectionRefusedError):
             await world.host("a").network.connect(at(world, "b", 80))
+
+    finish(world, story())
+
+
+async def exchange(world: World, source: str, target: str) -> tuple[bool, bool]:
+    """Whether a datagram gets from one host to another, and whether a stream can be opened."""
+    heard: list[bytes] = []
+    here, there = world.host(source).network, world.host(target).network
+    port = await here.bind(Address("", 7), lambda data, sender: None)
+    ear = await there.bind(Address("", 7), lambda data, sender: heard.append(data))
+    listener = await there.listen(Address("", 80), read_all)
+    port.send(at(world, target, 7), b"x")
+    try:
+        (await here.connect(at(world, target, 80), timeout_s=1.0)).close()
+        opened = True
+    except TimeoutError:
+        opened = False
+    for one in (port, ear, listener):
+        one.close()
+    await asyncio.sleep(0.1)
+    return bool(heard), opened
+
+
+@pytest.mark.parametrize(
+    ("traffic", "there", "back"),
+    [
+        ("all", (False, False), (False, False)),
+        ("datagrams", (False, True), (False, True)),
+        ("streams", (True, False), (True, False)),
+        ("calls", (True, False), (True, False)),
+    ],
+)
+def test_a_cut_may_be_of_one_sort_of_traffic(
+    traffic: Traffic, there: tuple[bool, bool], back: tuple[bool, bool]
+) -> None:
+    world = world_of("a", "b")
+    world.network.cut(only(traffic, partition({"a"}, {"b"})))
+
+    async def story() -> None:
+        assert await exchange(world, "a", "b") == there
+        assert await exchange(world, "b", "a") == back
+
+    finish(world, story())
+
+
+@pytest.mark.parametrize(
+    ("traffic", "there", "back"),
+    [
+        ("all", (False, False), (True, False)),
+        ("datagrams", (False, True), (True, True)),
+        ("streams", (True, False), (True, False)),
+        ("calls", (True, False), (True, True)),
+    ],
+)
+def test_a_cut_one_way_stops_streams_both_ways_unless_it_is_of_calls(
+    traffic: Traffic, there: tuple[bool, bool], back: tuple[bool, bool]
+) -> None:
+    world = world_of("a", "b")
+    world.network.cut(only(traffic, one_way({"a"}, {"b"})))
+
+    async def story() -> None:
+        assert await exchange(world, "a", "b") == there
+        assert await exchange(world, "b", "a") == back
+
+    finish(world, story())
+
+
+def test_a_cut_of_calls_breaks_the_streams_that_were_opened_that_way() -> None:
+    world = world_of("a", "b")
+
+    async def story() -> None:
+        caller, called = await pair(world)
+        world.network.cut(only("calls", one_way({"b"}, {"a"})))
+        caller.write(b"passes")
+        assert await called.read(10) == b"passes"
+        world.network.cut(only("calls", one_way({"a"}, {"b"})))
+        called.write(b"waits")
+        with pytest.raises(ConnectionError):
+            await caller.read(10)
 
     finish(world, story())

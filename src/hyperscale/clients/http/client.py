@@ -14,17 +14,18 @@ from collections.abc import Container
 from time import perf_counter
 from typing import Any, cast
 
-from hyperscale.clients.http import failures
+from hyperscale.clients.counting import note
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.cookies import CookieJar
 from hyperscale.clients.http.credentials import Credentials, is_digest
-from hyperscale.clients.http.failures import Failure
-from hyperscale.clients.http.limits import call_redirects, call_timeout
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.reader import Sink
 from hyperscale.clients.http.redirects import next_call
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.verbs import Answer, Expect, Verbs
+from hyperscale.clients.limits import call_redirects, call_timeout
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
@@ -206,9 +207,8 @@ class HTTPClient(Verbs):
         sent_at, written = connection.sent_at, connection.written
         connection.abort()
         if sent_at is not None:
-            text = "the call was given up before its answer came"
-            now = perf_counter()
-            _note(HTTPResponse.failed(request, Outcome.CANCELLED, text, sent_at, now, 0, written))
+            cut, now = failures.given_up(), perf_counter()
+            _note(HTTPResponse.failed(request, cut.outcome, cut.error, sent_at, now, 0, written))
 
     async def _settle(
         self,
@@ -289,25 +289,7 @@ async def _unsent(request: Request, failure: Failure, began: float) -> HTTPRespo
 
 def _note(response: HTTPResponse) -> None:
     """Count one exchange, or a call that never came to one."""
-    scope, label = _current_scope(), response.request.label
-    scope.user.last = response
-    if response.connect is not None:
-        scope.connected(label, response.connect)
-    if response.outcome is not Outcome.OK:
-        scope.failed(label, response, sent=response.bytes_out > 0)
-        return
-    scope.open(label)(
-        (
-            response.started,
-            response.sent,
-            response.first_byte,
-            response.ended,
-            scope.user.lateness,
-            response.status,
-            response.bytes_in,
-            response.bytes_out,
-        )
-    )
+    note(response.request.label, response, sent=response.bytes_out > 0)
 
 
 def _may_repeat(response: HTTPResponse) -> bool:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
-from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.tunnel import Handshake
 from hyperscale.clients.io import opening
 from hyperscale.clients.io.relay import relay
-from hyperscale.workload.results import Connect, Outcome
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
+from hyperscale.workload.results import Connect
 
 if TYPE_CHECKING:
     from hyperscale.clients.http.pool import HTTPPool
@@ -25,18 +23,16 @@ if TYPE_CHECKING:
 async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) -> Connection:
     """Raises Failure for everything the network can do."""
     started = perf_counter()
-    addresses: Sequence[str] = ()
+    network = pool.network
     target: str | None = None
     try:
-        if not pool.unix_socket:
-            addresses = await pool.resolver.addresses(route.peer[0])
-            addresses = pool.local_addresses.usable(addresses, route.peer_name)
-            if route.looks_up_target:
-                target = (await pool.resolver.addresses(route.place[0]))[0]
+        addresses = await network.addresses(route, route.peer_name)
+        if addresses and route.looks_up_target:
+            target = (await network.resolver.addresses(route.place[0]))[0]
         resolved = perf_counter()
-        sock = await _reach(pool, route, addresses)
+        sock = await network.reach(route, addresses)
     except (OSError, Failure) as error:
-        raise failures.of_connecting(error, pool.unix_socket or route.peer_name) from error
+        raise failures.of_connecting(error, network.unix_socket or route.peer_name) from error
     connected = secured = perf_counter()
     to_proxy = route.proxy is not None and route.proxy.scheme == "https"
     if to_proxy or route.secure or route.proxy:
@@ -45,52 +41,6 @@ async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) 
         secured = perf_counter()
     phases = Connect(resolved - started, connected - resolved, secured - connected)
     return Connection(pool, route, idle, sock, phases)
-
-
-async def _reach(pool: HTTPPool, route: Route, addresses: Sequence[str]) -> socket.socket:
-    if pool.unix_socket:
-        return await opening.connect_unix(pool.readiness, pool.unix_socket)
-    if len(addresses) == 1:
-        return await _connect(pool, route, addresses[0])
-    return await _race(pool, route, addresses)
-
-
-async def _connect(pool: HTTPPool, route: Route, address: str) -> socket.socket:
-    return await opening.connect(pool.readiness, address, route.peer[1], pool.local_addresses.bind)
-
-
-async def _race(pool: HTTPPool, route: Route, addresses: Sequence[str]) -> socket.socket:
-    """A socket to the first address that answers."""
-    attempts = route.attempts(addresses)
-    running: dict[asyncio.Task[socket.socket], str] = {}
-    reason: BaseException | None = None
-    try:
-        while not attempts.exhausted:
-            now = perf_counter()
-            address = attempts.start(now)
-            if address is not None:
-                running[asyncio.ensure_future(_connect(pool, route, address))] = address
-            due = attempts.next_at(now)
-            done, _ = await asyncio.wait(
-                running,
-                timeout=None if due is None else due - now,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            for task in done:
-                address = running.pop(task)
-                reason = task.exception()
-                if reason is None:
-                    attempts.connected(address)
-                    return task.result()
-                if not isinstance(reason, OSError):
-                    raise reason
-                attempts.failed(address, perf_counter())
-    finally:
-        for task in running:
-            if not task.cancel() and not task.exception():
-                task.result().close()
-    assert reason is not None
-    raise reason
 
 
 async def _greet(
@@ -111,7 +61,7 @@ async def _greet(
             sock = await opening.secure(pool.readiness, sock, context, route.server_name, session)
     except (OSError, Failure) as error:
         sock.close()
-        raise _of_tls(error, route.authority) from error
+        raise failures.of_securing(error, route.authority) from error
     except BaseException:
         sock.close()
         raise
@@ -124,7 +74,7 @@ async def _secure_proxy(pool: HTTPPool, route: Route, sock: socket.socket) -> ss
     try:
         return await opening.secure(pool.readiness, sock, context, route.proxy.host)
     except OSError as error:
-        raise _of_tls(error, route.proxy.name) from error
+        raise failures.of_securing(error, route.proxy.name) from error
 
 
 async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake) -> None:
@@ -140,13 +90,3 @@ async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake
     failure = handshake.failure()
     if failure is not None:
         raise failure
-
-
-def _of_tls(error: Exception, where: str) -> Failure:
-    if isinstance(error, Failure):
-        return error
-    if isinstance(error, ConnectionError | ssl.SSLEOFError):
-        return Failure(Outcome.TLS, f"{where} closed the connection during the TLS handshake")
-    if isinstance(error, ssl.SSLError):
-        return failures.of_handshake(error, where)
-    return failures.of_connecting(error, where)

@@ -16,13 +16,13 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.head import Head
 from hyperscale.clients.http.reader import ResponseReader, Sink
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.upload import Upload
 from hyperscale.clients.io.channel import NOT_NOW, Channel
+from hyperscale.clients.net import failures
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
 

@@ -14,22 +14,19 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from time import perf_counter
 
 from hyperscale._version import __version__
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.connect import open_connection
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.decoding import accepted_encodings
-from hyperscale.clients.http.failures import Failure
-from hyperscale.clients.http.hosts import HostMap
-from hyperscale.clients.http.local_addresses import LocalAddresses
-from hyperscale.clients.http.names import Resolver
 from hyperscale.clients.http.proxy import proxy_for
 from hyperscale.clients.http.queue import ConnectionQueue
 from hyperscale.clients.http.reader import DISCARD, Heads, Sink
 from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
-from hyperscale.clients.http.tls import TLSContexts
 from hyperscale.clients.io.readiness import Readiness, readiness_setting
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
+from hyperscale.clients.net.network import Network
 from hyperscale.errors import RunFailed
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.http_options import HTTPOptions
@@ -44,12 +41,13 @@ HANDSHAKES_MAX = 2_000
 
 
 class HTTPPool:
-    def __init__(self, options: HTTPOptions) -> None:
+    def __init__(self, options: HTTPOptions, network: Network) -> None:
         self.options = options
+        self.network = network
+        self.tls = network.tls("http/1.1")
         self.timeout = options.timeout
         self.connect_timeout = options.connect_timeout
         self.read_timeout = options.read_timeout
-        self.unix_socket = options.unix_socket
         self.sink: Sink | None = DISCARD if options.discard_bodies else None
         self.keeps = options.connections != "fresh"
         self.shares = options.connections == "shared"
@@ -60,10 +58,6 @@ class HTTPPool:
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
         self.queue = ConnectionQueue(options.max_connections)
-        self.resolver = Resolver(options.ip, options.dns_ttl)
-        self.local_addresses = LocalAddresses(options.local_addresses)
-        self._hosts = HostMap(options.hosts)
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._routes: dict[tuple[str, str, int], Route] = {}
         self._resting: list[Connection] = []
         self._connecting: set[asyncio.Timeout] = set()
@@ -71,20 +65,15 @@ class HTTPPool:
         self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
         self._due = 0.0
         self._ticking: asyncio.TimerHandle | None = None
-        self.tls = TLSContexts(options)
-        self.tls.check()
         readiness_setting()  # what cannot be done is said now, not by every call
 
-    # No cached_property: it would make every other attribute of the pool slower to read.
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop
+        return self.network.loop
 
     @property
     def readiness(self) -> Readiness:
-        return Readiness.of(self.loop)
+        return self.network.readiness
 
     def _default_headers(self) -> dict[str, str]:
         agent = self.options.user_agent
@@ -106,7 +95,7 @@ class HTTPPool:
         if route is None:
             proxy = proxy_for(target, self.options.proxy, os.environ)
             route = self._routes[origin] = Route(
-                target, proxy, self.options.server_name, self._hosts
+                target, proxy, self.network.server_name, self.network.hosts
             )
         return route
 
@@ -117,10 +106,10 @@ class HTTPPool:
         route = self.route(target)
         if route.secure:
             self.tls.context(route.host)
-        if self.unix_socket:
+        if self.network.unix_socket:
             return
         try:
-            url.optimized["http"] = await self.resolver.addresses(route.peer[0])
+            url.optimized["http"] = await self.network.resolver.addresses(route.peer[0])
         except Failure as failure:
             raise RunFailed(
                 failure.error, f"check the host of {url} and this machine's DNS"
@@ -228,6 +217,13 @@ class HTTPPool:
                 connection.expire(now)
                 due = min(due, max(connection.deadline(now), now))
         self._due = min(due, self.queue.expire(now))
+
+    def ends_by(self, now: float) -> float:
+        """When the first of the calls in flight must have ended; inf: there is none."""
+        ends = [one.deadline(now) for one in self.connections if one.busy]
+        begun = now - self.loop.time()
+        ends += [begun + at for scope in self._connecting if (at := scope.when()) is not None]
+        return min(ends, default=self.queue.ends_by)
 
     def _keep_looking(self) -> None:
         """Sweep, as long as there are connections or calls that wait for one."""

@@ -12,7 +12,8 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from hyperscale.clients.http.target import Target, ascii_host
+from hyperscale.clients.http.target import Target
+from hyperscale.clients.net.host_names import ascii_host
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import basic_auth
 

@@ -9,10 +9,10 @@ import asyncio
 from collections import deque
 from math import inf
 
-from hyperscale.clients.http import failures
 from hyperscale.clients.http.connection import Connection
-from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
 from hyperscale.workload.results import Outcome
 
 
@@ -124,6 +124,11 @@ class ConnectionQueue:
             else:
                 due = min(due, waiting.deadline)
         return due
+
+    @property
+    def ends_by(self) -> float:
+        """When the first of those that wait must have been served; inf: nobody waits."""
+        return min((one.deadline for one in self._waiting if not one.granted.done()), default=inf)
 
     def cancel(self) -> None:
         while self._waiting:

@@ -5,38 +5,23 @@ One route per (scheme, host, port) and pool; a connection belongs to the route t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hyperscale.clients.http.attempts import Attempts, interleaved
-from hyperscale.clients.http.hosts import HostMap
 from hyperscale.clients.http.proxy import Proxy
 from hyperscale.clients.http.reader import Heads
 from hyperscale.clients.http.socks import Socks5
 from hyperscale.clients.http.target import Target
 from hyperscale.clients.http.tunnel import ConnectTunnel, Handshake
+from hyperscale.clients.net.endpoint import Endpoint
+from hyperscale.clients.net.hosts import HostMap
 
 
-class Route:
-    """`peer` is the host and port to connect to: the proxy's when there is one.
+class Route(Endpoint):
+    """`peer` is the proxy's host and port when there is one.
 
     Sentences about an open connection name `where`: the target, or the proxy when it is the one
     that answers.
     """
 
-    __slots__ = (
-        "_resting",
-        "_turn",
-        "authority",
-        "host",
-        "peer",
-        "peer_name",
-        "place",
-        "port",
-        "proxy",
-        "secure",
-        "server_name",
-        "where",
-    )
+    __slots__ = ("peer_name", "proxy", "where")
 
     def __init__(
         self,
@@ -46,19 +31,13 @@ class Route:
         hosts: HostMap | None = None,
     ) -> None:
         mapped = hosts or HostMap({})
-        self.host = target.host
-        self.port = target.port
-        self.secure = target.scheme == "https"
-        self.server_name = server_name or target.host
+        secure = target.scheme == "https"
+        super().__init__(target.host, target.port, secure, server_name, mapped)
         self.proxy = proxy
-        host = f"[{target.host}]" if ":" in target.host else target.host
-        self.authority = f"{host}:{target.port}"
-        self.place = mapped.place(target.host, target.port)
-        self.peer = mapped.place(proxy.host, proxy.port) if proxy else self.place
+        if proxy is not None:
+            self.peer = mapped.place(proxy.host, proxy.port)
         self.peer_name = proxy.name if proxy else self.authority
         self.where = self.peer_name if self.is_forwarded else self.authority
-        self._turn = 0
-        self._resting: dict[str, float] = {}
 
     @property
     def is_forwarded(self) -> bool:
@@ -79,8 +58,3 @@ class Route:
             return ConnectTunnel(heads, proxy, self.authority)
         host, port = self.place if self.looks_up_target else (self.host, self.port)
         return Socks5(proxy, self.authority, address or host, port)
-
-    def attempts(self, addresses: Sequence[str]) -> Attempts:
-        """How to connect to one of the peer's addresses; each call begins with the next one."""
-        self._turn += 1
-        return Attempts(interleaved(addresses, self._turn), self._resting)

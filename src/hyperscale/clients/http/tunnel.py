@@ -8,9 +8,9 @@ to the target yet, so it has no reason to answer.
 
 from __future__ import annotations
 
-from hyperscale.clients.http.failures import Failure
 from hyperscale.clients.http.proxy import Proxy
 from hyperscale.clients.http.reader import Heads, ResponseReader
+from hyperscale.clients.net.failures import Failure
 from hyperscale.workload.results import Outcome
 
 

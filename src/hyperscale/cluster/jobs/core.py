@@ -19,6 +19,7 @@ from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
+    CpuUse,
     Ended,
     Grant,
     LossFact,
@@ -40,15 +41,17 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, JobState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState
 
 Effects = list[Effect]
 
 
 class Jobs:
-    def __init__(self, settings: JobSettings, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
+    ) -> None:
         self.settings = settings
-        self._desk = Desk(settings, dice)
+        self._desk = Desk(settings, dice, condense)
         self._now = 0.0
         self.took_effect = False
         """Whether the last record that was applied changed anything: one may come twice."""
@@ -78,7 +81,12 @@ class Jobs:
 
     def follow(self, now: float) -> Effects:
         review.stand_back(self._desk)
+        self._desk.led.look(now, led=False)
         return self._settle(now)
+
+    def look(self, now: float, led: bool) -> None:
+        """Now and then, by those who do not lead: is there somebody who does?"""
+        self._desk.led.look(now, led)
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
@@ -151,16 +159,20 @@ class Jobs:
         free: int,
         reports: Sequence[PartReport],
         draining: bool = False,
+        life: int = 0,
     ) -> tuple[Unwanted, Effects]:
-        """`reports` names everything the worker holds."""
+        """`reports` names everything the worker holds; `life` is its incarnation when its process
+        began, if it told so."""
         desk = self._desk
         known = None
         if desk.leading:
             named = {(report.part, report.fence) for report in reports}
-            known = desk.pool.register(now, worker, incarnation, total, free, draining, named)
+            known = desk.pool.register(now, worker, incarnation, total, free, draining, named, life)
         if known is None:
             return (), []
         unwanted = losing.read_reports(desk, now, known, reports)
+        untold = {report.part.job_id for report in reports if report.state == "ended"}
+        desk.heard_of(now, worker, untold)
         losing.compare(desk, now, known, reports)
         losing.review_worker(desk, now, known)
         desk.hungry = True
@@ -175,18 +187,39 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
+        cpu: CpuUse | None = None,
     ) -> tuple[Unwanted, Effects] | None:
         """None for a worker that must register first. `reports` may be any of its parts."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
-        was_dead = known.dead_at is not None
-        if desk.pool.heard(now, known, free, draining, degraded):
+        was_frozen = known.pace.frozen_s >= self.settings.stalled_s
+        was_lost = desk.pool.is_lost(now, known)
+        if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
-        if was_dead:
+        if was_lost or was_frozen or known.pace.frozen_s >= self.settings.stalled_s:
             losing.review_worker(desk, now, known)
+        return unwanted, self._settle(now)
+
+    def worker_answered(self, now: float, worker: str) -> None:
+        """A report with nothing new in it: for its worker the answer is contact all the same."""
+        known = self._desk.pool.workers.get(worker)
+        if known is not None:
+            known.heard_at = now
+
+    def worker_holds(
+        self, now: float, worker: str, incarnation: int, reports: Sequence[PartReport]
+    ) -> tuple[Unwanted, Effects]:
+        """All it holds, because we asked. That we reach it is no contact for it."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or not known.registered or known.incarnation != incarnation:
+            return (), []
+        unwanted = losing.read_reports(desk, now, known, reports)
+        losing.compare(desk, now, known, reports)
+        losing.review_worker(desk, now, known)
         return unwanted, self._settle(now)
 
     def worker_dead(self, now: float, worker: str, incarnation: int) -> Effects:
@@ -199,13 +232,37 @@ class Jobs:
         return self._settle(now)
 
     def worker_alive(self, now: float, worker: str, incarnation: int) -> Effects:
-        """The membership protocol hears it, whatever was said before."""
+        """The membership protocol hears it, whatever was said before. Whether it can be commanded
+        is another question."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is not None and known.incarnation == incarnation and known.dead_at is not None:
-            known.dead_at, known.heard_at = None, now
+            known.dead_at = None
             losing.review_worker(desk, now, known)
             desk.hungry = True
+        return self._settle(now)
+
+    def worker_reached(self, now: float, worker: str) -> Effects:
+        """It has answered a command."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None or known.unreached_since is None:
+            return []
+        known.unreached_since, known.refuses = None, False
+        losing.review_worker(desk, now, known)
+        desk.hungry = True
+        return self._settle(now)
+
+    def worker_unreached(self, now: float, worker: str, refused: bool) -> Effects:
+        """No connection to it could be made. `refused`: nobody listens there any more."""
+        desk = self._desk
+        known = desk.pool.workers.get(worker) if desk.leading else None
+        if known is None:
+            return []
+        if known.unreached_since is None:
+            known.unreached_since = now
+        known.refuses = refused
+        losing.review_worker(desk, now, known)
         return self._settle(now)
 
     def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
@@ -295,6 +352,7 @@ class Jobs:
 
     def _settle(self, now: float) -> Effects:
         self._now = now
+        self._desk.led.look(now)
         review.settle(self._desk, now)
         return self._desk.drain()
 
@@ -356,9 +414,18 @@ class Jobs:
         )
         return {state.value: found[state.value] for state in State}
 
+    @property
+    def transitions_refused(self) -> int:
+        """Decisions on a state that a workflow was not in any more."""
+        return self._desk.transitions_refused
+
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
+
+    def time_checks(self) -> int:
+        """How often a job was looked at for being past its time or stuck."""
+        return self._desk.time_checks
 
     def keep_s(self, status: JobStatus) -> float:
         return review.keep_s(self.settings, status)

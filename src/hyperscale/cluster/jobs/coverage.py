@@ -7,8 +7,10 @@ can weigh the losses better.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hyperscale.cluster.jobs.inputs import LossFact
-from hyperscale.cluster.jobs.state import JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, Loss, WorkflowState
 
 
 def losses(job: JobState) -> list[LossFact]:
@@ -20,15 +22,29 @@ def losses(job: JobState) -> list[LossFact]:
             resumed_at_s=loss.resumed_at_s,
             cores=loss.cores,
             total_cores=workflow.total_cores,
-            sentence=_sentence(name, workflow, part, loss),
+            sentence=_sentence(name, workflow, loss, given_up),
         )
         for name, workflow in job.workflows.items()
         if workflow.needs.is_test and workflow.started
-        for part in workflow.parts.values()
-        for loss in part.losses
-        if loss.under_load
+        for loss, given_up in _whole(workflow)
     ]
     return sorted(found, key=lambda fact: (fact.workflow, fact.at_s, fact.worker))
+
+
+def _whole(workflow: WorkflowState) -> list[tuple[Loss, str]]:
+    """Under load, and why one was given up. What came back in pieces is one loss again, if all
+    went the same way."""
+    found: dict[tuple[object, ...], tuple[Loss, str]] = {}
+    for part in workflow.parts.values():
+        for loss in part.losses:
+            given_up = part.given_up if loss.resumed_at_s is None else ""
+            same = (loss.worker, loss.at_s, loss.age_s, loss.resumed_at_s, given_up)
+            if not loss.under_load:
+                continue
+            before = found.get(same)
+            cores = loss.cores + (before[0].cores if before is not None else 0)
+            found[same] = (replace(loss, cores=cores), given_up)
+    return list(found.values())
 
 
 def coverage(job: JobState) -> float:
@@ -57,11 +73,13 @@ def _missing(workflow: WorkflowState) -> float:
     return min(1.0, gap / max(1, workflow.total_cores))
 
 
-def _sentence(name: str, workflow: WorkflowState, part: PartState, loss: Loss) -> str:
+def _sentence(name: str, workflow: WorkflowState, loss: Loss, given_up: str) -> str:
     text = f"{name}: worker {loss.worker} lost at {loss.at_s:.0f} s"
+    if loss.generators:
+        text = f"worker {loss.worker}: {loss.generators}"
     share = f"{loss.cores} of {workflow.total_cores} cores"
     if loss.resumed_at_s is None:
-        return f"{text} ({share}), " + (part.given_up or "not taken over yet")
+        return f"{text} ({share}), " + (given_up or "not taken over yet")
     if workflow.needs.planned_s is None:
         return f"{text} ({share}), its iterations went on elsewhere"
     return f"{text} ({share}), its load went on elsewhere at {loss.resumed_at_s:.0f} s"

@@ -77,6 +77,13 @@ class Conclude:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """This worker is not remembered any more; it must register before it is spoken to again."""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tell:
     """Something worth a log line, with the job's correlation id."""
 
@@ -86,4 +93,6 @@ class Tell:
     level: str = "info"
 
 
-Effect = Append | Dispatch | Start | Command | Teardown | Acknowledge | Snatch | Conclude | Tell
+Effect = (
+    Append | Dispatch | Start | Command | Teardown | Acknowledge | Snatch | Conclude | Gone | Tell
+)

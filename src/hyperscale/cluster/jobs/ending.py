@@ -29,7 +29,10 @@ def prepared(desk: Desk, part: Part, fence: Fence, context: bytes) -> None:
     watch = desk.watches[part.job_id]
     if (part, fence) not in watch.prepared:
         watch.prepared[part, fence] = context
-        desk.touch(part.job_id)
+        watch.is_ready(part, fence)
+        workflow = desk.book.jobs[part.job_id].workflows[part.workflow]
+        if workflow.started or watch.may_start(workflow):  # else it waits for the others
+            desk.touch(part.job_id)
 
 
 def open_barrier(
@@ -39,9 +42,10 @@ def open_barrier(
     if job.paused or workflow.is_winding_down:
         return None
     live = [p for p in workflow.live() if not watch.is_leaving(p)]
-    waiting = [p for p in live if token(p) not in watch.prepared and token(p) not in watch.started]
+    fresh = [p for p in live if token(p) not in watch.started]
+    waiting = [p for p in fresh if token(p) not in watch.prepared]
     if workflow.lifecycle.state is State.RUNNING:
-        for placement in live:
+        for placement in fresh:
             if token(placement) in watch.prepared:
                 _start(desk, now, job, watch, workflow, placement)
     elif workflow.lifecycle.state is State.DISPATCHED and live:
@@ -81,6 +85,8 @@ def _is_awaited(workflow: WorkflowState) -> bool:
 
 
 def _is_ready(watch: Watch, workflow: WorkflowState) -> bool:
+    if not watch.may_start(workflow):
+        return False
     there = [p for p in workflow.live() if not watch.is_leaving(p)]
     ready = [p for p in there if token(p) in watch.prepared or token(p) in watch.started]
     return len(ready) == len(workflow.parts)
@@ -120,8 +126,6 @@ def _start(
     workflow: WorkflowState,
     placement: Placement,
 ) -> None:
-    if token(placement) in watch.started:
-        return
     watch.started.add(token(placement))
     run_age_s = job.run_age_s(desk.age_s(now, job.job_id))
     desk.emit(Start(placement, workflow.context, run_age_s))
@@ -150,7 +154,7 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
             now,
             PartEnded(
                 job.job_id, desk.age_s(now, job.job_id), end.part, end.fence, end.worker,
-                end.outcome, end.measured_s, end.result, end.error, end.iterations,
+                end.outcome, end.measured_s, end.result, end.error, end.iterations, end.lost,
             ),
         )  # fmt: skip
     return False
@@ -174,6 +178,8 @@ def release(desk: Desk, before: list[Placement], workflow: WorkflowState) -> Non
 
 
 def held(workflow: WorkflowState) -> list[Placement]:
+    if not workflow.needs.tears_down:
+        return []
     return [part.holding for part in workflow.parts.values() if part.holding is not None]
 
 
@@ -183,7 +189,7 @@ def held(workflow: WorkflowState) -> list[Placement]:
 def tear_down(
     desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
 ) -> float | None:
-    if not workflow.is_over or workflow.live() or not workflow.needs_teardown:
+    if not workflow.is_over or workflow.is_live or not workflow.needs_teardown:
         return None
     holder = workflow.holder()
     age = desk.age_s(now, job.job_id)

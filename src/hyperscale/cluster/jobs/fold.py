@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hyperscale.cluster.jobs import fold_ending, fold_placing, fold_steering
 from hyperscale.cluster.jobs.records import (
+    Aged,
     Dispatched,
     Extended,
     Failed,
@@ -71,6 +72,7 @@ _HANDLERS: Final[dict[type, Callable[[Book, JobState, Any], bool]]] = {
     Steered: fold_steering.steered,
     Extended: fold_steering.extended,
     Judged: fold_steering.judged,
+    Aged: fold_steering.aged,
     TimedOut: fold_steering.timed_out,
     Finished: fold_ending.finished,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.lifecycle import State
+from msgspec.structs import replace
+
+from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
@@ -13,7 +15,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     TornDown,
 )
-from hyperscale.cluster.jobs.state import Book, JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
 
 
 def ended(book: Book, job: JobState, record: PartEnded) -> bool:
@@ -25,7 +27,11 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
     if record.outcome in ("cut off", "cancelled") and not asked:
         at_s = placement.resume_at_s + record.measured_s
         reason = record.error or f"worker {record.worker} was cut off from its managers"
-        _lose(book, workflow, part, at_s, record.iterations, record.result, reason, record.age_s)
+        _lose(
+            book, job, workflow, part,
+            at_s, record.iterations, record.result, reason, record.age_s,
+        )  # fmt: skip
+        part.losses[-1].generators = record.lost
         return True
     part.live = None
     part.ended = record
@@ -66,7 +72,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
         if workflow.is_winding_down and record.worker not in job.unconfirmed:
             job.unconfirmed.append(record.worker)
         _lose(
-            book, workflow, part,
+            book, job, workflow, part,
             record.at_s, record.iterations, record.result, record.reason, record.age_s,
         )  # fmt: skip
         return True
@@ -79,6 +85,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
 
 def _lose(
     book: Book,
+    job: JobState,
     workflow: WorkflowState,
     part: PartState,
     at_s: float,
@@ -103,12 +110,16 @@ def _lose(
             under_load=counts,
         )
     )
-    part.iterations_done += part.losses[-1].iterations
+    loss = part.losses[-1]
+    part.iterations_done += loss.iterations
+    if counts:
+        share = f"{loss.cores} of {workflow.total_cores} cores"
+        job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")
     workflow.excluded.add(placement.worker)
     vacate(book, part)
     if workflow.is_winding_down:
         part.given_up = reason
-        close(workflow, age_s)
+    close(workflow, age_s)
 
 
 def given_up(book: Book, job: JobState, record: GivenUp) -> bool:
@@ -153,7 +164,21 @@ def finished(book: Book, job: JobState, record: Finished) -> bool:
                 part.holding = None
     job.finished = record
     job.reason = record.reason
+    if record.results:
+        _condense(book.condense, job)
     return True
+
+
+def _condense(condense: Condense, job: JobState) -> None:
+    """All that was measured is in the job's own result: its parts keep how they ended."""
+    job.submitted = replace(job.submitted, body=condense.body(job.submitted.body))
+    for workflow in job.workflows.values():
+        workflow.context = b""
+        for part in workflow.parts.values():
+            if part.ended is not None:
+                part.ended = replace(part.ended, result=condense.result(part.ended.result))
+            for loss in part.losses:
+                loss.result = condense.result(loss.result) if loss.result else b""
 
 
 def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | None]:
@@ -168,24 +193,41 @@ def vacate(book: Book, part: PartState) -> None:
 
 
 def close(workflow: WorkflowState, age_s: float) -> None:
-    """The last part is in: how did the workflow end?"""
+    """Nothing of it runs any more: how did the workflow end, or what does it wait for?"""
     life = workflow.lifecycle
-    if workflow.live():
+    if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)
         return
-    if life.state not in (State.DISPATCHED, State.RUNNING) or not all(
-        part.is_final for part in workflow.parts.values()
-    ):
+    if life.state not in (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY):
+        return
+    if not all(part.is_final for part in workflow.parts.values()):
+        _recover(workflow, age_s)
         return
     if any(part.ended or _measured(part) for part in workflow.parts.values()):
         if life.state is State.DISPATCHED:
             life.transition(State.DISPATCHED, State.RUNNING, "its end came first", age_s)
-        life.transition(State.RUNNING, State.COMPLETED, "all parts ended", age_s)
+        life.transition(life.state, State.COMPLETED, "all parts ended", age_s)
         return
     workflow.error = next(p.given_up for p in workflow.parts.values() if p.given_up)
     life.transition(life.state, State.FAILED, workflow.error, age_s)
+
+
+def _recover(workflow: WorkflowState, age_s: float) -> None:
+    """What is left of it was lost, or given back. A worker that had no room is no failure."""
+    life = workflow.lifecycle
+    if life.state is State.FAILED_READY_FOR_RETRY or (
+        life.state is State.DISPATCHED and workflow.returned
+    ):
+        return
+    losses = [loss for part in workflow.homeless() for loss in part.losses]
+    last = max(losses, key=lambda loss: loss.age_s, default=None)
+    reason = workflow.returned or ("lost before it began" if last is None else last.reason)
+    for target, why in zip(
+        RECOVERY, (reason, "dependents are held back", "nothing of it runs"), strict=True
+    ):
+        life.transition(life.state, target, why, age_s)
 
 
 def _measured(part: PartState) -> bool:

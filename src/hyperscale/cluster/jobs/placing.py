@@ -52,7 +52,7 @@ def enqueue(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
 
 def place(desk: Desk, now: float) -> None:
     desk.hungry = False
-    alone = _runs_alone(desk)
+    alone = _runs_alone(desk) if desk.displaced else ""
     for job_id in sorted(desk.displaced, key=lambda job_id: desk.watches[job_id].arrival):
         if alone in ("", job_id):
             rehouse(desk, now, desk.book.jobs[job_id])
@@ -226,10 +226,15 @@ def answered(
     free: int | None,
 ) -> None:
     worker = desk.pool.workers.get(placement.worker)
+    watch = desk.watches.get(placement.part.job_id)
     if refusal is None:
         if worker is not None:
             worker.refusals = 0
+        if watch is not None:
+            watch.refusals.pop(placement.worker, None)
         return
+    if watch is not None and not refusal.for_good:
+        watch.refusals[placement.worker] += 1
     if (
         worker is not None
         and worker.incarnation == placement.incarnation
@@ -237,8 +242,7 @@ def answered(
     ):
         desk.pool.refused(now, worker, free)
         desk.hungry = True
-    if desk.book.placement(placement.part) == placement:
-        watch = desk.watches[placement.part.job_id]
+    if watch is not None and desk.book.placement(placement.part) == placement:
         if token(placement) in watch.prepared or token(placement) in watch.started:
             return  # only the answer was lost
         watch.refused[token(placement)] = refusal

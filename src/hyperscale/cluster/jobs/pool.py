@@ -9,6 +9,7 @@ good health first, and to the one with more free cores of two drawn at random.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
@@ -33,10 +35,14 @@ class Worker:
     unknown: int = 0  # cores it uses for what no record knows of
     draining: bool = False
     degraded: bool = False
+    cpu: CpuUse | None = None  # lately; None: not told
     registered: bool = False  # with this leader
-    heard_at: float = 0.0
+    life: int = 0  # the incarnation its process began with; 0: not told
+    heard_at: float = 0.0  # over TCP, and answered: no later does it believe to be in touch
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
+    unreached_since: float | None = None  # since then no command could be brought to it
+    refuses: bool = False  # nobody listens there: its process is gone, as far as one can see
     refusals: int = 0
     pause_until: float = 0.0
     pace: Pace = field(default_factory=Pace)
@@ -44,6 +50,8 @@ class Worker:
     misses: dict[Part, int] = field(default_factory=dict)
     done: dict[tuple[Part, Fence], int] = field(default_factory=dict)
     """Cores of its parts that have no more load to make: the highest number it told of each."""
+    loads_since: dict[tuple[Part, Fence], float] = field(default_factory=dict)
+    """Parts of it whose load runs, by its own word: what its CPU is used for."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -55,10 +63,24 @@ class Worker:
             or (placement.part, placement.fence) in self.carried
         )
 
+    def has_lost(self, placement: Placement) -> bool:
+        """It was placed on a process that is gone. The next one of the same node begins above all
+        its incarnations only when it has taken over the directory from it, which the kernel holds
+        for as long as a process lives; and its generators die with it."""
+        return placement.incarnation < self.life
+
     def carry(self, held: Iterable[Placement], named: Collection[tuple[Part, Fence]]) -> None:
         """`named` is all it says it has."""
         older = [(p.part, p.fence) for p in held if p.incarnation < self.incarnation]
         self.carried = self.carried | frozenset(one for one in older if one in named)
+
+
+def _between(before: CpuUse, now: CpuUse) -> CpuUse:
+    """What was told before counts for half: a report is of a tenth of a second."""
+    return CpuUse(
+        (before.machine_percent + now.machine_percent) / 2,
+        (before.generator_percent + now.generator_percent) / 2,
+    )
 
 
 Chosen = list[tuple[Worker, int]]
@@ -98,6 +120,7 @@ class Pool:
         free: int,
         draining: bool,
         named: Collection[tuple[Part, Fence]] = (),
+        life: int = 0,
     ) -> Worker | None:
         """`named` is everything it holds. None for a life that is over."""
         worker = self.workers.get(name)
@@ -108,6 +131,7 @@ class Pool:
         elif incarnation > worker.incarnation:
             worker = self._reborn(worker, incarnation)
         worker.total, worker.registered = max(0, total), True
+        worker.life = max(worker.life, life)
         worker.carry(self._book.by_worker.get(name, {}).values(), named)
         self.heard(now, worker, free, draining, worker.degraded)
         return worker
@@ -123,12 +147,22 @@ class Pool:
         self.workers[worker.name] = fresh
         return fresh
 
-    def heard(self, now: float, worker: Worker, free: int, draining: bool, degraded: bool) -> bool:
+    def heard(
+        self,
+        now: float,
+        worker: Worker,
+        free: int,
+        draining: bool,
+        degraded: bool,
+        cpu: CpuUse | None = None,
+    ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
         worker.heard_at, worker.dead_at = now, None
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
+        if cpu is not None:
+            worker.cpu = _between(worker.cpu or cpu, cpu)
         worker.unknown = max(0, worker.total - free - self.booked(worker))
         return (worker.unknown, worker.draining, worker.degraded) < before
 
@@ -156,7 +190,7 @@ class Pool:
         total = 0
         by_job: dict[str, list[tuple[tuple[int, ...], int]]] = {}
         for one in placements:
-            done = worker.done.get((one.part, one.fence), 0)
+            done = self.done(worker, one)
             if one.slots:
                 by_job.setdefault(one.part.job_id, []).append((one.slots, done))
             else:
@@ -186,8 +220,31 @@ class Pool:
                 self._reserved.pop(placement.worker, None)
 
     def free(self, worker: Worker) -> int:
-        taken = self._held(worker) + self._reserved.get(worker.name, [])
+        taken = self._taken(worker)
         return max(0, worker.total - self._in_use(worker, taken) - worker.unknown)
+
+    def loads(self, worker: Worker) -> int:
+        """How many cores of workflows it makes load for, or is about to: one core may bear
+        several."""
+        return self._loads(worker, self._taken(worker))
+
+    def loads_told(self, worker: Worker, before: float) -> int:
+        """Those that it has made load for since `before`, so that its CPU tells of them."""
+        held = self._held(worker)
+        return self._loads(worker, (one for one in held if self.loads_since(worker, one) <= before))
+
+    def loads_since(self, worker: Worker, placement: Placement) -> float:
+        return worker.loads_since.get((placement.part, placement.fence), math.inf)
+
+    def _loads(self, worker: Worker, placements: Iterable[Placement]) -> int:
+        return sum(one.cores - self.done(worker, one) for one in placements)
+
+    def done(self, worker: Worker, placement: Placement) -> int:
+        """How many cores of a part have no more load to make."""
+        return worker.done.get((placement.part, placement.fence), 0)
+
+    def _taken(self, worker: Worker) -> list[Placement]:
+        return self._held(worker) + self._reserved.get(worker.name, [])
 
     def placements(self) -> Iterator[Placement]:
         """All that have cores, or are about to get some."""
@@ -203,14 +260,18 @@ class Pool:
         return (
             worker.registered
             and not worker.draining
-            and not self._is_silent(now, worker)
+            and not self.is_silent(now, worker)
             and not self._is_gone(now, worker)
             and self._progress(now, worker) is not Progress.STUCK
         )
 
     def can_share(self, now: float, worker: Worker) -> bool:
         """It would take more work on cores that work for the same job."""
-        return worker.dead_at is None and now >= worker.pause_until and self.takes_part(now, worker)
+        return (
+            not self.is_lost(now, worker)
+            and now >= worker.pause_until
+            and self.takes_part(now, worker)
+        )
 
     def total_cores(self, now: float) -> int:
         return sum(w.total for w in self.workers.values() if self.takes_part(now, w))
@@ -225,7 +286,7 @@ class Pool:
         ready = (
             worker.registered
             and not worker.draining
-            and not self._is_silent(now, worker)
+            and not self.is_lost(now, worker)
             and now >= worker.pause_until
             and self.free(worker) > 0
         )
@@ -233,10 +294,10 @@ class Pool:
         evict_at = worker.extensions.evict_at()
         overdue = (evict_at is not None and now >= evict_at) or (
             progress is Progress.STUCK
-            and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+            and worker.pace.idle_s >= limits.stuck_s + limits.stuck_evict_s
         )
         live = not self._is_gone(now, worker)
-        return Signals(live, ready, progress, worker.dead_at is not None, overdue)
+        return Signals(live, ready, progress, self.is_lost(now, worker), overdue)
 
     def _progress(self, now: float, worker: Worker) -> Progress:
         """Whoever asked for patience is not stuck as long as it lasts."""
@@ -246,20 +307,37 @@ class Pool:
             return Progress.STALLED
         return found
 
-    def _is_gone(self, now: float, worker: Worker) -> bool:
-        limits = self._settings
-        return (worker.dead_at is not None and now - worker.heard_at >= limits.reschedule_s) or (
-            not worker.registered and now - worker.heard_at >= limits.register_s
+    def is_lost(self, now: float, worker: Worker) -> bool:
+        """It cannot be commanded, for all we know."""
+        return (
+            worker.dead_at is not None
+            or self.is_unreached(now, worker)
+            or (worker.registered and self.is_silent(now, worker))
         )
 
-    def _is_silent(self, now: float, worker: Worker) -> bool:
-        return now - worker.heard_at >= self._settings.silence_s
+    def is_unreached(self, now: float, worker: Worker) -> bool:
+        """What we say to it does not arrive, whatever arrives from it."""
+        since = worker.unreached_since
+        return since is not None and (worker.refuses or now >= since + self._settings.unreached_s)
+
+    def gone_at(self, worker: Worker) -> float:
+        """When its load has surely ended, unless it is heard before: who answers probes and
+        cannot be commanded is gone too."""
+        limits = self._settings
+        known = worker.registered or worker.dead_at is not None
+        return worker.heard_at + (limits.reschedule_s if known else limits.register_s)
+
+    def silent_at(self, worker: Worker) -> float:
+        return worker.heard_at + self._settings.silence_s
+
+    def is_silent(self, now: float, worker: Worker) -> bool:
+        return now >= self.silent_at(worker)
+
+    def _is_gone(self, now: float, worker: Worker) -> bool:
+        return now >= self.gone_at(worker)
 
     def _is_open(self, now: float, worker: Worker) -> bool:
-        return worker.dead_at is None and self.signals(now, worker).routing in (
-            Routing.ROUTE,
-            Routing.INVESTIGATE,
-        )
+        return self.signals(now, worker).routing in (Routing.ROUTE, Routing.INVESTIGATE)
 
     # -- choosing --------------------------------------------------------------------------------
 

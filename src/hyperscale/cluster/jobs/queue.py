@@ -58,6 +58,10 @@ class Queue:
     def order(self) -> list[str]:
         return sorted(self._waiting, key=lambda job_id: self._waiting[job_id].arrival)
 
+    def fresh(self) -> list[str]:
+        """Jobs of which nothing was ever dispatched."""
+        return [job_id for job_id, entry in self._waiting.items() if entry.fresh]
+
     def is_full(self, under_way: int = 0) -> bool:
         return self._fresh + under_way >= self._settings.queue_jobs_max
 

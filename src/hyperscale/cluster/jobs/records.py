@@ -16,7 +16,12 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
-"""How a part ended: `cut off` is a worker that stopped its load because it lost its managers."""
+"""How a part ended: `cut off` before its plan did, because its worker lost its managers or one of
+its generator processes died."""
+
+LostLoad = Literal["squeeze", "move", "drop"]
+"""What becomes of a lost part when no core is free: it shares one that its job has, it waits for a
+free one, or it is given up at once."""
 
 Action = Literal["cancel", "stop", "pause", "resume", "scale", "rate"]
 
@@ -86,6 +91,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     digest: str = ""  # of the body: the same key with another body is another job
     requested_by: str = ""
     correlation_id: str = ""
+    lost_load: LostLoad = "squeeze"
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):
@@ -122,6 +128,7 @@ class PartEnded(Record, frozen=True, array_like=True, tag="ended"):
     result: bytes  # what the worker measured and the values it hands on
     error: str = ""
     iterations: int = 0
+    lost: str = ""  # generator processes that died and took load with them, in words
 
 
 class PartLost(Record, frozen=True, array_like=True, tag="lost"):
@@ -137,8 +144,8 @@ class PartLost(Record, frozen=True, array_like=True, tag="lost"):
 
 
 class GivenUp(Record, frozen=True, array_like=True, tag="given up"):
-    """A lost part is declared lost: no retry is left, or its time was over before a worker was
-    free. The workflow ends with what there is."""
+    """A lost part is declared lost: no retry is left, its time was over before a worker could take
+    it, or the job does not want it to go on. The workflow ends with what there is."""
 
     part: Part
     reason: str
@@ -185,6 +192,10 @@ class Judged(Record, frozen=True, array_like=True, tag="judged"):
     crossing: float | None  # the value with which it was crossed
 
 
+class Aged(Record, frozen=True, array_like=True, tag="aged"):
+    """Nothing but how old the job is by now, for managers that are started again."""
+
+
 class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
     reason: str
 
@@ -199,7 +210,7 @@ class Finished(Record, frozen=True, array_like=True, tag="finished"):
 
 JobRecord = (
     Submitted | Dispatched | Returned | Started | PartEnded | PartLost | GivenUp | Failed
-    | TornDown | Steered | Extended | Judged | TimedOut | Finished
+    | TornDown | Steered | Extended | Judged | Aged | TimedOut | Finished
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

@@ -1,11 +1,13 @@
 """Parts that lost their worker, on others.
 
 Those that shared cores wait for one another and share cores again if there is room for all of them;
-else each is placed by itself.
+else each is placed by itself. One that finds no free core shares those that its job has, if the job
+says so.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from hyperscale.cluster.jobs.desk import Desk
 from hyperscale.cluster.jobs.pool import Draft
 from hyperscale.cluster.jobs.records import Dispatched, Part, Placement
 from hyperscale.cluster.jobs.seating import Seats, groups, seat
+from hyperscale.cluster.jobs.squeezing import Squeeze
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 
 RESUME_WORTH_S = 1.0
@@ -40,6 +43,7 @@ def rehouse(desk: Desk, now: float, job: JobState) -> None:
     if not waiting:
         return
     seats = _seats(desk, now, job, waiting)
+    seats |= _squeezed(desk, now, job, {w: p for w, p in waiting.items() if w not in seats})
     for name in sorted({who.workflow for who in seats}):
         workflow = job.workflows[name]
         epoch = desk.next_epoch(job)
@@ -88,10 +92,13 @@ def _seats(
     draft = desk.pool.draft(
         now, {worker for who in waiting for worker in job.workflows[who.workflow].excluded}
     )
+    parts_on = Counter((who.workflow, slot) for who, p in waiting.items() for slot in p.slots)
     unnumbered = -1  # parts placed by an older manager have no slots
     before: dict[Homeless, Sequence[int]] = {}
     for who, part in waiting.items():
-        before[who] = part.slots or range(unnumbered, unnumbered - part.cores, -1)
+        # Parts of one workflow share a core for want of others only.
+        alone = any(parts_on[who.workflow, slot] > 1 for slot in part.slots) or not part.slots
+        before[who] = range(unnumbered, unnumbered - part.cores, -1) if alone else part.slots
         unnumbered -= part.cores
     found: dict[Homeless, Seats] = {}
     for group in groups(before):
@@ -111,6 +118,33 @@ def _seat(
         return {}
     desk.use_slots(job, seats.values())
     return seats
+
+
+def squeeze_at(desk: Desk, job: JobState, workflow: WorkflowState, since: float) -> float | None:
+    """When a part that is without a worker since then may share a core; None: never. One whose
+    load has not begun is placed again with all of its workflow."""
+    if job.submitted.lost_load != "squeeze" or not workflow.started:
+        return None
+    return since + desk.settings.squeeze_after_s
+
+
+def _squeezed(
+    desk: Desk, now: float, job: JobState, waiting: Mapping[Homeless, PartState]
+) -> dict[Homeless, Seats]:
+    watch = desk.watches[job.job_id]
+    found: dict[Homeless, Seats] = {}
+    squeeze: Squeeze | None = None
+    for who, part in waiting.items():
+        workflow = job.workflows[who.workflow]
+        since = watch.homeless.get(Part(job.job_id, *who), now)
+        at = squeeze_at(desk, job, workflow, since)
+        if at is None or now < at:
+            continue
+        squeeze = squeeze or Squeeze(desk, now, job)
+        seats = squeeze.take(workflow, part.cores)
+        if seats is not None:
+            found[who] = seats
+    return found
 
 
 def _pieces(

@@ -11,16 +11,22 @@ class JobSettings:
     """Of a part, after its worker was lost: four attempts in all."""
 
     reschedule_s: float = 8.0
-    """A silent worker's part is placed elsewhere this long after it was last heard. A worker that
-    hears no manager ends its load after 6 s, so two seconds are left for clocks and timers."""
+    """A silent worker's part is placed elsewhere this long after it was last answered over TCP,
+    whatever probes say of it. It ends its load 6 s after it asked what was answered last, so two
+    seconds are left for clocks and timers."""
 
-    register_s: float = 30.0
-    """A new leader waits this long for a worker of whose death nobody tells: as long as the
-    longest suspicion."""
+    register_s: float = 10.0
+    """A new leader waits this long for a worker of whose death nobody tells. Its load has ended by
+    then; what it has to tell of it may take a little longer to arrive."""
 
-    silence_s: float = 30.0
+    silence_s: float = 4.0
     """A registered worker that reports nothing for this long takes no new work. It reports every
     second."""
+
+    unreached_s: float = 3.0
+    """A worker to which no connection can be made for this long is not under command, though it
+    may report: it is not answered any more, and ends its load. One whose machine refuses the
+    connection has no process there, and is not waited for at all."""
 
     dispatch_s: float = 300.0
     """How long work may wait although nothing that runs could make room for it."""
@@ -28,6 +34,14 @@ class JobSettings:
     return_after_s: float = 5.0
     """A workflow whose parts cannot all be prepared gives its cores back after this, so that two
     of them never wait for each other."""
+
+    squeeze_after_s: float = 1.0
+    """A lost part waits this long for a free core, then shares one that its job has already: as
+    long as a worker needs to tell of a core that has become free. Also how often it looks again."""
+
+    squeeze_cpu_percent: float = 80.0
+    """A worker takes no lost part beside what it runs if that would use more of its CPU than this,
+    by what its present load uses. Below 80 % a worker is well."""
 
     prepare_s: float = 300.0
     """From dispatch to prepared: loading code, resolving arguments, setup()."""
@@ -76,7 +90,9 @@ class JobSettings:
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000
-    """Jobs waiting, and jobs remembered. Beyond these a submission is refused."""
+    queue_bytes_max: int = 256 << 20
+    """Jobs waiting, jobs remembered, and what the waiting ones take: half of what the records hold,
+    so that those that run have room to end. Beyond these a submission is refused."""
 
     reserve_after_s: float = 30.0
     """Smaller jobs may overtake a job that does not fit for this long; then free cores are kept

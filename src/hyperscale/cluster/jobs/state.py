@@ -6,6 +6,7 @@ here looks into.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,7 +29,8 @@ Ending = Literal["", "stop", "cancel", "timeout"]
 
 @dataclass(slots=True)
 class Loss:
-    """A worker went away with a part. What it had reported is kept and counted."""
+    """A worker went away with a part, or processes of it died. What it had reported is kept and
+    counted."""
 
     worker: str
     at_s: float  # of the workflow's load time
@@ -38,7 +40,8 @@ class Loss:
     reason: str
     age_s: float  # the job's, when it was recorded
     under_load: bool  # it ran a test: something of the plan was not delivered
-    resumed_at_s: float | None = None  # load time at which another worker went on
+    resumed_at_s: float | None = None  # load time at which it went on
+    generators: str = ""  # what died of it, in words, where the worker lives
 
 
 @dataclass(slots=True)
@@ -106,13 +109,19 @@ class WorkflowState:
     @property
     def is_settled(self) -> bool:
         """Nothing of it runs, and nothing of it will."""
-        return self.is_over and not self.live() and not self.needs_teardown
+        return self.is_over and not self.is_live and not self.needs_teardown
+
+    @property
+    def is_live(self) -> bool:
+        return any(part.live is not None for part in self.parts.values())
 
     def live(self) -> list[Placement]:
         return [part.live for part in self.parts.values() if part.live is not None]
 
     def holder(self) -> Placement | None:
         """Where teardown() is to run."""
+        if not self.needs.tears_down:
+            return None
         return next((p.holding for p in self.parts.values() if p.holding is not None), None)
 
     def homeless(self) -> list[PartState]:
@@ -132,6 +141,7 @@ class Mark:
 
 
 MARKS_MAX = 256
+"""Of a job. One that is steered by a program, or loses workers all the time, has no more."""
 
 
 @dataclass(slots=True)
@@ -187,6 +197,11 @@ class JobState:
         """The longest of its workers' extensions, never more than the time it was given."""
         return min(self.submitted.timeout_s, max(self.extended.values(), default=0.0))
 
+    def mark(self, workflow: str, at_s: float, text: str) -> None:
+        """For the timeline of a workflow, at its load time."""
+        if len(self.marks) < MARKS_MAX:
+            self.marks.append(Mark(workflow, at_s, text))
+
     def run_age_s(self, age_s: float) -> float:
         """How long ago its load began, when the job is that old: with the first workflow."""
         starts = (w.started_age_s for w in self.workflows.values() if w.started)
@@ -215,10 +230,19 @@ class JobState:
         return ("partial" if any(done) else "failed"), "; ".join(errors)
 
 
+@dataclass(frozen=True, slots=True)
+class Condense:
+    """What is kept of the bytes of a job once its end is recorded, by whoever can read them."""
+
+    body: Callable[[bytes], bytes] = lambda body: body
+    result: Callable[[bytes], bytes] = lambda result: result
+
+
 @dataclass(slots=True)
 class Book:
     """All jobs, in the order they came."""
 
+    condense: Condense = field(default_factory=Condense)
     jobs: dict[str, JobState] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)  # idempotency key -> job
     by_worker: dict[str, dict[Part, Placement]] = field(default_factory=dict)

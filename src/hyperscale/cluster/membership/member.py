@@ -81,7 +81,6 @@ class Member:
         self.suspicion: Suspicion | None = None
         self.coordinate: Coordinate | None = None
         self.rtt_s: float | None = None
-        self.acked_at: float | None = None  # when the last ping that it answered was sent
         self.heartbeat_life = -1
         self.heartbeat_version = -1
         self.bucket = 0

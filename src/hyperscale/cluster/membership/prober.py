@@ -91,7 +91,6 @@ class Prober:
             member = station.view.get(node_id)
             if member is not None:
                 member.rtt_s = rtt_s
-                member.acked_at = probe.sent_at
             if message.sender.coordinate is not None:
                 station.vivaldi.observe(node_id, message.sender.coordinate, rtt_s)
             self._answered(probe)

@@ -1,8 +1,9 @@
 """Open model: iterations arrive on schedule, whatever the latency.
 
 Each arrival takes an idle VU, or a new one while fewer than `max_vus` live. An arrival that finds
-none, or one whose on_start outlasts the load, is dropped and counted, never lost in silence. The
-VU gets the intended instant, so the time an arrival had to wait is part of its response time.
+none, or one whose on_start outlasts the load, is dropped and counted, never lost in silence. One
+that could not begin because this process stood still was not offered at all. The VU gets the
+intended instant, so the time an arrival had to wait is part of its response time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from time import perf_counter
 
 from hyperscale.engine.alarm import Alarm
 from hyperscale.engine.clock import GLANCE_S
-from hyperscale.engine.pace import Pace
+from hyperscale.engine.pace import STALL_S, Pace
 from hyperscale.engine.vu import VirtualUser
 from hyperscale.workload.load import ArrivalRate, RampingRate
 
@@ -53,6 +54,22 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         self._unborn: deque[float] = deque()  # arrivals whose VU has not asked for its turn yet
         self._factor = 1.0  # of the planned rate, as it was changed last
         self._schedule: Schedule | None = None
+        self._missed = 0.0  # of the planned arrivals, since they were last told
+
+    def begin(self) -> None:
+        super().begin()
+        self._schedule = None
+        self._missed = 0.0
+
+    def offered(self, idle_s: float) -> float:
+        """Those whose time came, but for those that were missed. After a standstill they all come
+        at once, so that time without them is no loss."""
+        missed, self._missed = self._missed, 0.0
+        return super().offered(0.0) - missed
+
+    def _now_s(self) -> float:
+        due_s = self.offered_s if self._schedule is None else self._schedule.due
+        return max(self.offered_s, min(due_s, super()._now_s()))
 
     async def turn(self, user: VirtualUser) -> float | None:
         if await super().turn(user) is None:
@@ -62,8 +79,19 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         else:
             arrival = asyncio.get_running_loop().create_future()
             self._idle.append(arrival)
-            intended = await arrival
+            try:
+                intended = await arrival
+            except asyncio.CancelledError:
+                if arrival.done() and not arrival.cancelled() and arrival.result() is not None:
+                    self._drop(arrival.result())  # it was given one and is cut before it began
+                raise
         return None if intended is None else max(0.0, perf_counter() - intended)
+
+    def starts_by(self, now: float) -> float:
+        """The next arrival, if a VU is there to take it; after the last one the end of the plan."""
+        if self._schedule is None or not (self._idle or self.population.size < self._max_vus):
+            return math.inf
+        return self.clock.instant(min(self._schedule.due, self.load.planned_seconds))
 
     def scale(self, delta: int) -> None:
         self._max_vus = max(1, self._max_vus + delta)
@@ -75,8 +103,8 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
 
     def stop(self) -> None:
         super().stop()
-        self.recorder.dropped += len(self._unborn)  # their VUs will not ask any more
-        self._unborn.clear()
+        while self._unborn:  # their VUs will not ask any more
+            self._drop(self._unborn.popleft())
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
@@ -131,5 +159,12 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
         if self.population.size < self._max_vus:
             self._unborn.append(intended)
             self.population.grow(1)
+        else:
+            self._drop(intended)
+
+    def _drop(self, intended: float) -> None:
+        """For want of a user, unless it is so late that it was for want of this process."""
+        if perf_counter() - intended > STALL_S:
+            self._missed += 1.0 / self._factor
         else:
             self.recorder.dropped += 1

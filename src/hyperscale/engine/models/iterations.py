@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from hyperscale.engine.pace import Pace
 from hyperscale.engine.vu import VirtualUser
 from hyperscale.workload.load import PerVUIterations, SharedIterations
 
+L = TypeVar("L", SharedIterations, PerVUIterations)
 
-class SharedIterationsPace(Pace[SharedIterations]):
+
+class IterationsPace(Pace[L]):
     always_asks = True
     least_vus = 1  # nobody else has this core's iterations
+    _done = 0
+
+    def offered(self, idle_s: float) -> float:
+        """Those that ended: one that was under way is made again where the load goes on."""
+        done = len(self.recorder.iterations)
+        self._done += done
+        return done
+
+    def waived(self) -> float:
+        return max(0, self.load.planned_iterations - self._done)
+
+
+class SharedIterationsPace(IterationsPace[SharedIterations]):
     _left: int | None = None  # None: not counting yet, this is the warm-up
 
     async def turn(self, user: VirtualUser) -> float | None:
@@ -29,10 +46,7 @@ class SharedIterationsPace(Pace[SharedIterations]):
         await self.until_gone_or(self.load.max_duration_s)
 
 
-class PerVUIterationsPace(Pace[PerVUIterations]):
-    always_asks = True
-    least_vus = 1
-
+class PerVUIterationsPace(IterationsPace[PerVUIterations]):
     def __post_init__(self) -> None:
         self._left: dict[VirtualUser, int] | None = None
 

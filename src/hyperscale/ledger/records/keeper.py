@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import snapshots
 from hyperscale.ledger.records.api import Deposed, Record
@@ -18,12 +20,14 @@ from hyperscale.ledger.records.desk import Desk
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.shelf import Shelf, restore
-from hyperscale.ledger.records.snapshots import JOBS_AT_ONCE, Captured, Parcel
+from hyperscale.ledger.records.shelf import Condense, Shelf
+from hyperscale.ledger.records.snapshots import Captured, Parcel
+from hyperscale.ledger.records.stages import Stages
 from hyperscale.ledger.records.store import Store
 from hyperscale.ledger.records.under_way import UnderWay
 from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.latency import Latency
 
 T = TypeVar("T")
 
@@ -36,10 +40,12 @@ class Keeper:
         name: str,
         voters: Iterable[str],
         settings: RecordsSettings,
+        condense: Condense = tuple,
     ) -> None:
         self._host = host
         self._directory = directory
         self._settings = settings
+        self._condense = condense
         self.store = Store(host, directory, settings)
         self.store.on_written = self._written
         self.store.on_failed = lambda: self.fail(self.store.failure)
@@ -50,9 +56,10 @@ class Keeper:
         self._failure: HyperscaleError | None = None
         self._closed = False
         self.replica = Replica(name, voters, settings)
-        self.shelf = Shelf()
+        self.shelf = Shelf(condense)
         self.desk = Desk()
         self.under_way = UnderWay(settings)
+        self.stages = Stages(Latency())
         self.applied_index = 0
         self.led_term = 0
         """The term this replica leads and in which it has applied all that came before; or 0."""
@@ -65,6 +72,7 @@ class Keeper:
 
     async def open(self) -> None:
         found = await self.store.open()
+        self.stages = Stages(self.store.stats.commits)
         blank = self.replica
         self.replica = Replica(
             blank.name,
@@ -115,10 +123,14 @@ class Keeper:
         if self._failure is None and not self._closed:
             self._hand_over()
             for entry in self._to_apply():
+                began = self._host.clock.now()
+                self.stages.held(entry.index, began)
                 self._apply(entry)
+                self.stages.apply.add(self._host.clock.now() - began)
         if self.led_term and not replica.leads(self.led_term):
             self.led_term = 0
             self.under_way = UnderWay(self._settings)
+            self.stages.deposed()
             self.desk.refuse(lambda: Deposed("leadership ended while the record was under way"))
         self.on_turn()
         self.desk.tell_changed()
@@ -223,7 +235,7 @@ class Keeper:
         data = await Captured(captured.index, captured.index_term, captured.jobs).encode()
         return Parcel(captured.index, captured.index_term, data)
 
-    async def replace(self, state: bytes, wanted: Callable[[], bool]) -> None:
+    async def replace(self, state: bytes | bytearray, wanted: Callable[[], bool]) -> None:
         """Take the state of another voter, if it is newer and still wanted when it is unpacked.
         Returns when it is on stable storage."""
         snapshot = snapshots.decode(state)
@@ -254,9 +266,10 @@ class Keeper:
         for record in sorted(news, key=lambda record: record.index):
             self._tell(self.on_applied, record)
 
-    async def _unpacked(self, pieces: list[bytes]) -> Shelf:
-        shelf, now = Shelf(), self._host.clock.now()
-        for start in range(0, len(pieces), JOBS_AT_ONCE):
-            restore(now, shelf, pieces[start : start + JOBS_AT_ONCE])
-            await asyncio.sleep(0)
+    async def _unpacked(self, jobs: list[msgspec.Raw]) -> Shelf:
+        """Ended jobs stay for their whole time again: how long they had been waiting was another
+        clock's knowledge."""
+        shelf, now = Shelf(self._condense), self._host.clock.now()
+        async for record in snapshots.records_of(jobs):
+            shelf.add(now, record)
         return shelf

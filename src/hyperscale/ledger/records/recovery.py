@@ -27,7 +27,7 @@ class Recovery:
         *,
         turned: Callable[[], None],
         changed: Callable[[], Awaitable[None]],
-        install: Callable[[bytes], Awaitable[None]],
+        install: Callable[[bytes | bytearray], Awaitable[None]],
     ) -> None:
         """`changed` waits for the next change of the replica; `install` replaces the state."""
         self._host = host

@@ -6,14 +6,16 @@ job may go: that is each replica's own clock, and only the leader acts on it, by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-
-import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import ENTRY_BYTES
+
+Condense = Callable[[Sequence[Record]], Sequence[Record]]
+"""What is kept of the records of a job that has ended: the same for the same records, and nothing
+less when it is asked again about what it has left."""
 
 
 class _Job:
@@ -26,7 +28,8 @@ class _Job:
 
 
 class Shelf:
-    def __init__(self) -> None:
+    def __init__(self, condense: Condense = tuple) -> None:
+        self._condense = condense
         self._jobs: dict[str, _Job] = {}
         self._due: list[tuple[float, str]] = []
         self.bytes = 0
@@ -57,6 +60,9 @@ class Shelf:
         if record.keep_s is not None:
             job.forget_at = now + record.keep_s
             heappush(self._due, (job.forget_at, record.job_id))
+            self.bytes -= sum(map(_size, job.records))
+            job.records = list(self._condense(job.records))
+            self.bytes += sum(map(_size, job.records))
 
     def forget(self, job_id: str) -> bool:
         """False: there was nothing to forget."""
@@ -88,22 +94,6 @@ class Shelf:
     def capture(self) -> list[tuple[Record, ...]]:
         """What a snapshot holds, as it is now; cheap, because records never change."""
         return [tuple(job.records) for job in self._jobs.values()]
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[Record, ...]).decode
-
-
-def encode_job(records: Sequence[Record]) -> bytes:
-    return _encode(records)
-
-
-def restore(now: float, shelf: Shelf, pieces: Iterable[bytes]) -> None:
-    """Put captured jobs on an empty shelf. Ended jobs stay for their whole time again: how long
-    they had been waiting was another clock's knowledge."""
-    for piece in pieces:
-        for record in _decode(piece):
-            shelf.add(now, record)
 
 
 def _size(record: Record) -> int:

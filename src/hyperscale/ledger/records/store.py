@@ -23,6 +23,7 @@ from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.wal import LogFailed, WriteAheadLog
 from hyperscale.ledger.wal.record import Record as WalRecord
 from hyperscale.ledger.wal.repair import REPAIRED_MARK
+from hyperscale.ledger.wal.writer import Stats
 from hyperscale.runtime.host import Host
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -38,7 +39,7 @@ class Found:
         self.base_index = 0
         self.base_term = 0
         self.entries: list[Entry] = []
-        self.jobs: list[bytes] = []
+        self.jobs: list[msgspec.Raw] = []
         self.newcomer = False
 
     def load(self, state: bytes) -> None:
@@ -152,6 +153,10 @@ class Store:
         self._queue.append(_Mark(captured, self._marks, first, saved))
         self._more.set()
         return saved
+
+    @property
+    def stats(self) -> Stats:
+        return Stats() if self._log is None else self._log.stats
 
     @property
     def log_bytes(self) -> int:

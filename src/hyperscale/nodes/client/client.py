@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from hyperscale.cluster.jobs.records import Action
+from hyperscale.cluster.jobs.records import Action, LostLoad
 from hyperscale.engine.run import RunOptions
 from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput, RunFailed
@@ -123,6 +123,7 @@ class HyperscaleClient:
         *,
         name: str = "",
         timeout: str | float | None = None,
+        lost_load: LostLoad = "squeeze",
         seed: int | None = None,
         environ: dict[str, str] | None = None,
         idempotency_key: str | None = None,
@@ -134,8 +135,10 @@ class HyperscaleClient:
         """The job's id, once the cluster holds the job.
 
         Other keywords are those of `Overrides` (vus, duration, rate, ...) and win over the
-        classes; `environ` are variables for the test. A program that must be able to submit again
-        after its own crash gives the same `idempotency_key` both times, and gets the same job.
+        classes; `environ` are variables for the test. `lost_load` is what becomes of the load of a
+        worker that dies while no core is free: "squeeze", "move" or "drop". A program that must be
+        able to submit again after its own crash gives the same `idempotency_key` both times, and
+        gets the same job.
         """
         session = self._open()
         given = _as_submission(workflows, timeout, idempotency_key)
@@ -148,7 +151,11 @@ class HyperscaleClient:
             known = ", ".join(Overrides.__struct_fields__)
             raise BadInput(f"submit_job(): {error}", f"it takes {known}") from None
         options = RunOptions(
-            name=name, timeout_s=given.timeout_seconds, seed=seed, env=environ or {}
+            name=name,
+            timeout_s=given.timeout_seconds,
+            lost_load=lost_load,
+            seed=seed,
+            env=environ or {},
         )
         submission = await asyncio.to_thread(prepare, ClassSource(*given.workflows), flags, options)
         message = submission.message(

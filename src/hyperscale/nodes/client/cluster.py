@@ -21,6 +21,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskJobs,
     AskResults,
     AskWorkers,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -74,6 +76,9 @@ class Cluster:
 
     async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
         return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)
+
+    async def drain(self, worker: str, by: str = "", undo: bool = False) -> DrainAck:
+        return await self.managers.ask(DrainWorker(worker=worker, by=by, undo=undo), DrainAck)
 
     async def results(self, job_id: str) -> JobResults:
         return await self.managers.ask(AskResults(job_id=job_id), JobResults)

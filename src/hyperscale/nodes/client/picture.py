@@ -15,6 +15,7 @@ import msgspec
 from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
 from hyperscale.engine.verdict import Judge, Standing
 from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import (
     Environment,
     Mark,
@@ -106,7 +107,8 @@ class Picture:
                 self.done[done.workflow] = done
                 news.done.append(done)
                 if done.workflow in self._workflows:
-                    self._workflows[done.workflow].end(done)
+                    last = self._workflows[done.workflow].end(done)
+                    news.progress += [] if last is None else [last]
         if update.final:
             self.over = True
             self.final = decode(update.results) if update.results else None
@@ -205,12 +207,23 @@ class _Workflow:
     def mark(self, at_s: float, text: str) -> None:
         self._marks[at_s, text] = None
 
-    def end(self, done: WorkflowDone) -> None:
-        if done.result:
-            self._ended = msgspec.json.decode(done.result, type=WorkflowResult)
-        else:
-            self.shown.facts.error = done.error
+    def end(self, done: WorkflowDone) -> Progress | None:
+        """What comes with the end and was in no window, as the last one."""
         self.shown.gone(_ALL)
+        if not done.result:
+            self.shown.facts.error = done.error
+            return None
+        ended = self._ended = msgspec.json.decode(done.result, type=WorkflowResult)
+        missing = _missing(ended, self.shown.freeze(buckets=False))
+        if not missing:
+            return None
+        window = Window(
+            workflow=done.workflow,
+            index=self._index + 1,
+            elapsed_s=max(self._until_s, ended.elapsed_s),
+            delta=Delta(seq=self._index + 1, requests=missing),
+        )
+        return Progress(window, self._until_s, ended.requests, ended.failed)
 
     def facts(self, state: State, view: WorkflowView | None) -> None:
         known = self.shown.facts
@@ -237,3 +250,22 @@ class _Workflow:
             self._catching_up = aggregate
         else:
             self.shown, self._catching_up = aggregate, None
+
+
+def _missing(ended: WorkflowResult, shown: WorkflowResult) -> list[RequestDelta]:
+    """By step; nothing when more was shown than there is in the end, which a death can do."""
+    before = {step.name: step for step in shown.steps}
+    found = []
+    for step in ended.steps:
+        known = before.get(step.name)
+        count, failed, unsent = step.count, step.failed, step.unsent
+        if known is not None:
+            count, failed = count - known.count, failed - known.failed
+            unsent -= known.unsent
+        if min(count, failed, unsent) < 0:
+            return []
+        if count or failed:
+            found.append(
+                RequestDelta(RequestKey(step.name), count=count, failed=failed, unsent=unsent)
+            )
+    return found

@@ -11,9 +11,11 @@ import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
+from typing import get_args
 
 import msgspec
 
+from hyperscale.cluster.jobs.records import LostLoad
 from hyperscale.engine.bundle import bundle, largest
 from hyperscale.engine.run import RunOptions
 from hyperscale.engine.source import (
@@ -70,6 +72,10 @@ def prepare(
     overrides, options = overrides or Overrides(), options or RunOptions()
     plan = plan_test(source.load(), overrides)
     facts = tuple(test_facts(plan))
+    if options.lost_load not in get_args(LostLoad):
+        raise BadInput(
+            f"lost_load is {options.lost_load!r}", f"it is one of {', '.join(get_args(LostLoad))}"
+        )
     for workflow in facts:
         if isinstance(workflow.load, ShapedVUs) and not workflow.load.duration_s:
             raise BadInput(
@@ -92,6 +98,7 @@ def prepare(
         command=options.command,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=plan.warnings,
+        lost_load=options.lost_load,
     )
     size_bytes = len(_encode(body))
     if size_bytes > BODY_BYTES_MAX:

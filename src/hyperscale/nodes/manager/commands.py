@@ -11,6 +11,7 @@ from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.nodes.manager import orders
 from hyperscale.nodes.manager.couriers import Couriers, is_too_large
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -29,12 +30,23 @@ if TYPE_CHECKING:
 DISPATCH_ATTEMPTS = 3
 # Half a minute of trying: longer than any silence that does not end in a death.
 COMMAND_ATTEMPTS = 20
+# A worker reports every second.
+REACH_AFTER_S = 2.0
+# Of a thousand workers of a new leader; a TLS handshake takes some milliseconds.
+REACH_AT_ONCE_MAX = 32
 
 
 class Commands:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.couriers = Couriers(manager.host, lambda: manager.node.endpoint, "worker")
+        self.couriers = Couriers(
+            manager.host,
+            lambda: manager.node.endpoint,
+            "worker",
+            self._reached,
+            self._unreached,
+        )
+        self.handed_on = HandedOn()
 
     def dispatch(self, effect: Dispatch) -> None:
         manager, placement = self._manager, effect.placement
@@ -46,7 +58,13 @@ class Commands:
         parts = len(job.workflows[placement.part.workflow].parts)
         manager.live.follow(facts, placement, fresh=True, parts=parts)
         message = orders.dispatch_of(
-            body, job, placement, effect.total_cores, effect.run_setup, manager.leadership.term
+            body,
+            job,
+            placement,
+            effect.total_cores,
+            effect.run_setup,
+            manager.leadership.term,
+            self.handed_on,
         )
 
         def answered(answer: DispatchAnswer) -> None:
@@ -125,19 +143,43 @@ class Commands:
                 ("scan", worker), worker, message, HeldParts, self._scanned, attempts=1
             )
 
+    def reach(self, worker: str) -> None:
+        """Try whether it can be commanded."""
+        key = ("reach", worker)
+        if self.couriers.knows(worker) and not self.couriers.is_under_way(key):
+            message = AskParts(term=self._manager.leadership.term)
+            self.couriers.send(key, worker, message, HeldParts, lambda _held: None, attempts=1)
+
+    def reach_doubtful(self) -> None:
+        """Those whose reports are late or to whom a command could not be brought, and those that
+        have work and no connection, before anybody relies on them."""
+        jobs, now = self._manager.jobs, self._manager.now()
+        doubtful, unconnected = [], []
+        for name, worker in jobs.pool.workers.items():
+            if now - worker.heard_at >= REACH_AFTER_S or worker.unreached_since is not None:
+                doubtful.append(name)
+            elif name in jobs.book.by_worker and not self.couriers.is_connected(name):
+                unconnected.append(name)
+        for name in [*doubtful, *unconnected][:REACH_AT_ONCE_MAX]:
+            self.reach(name)
+
+    def _reached(self, worker: str) -> None:
+        manager = self._manager
+        manager.carry_out(manager.jobs.worker_reached(manager.now(), worker))
+
+    def _unreached(self, worker: str, refused: bool) -> None:
+        manager = self._manager
+        manager.carry_out(manager.jobs.worker_unreached(manager.now(), worker, refused))
+
     def _scanned(self, held: HeldParts) -> None:
         manager = self._manager
         if not manager.leadership.leads():
             return
-        known = manager.jobs.pool.workers.get(held.worker)
-        unwanted, effects = manager.jobs.worker_registered(
+        unwanted, effects = manager.jobs.worker_holds(
             manager.now(),
             held.worker,
             held.incarnation,
-            held.total_cores,
-            held.free_cores,
             [orders.report_of(status) for status in held.parts],
-            draining=known is not None and known.draining,
         )
         manager.carry_out(effects)
         for part, fence in unwanted:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, carried_out
+from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.engine.assembly import Course, aggregate_of, assemble
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -21,20 +21,31 @@ TEST_STOPPED, TEST_FAILED = "test", "test failed"
 _CUT: dict[str, Cut] = {"cancel": "signal", "stop": "signal", "timeout": "timeout"}
 
 
-def ends_of(workflow: WorkflowState) -> list[PartEnd]:
+def ends_of(workflow: WorkflowState) -> Iterator[PartEnd]:
     """Everything that was measured, each once. A workflow that is no test begins anew after a
     loss, so only its last end counts."""
-    found = []
     for part in sorted(workflow.parts.values(), key=lambda part: part.number):
         if workflow.needs.is_test:
-            found += [decode_end(loss.result) for loss in part.losses if loss.result]
+            yield from (decode_end(loss.result) for loss in part.losses if loss.result)
         if part.ended is not None:
-            found.append(decode_end(part.ended.result))
-    return found
+            yield decode_end(part.ended.result)
 
 
 def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> WorkflowAggregate:
     """A workflow that is over, as one machine would have measured it."""
+    steps = merging(facts, workflow, job)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            whole: WorkflowAggregate = end.value
+            return whole
+
+
+def merging(
+    facts: WorkflowFacts, workflow: WorkflowState, job: JobState
+) -> Generator[None, None, WorkflowAggregate]:
+    """The same, one end of a part at a time."""
     whole = aggregate_of(facts)
     known = whole.facts
     users: dict[int, int] = {}  # by part: those of a lost one went on elsewhere
@@ -43,6 +54,7 @@ def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> Work
             whole.absorb(end.state)
         known.prepare_s = max(known.prepare_s, end.prepare_s)
         users[end.part.number] = max(users.get(end.part.number, 0), end.peak_vus)
+        yield
     known.vus_max = sum(users.values())
     whole.unmeasured_requests("teardown", workflow.teardown_requests)
     known.cores = workflow.total_cores
@@ -61,27 +73,29 @@ def conclude(
     status: JobStatus,
     *,
     elapsed_s: float,
-    coverage: float,
     lost: Sequence[str],
     judges: Sequence[Judge],
     environment: Environment,
+    aggregates: Sequence[WorkflowAggregate] = (),
 ) -> Results:
-    aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
-    cut = _cut(job, judges)
-    died = _died(job)
-    if died:
-        coverage, lost = min(coverage, _delivered(job, aggregates)), [*lost, *died]
+    """`aggregates` are the workflows as `merged`, in the order of the body."""
+    if not aggregates:
+        aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
+    cut, reason = _cut(job, judges), job.reason
+    died = [sentence for workflow in job.workflows.values() for sentence in _died(workflow)]
+    failed = [sentence for one in job.workflows.values() if one.error for sentence in _died(one)]
+    if cut is None and failed:  # as on one machine: what follows from a death is no other failure
+        cut, reason = "worker lost", "; ".join(failed)
     course = Course(
         name=body.name,
         started_at=body.started_at,
         elapsed_s=elapsed_s,
         state="finished",
         cut=cut,
-        cut_reason=job.reason if cut is not None else "",
+        cut_reason=reason if cut is not None else "",
         test_failed=job.by == TEST_FAILED,
-        failure=_failure(job),
-        coverage=coverage,
-        lost=lost,
+        failure=_failure(job, of_dependents=not failed),
+        lost=[*lost, *died],
         tags=body.tags,
         warnings=[*body.warnings, *_warnings(job), *_unconfirmed(job, status)],
         environment=environment,
@@ -111,46 +125,28 @@ def _cut(job: JobState, judges: Sequence[Judge]) -> Cut | None:
     return _CUT.get(job.ending)
 
 
-def _failure(job: JobState) -> HyperscaleError | None:
+def _failure(job: JobState, *, of_dependents: bool) -> HyperscaleError | None:
     """The first thing that the author of the test should know."""
     for workflow in job.workflows.values():
         for end in ends_of(workflow):
-            if end.outcome == "failed" and end.error:
+            if end.outcome == "failed" and end.error and not end.lost:
                 return (BadInput if end.bad_input else RunFailed)(end.error, end.hint)
     for name, workflow in job.workflows.items():
-        if workflow.error and not workflow.parts and not job.ending:
+        if of_dependents and workflow.error and not workflow.parts and not job.ending:
             return RunFailed(f"{name}: {workflow.error}")
     return None
 
 
-def _died(job: JobState) -> list[str]:
-    """Generator processes that took the rest of a load with them."""
-    return [
-        sentence
-        for workflow in job.workflows.values()
-        for part in workflow.parts.values()
-        if part.ended is not None and part.ended.outcome == "completed"
-        for sentence in decode_end(part.ended.result).lost
-    ]
-
-
-def _delivered(job: JobState, aggregates: Sequence[WorkflowAggregate]) -> float:
-    """The share of the planned load that was carried out: a part without generator processes
-    delivers nothing while the others go on."""
-    results = [aggregate.freeze(buckets=False) for aggregate in aggregates]
-    for result in results:
-        parts = [part for part in job.workflows[result.name].parts.values() if part.ended]
-        cores = sum(part.cores for part in parts)
-        if result.planned_s and cores:
-            ended = (part.cores * min(result.planned_s, _ended_s(part)) for part in parts)
-            result.elapsed_s = sum(ended) / cores
-    return carried_out(results)
-
-
-def _ended_s(part: PartState) -> float:
-    """In load time of the workflow; a part that moved went on where the load was by then."""
-    began_s = (part.losses[-1].resumed_at_s or 0.0) if part.losses else 0.0
-    return began_s + (part.ended.measured_s if part.ended is not None else 0.0)
+def _died(workflow: WorkflowState) -> list[str]:
+    """Generator processes whose load did not go on elsewhere, beside those told as losses."""
+    found = []
+    for part in workflow.parts.values():
+        if part.ended is not None:
+            end = decode_end(part.ended.result)
+            found += [f"worker {end.worker}: {sentence}" for sentence in end.lost]
+        elif part.losses and not part.losses[-1].under_load and part.losses[-1].generators:
+            found.append(f"worker {part.losses[-1].worker}: {part.losses[-1].generators}")
+    return found
 
 
 def _warnings(job: JobState) -> list[str]:

@@ -1,7 +1,8 @@
 """Commands to workers: each goes until it is answered, overtaken, or of no use any more.
 
 One connection per worker. A command to a part is repeated with growing pauses; a newer command of
-the same sort for the same part takes its place. Whoever sent it is told the answer once.
+the same sort for the same part takes its place. Whoever sent it is told the answer once. Whether a
+worker can be connected at all is told each time it shows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ import msgspec
 
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.wire.endpoint import Endpoint
-from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
+from hyperscale.wire.errors import (
+    Disconnected,
+    NobodyListens,
+    Reason,
+    Refused,
+    RemoteFailed,
+    WireError,
+)
 from hyperscale.wire.peer import Peer
 
 A = TypeVar("A")
@@ -38,7 +46,18 @@ class _Errand:
 
 
 class Couriers:
-    def __init__(self, host: Host, endpoint: Callable[[], Endpoint], role: str) -> None:
+    def __init__(
+        self,
+        host: Host,
+        endpoint: Callable[[], Endpoint],
+        role: str,
+        on_reached: Callable[[str], None] = lambda node_id: None,
+        on_unreached: Callable[[str, bool], None] = lambda node_id, refused: None,
+    ) -> None:
+        """`on_unreached` is told whether the node's machine refused the connection, that is, has
+        no such process any more."""
+        self._on_reached = on_reached
+        self._on_unreached = on_unreached
         self._host = host
         self._endpoint = endpoint
         self._role = role
@@ -49,8 +68,15 @@ class Couriers:
     def __len__(self) -> int:
         return len(self._errands)
 
+    def is_under_way(self, key: tuple[str, ...]) -> bool:
+        return key in self._errands
+
     def knows(self, node_id: str) -> bool:
         return node_id in self._peers
+
+    def is_connected(self, node_id: str) -> bool:
+        peer = self._peers.get(node_id)
+        return peer is not None and peer.connected
 
     def at(self, node_id: str, address: Address) -> None:
         """Where a node is reached; a node that came back may be elsewhere."""
@@ -92,9 +118,12 @@ class Couriers:
         if errand is not None:
             errand[1].cancel()
 
-    def recall_all(self) -> None:
+    def drop_all(self) -> None:
+        """Nobody is to be told anything any more."""
         for key in list(self._errands):
             self.recall(key)
+        for node_id in list(self._peers):
+            self.drop(node_id)
 
     async def _go(self, errand: _Errand, attempts: int | None) -> None:
         pause_s = RETRY_FIRST_S
@@ -119,7 +148,15 @@ class Couriers:
         peer = self._peers.get(errand.node_id)
         if peer is None:
             raise Disconnected(f"{errand.node_id} is not registered")
-        return await peer.request(errand.message, errand.expect, REQUEST_TIMEOUT_S)
+        try:
+            answer = await peer.request(errand.message, errand.expect, REQUEST_TIMEOUT_S)
+        except (WireError, OSError) as error:
+            # One that is slow to answer has been reached.
+            if not peer.connected and not isinstance(error, Refused | RemoteFailed):
+                self._on_unreached(errand.node_id, isinstance(error, NobodyListens))
+            raise
+        self._on_reached(errand.node_id)
+        return answer
 
     def _over(self, errand: _Errand) -> bool:
         """False when a newer errand has taken this one's place."""

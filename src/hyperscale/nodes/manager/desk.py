@@ -15,7 +15,8 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
+from hyperscale.nodes.manager.foreman import ABSENT
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -23,6 +24,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskResults,
     AskWorkers,
     Body,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -40,8 +43,9 @@ from hyperscale.nodes.protocol.jobs import (
     WorkflowDone,
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
+from hyperscale.nodes.protocol.parts import DrainAnswer, DrainOrder
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ ANOTHER_TEST_HINT = (
 )
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
+# A worker answers at once, or is not there.
+DRAIN_S = 3.0
 
 
 class Desk:
@@ -77,6 +83,7 @@ class Desk:
             AskJobs: on_leader(JobViews, self.jobs),
             AskResults: on_leader(JobResults, self.results),
             AskWorkers: on_leader(WorkerViews, self.workers),
+            DrainWorker: on_leader(DrainAck, self.drain),
             WatchJob: self.watch,
         }
 
@@ -133,7 +140,7 @@ class Desk:
         """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
         job = self._known(call, ask.job_id)
-        by = ask.by or call.peer.node_id
+        by = ask.by or asker(call, ask)
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
@@ -189,8 +196,25 @@ class Desk:
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
-            total_cores=sum(row.total_cores for row in rows if row.state != "dead"),
+            total_cores=sum(row.total_cores for row in rows if row.state not in ABSENT),
             free_cores=sum(row.free_cores for row in rows),
+        )
+
+    async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
+        """Not recorded: the worker remembers it, and tells every leader."""
+        manager, name = self._manager, ask.worker
+        peer = manager.commands.couriers.peer(name)
+        if peer is None:
+            return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
+        by = ask.by or call.peer.node_id
+        order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
+        try:
+            answer = await peer.request(order, DrainAnswer, DRAIN_S)
+        except (WireError, OSError) as error:
+            return DrainAck(worker=name, accepted=False, error=f"{name} does not answer: {error}")
+        manager.log.info("worker drained", worker=name, undo=ask.undo, by=by, obeyed=answer.obeyed)
+        return DrainAck(
+            worker=name, accepted=answer.obeyed, parts=answer.parts, error=answer.reason
         )
 
     def _known(self, call: Call, job_id: str) -> JobState:
@@ -201,7 +225,7 @@ class Desk:
 
     def _view(self, job: JobState) -> JobView:
         manager = self._manager
-        return views.job_view(manager.jobs, manager.live, manager.now(), job)
+        return views.job_view(manager.jobs, manager.live, manager.endings, manager.now(), job)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -209,12 +233,12 @@ class Desk:
         manager = self._manager
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
-            passed_on = msgspec.structs.replace(ask, passed_on=True)
             with passing_on(call):
-                async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                async with await peer.subscribe(passed_on(call, ask), JobUpdate) as updates:
                     async for passed in updates:
                         yield passed
             return
+        manager.leadership.count(call, ask)
         job = self._known(call, ask.job_id)
         seen = _Seen(since=manager.now())
         while manager.leadership.leads():
@@ -239,9 +263,9 @@ class Desk:
         for facts in body.workflows:
             workflow = job.workflows[facts.name]
             if workflow.is_settled:
-                if facts.name not in seen.done:
+                if facts.name not in seen.done and (told := manager.merging.done(job, facts.name)):
                     seen.done.add(facts.name)
-                    done.append(manager.done(job, facts.name))
+                    done.append(told)
             elif live and not job.is_over:
                 self._news(job, facts.name, seen, snapshots, windows)
         marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])
@@ -335,6 +359,7 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
         digest=_digest(body),
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
+        lost_load=body.lost_load,
     )
 
 

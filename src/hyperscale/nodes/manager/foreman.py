@@ -7,14 +7,14 @@ itself must come over its own connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from hyperscale.cluster import calm
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
 from hyperscale.cluster.identity import Node as Identity
-from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
@@ -57,6 +57,8 @@ LEVELS_BY_LOAD = (0, 2, 3, 3)
 # What comes in is counted over this long: after a moment's delay a second brings more than it
 # should, and the one before it less. A loop that runs late is noticed sooner than this.
 PRESSURE_S = 3.0
+# States of workers whose cores nobody can use.
+ABSENT: Final = ("dead", "cut off")
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
@@ -84,7 +86,8 @@ class Foreman:
 
     def retire(self) -> None:
         """We do not lead any more."""
-        self._manager.commands.couriers.recall_all()
+        self._manager.commands.couriers.drop_all()
+        self._manager.commands.handed_on.clear()
         self._known.clear()
         self._routine.clear()
 
@@ -106,13 +109,22 @@ class Foreman:
             "voters": tuple(sorted(manager.settings.node.voters)),
         }
         if not manager.leadership.leads():
-            return Registered(accepted=False, reason="this manager does not lead", **where)  # type: ignore[arg-type]
+            return Registered(
+                accepted=False,
+                reason="this manager does not lead",
+                elected=manager.leadership.is_elected(),
+                leaderless_s=manager.leadership.leaderless_s(),
+                **where,  # type: ignore[arg-type]
+            )
         node = ask.node
         known = manager.jobs.pool.workers.get(node.node_id)
         if known is not None and node.incarnation < known.incarnation:
             reason = "a later life of this worker is known"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         manager.commands.couriers.at(node.node_id, Address(*node.tcp))
+        if known is not None and known.incarnation == node.incarnation and self._unreached(known):
+            reason = f"no connection can be made to {Address(*node.tcp)}"
+            return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         self._known[node.node_id] = ask
         self._adopt(ask.parts)
         unwanted, effects = manager.jobs.worker_registered(
@@ -123,6 +135,7 @@ class Foreman:
             ask.free_cores,
             [orders.report_of(status) for status in ask.parts],
             ask.draining,
+            ask.life,
         )
         manager.carry_out(effects)
         return Registered(accepted=True, unwanted=unwanted, **where)  # type: ignore[arg-type]
@@ -131,6 +144,9 @@ class Foreman:
         manager = self._manager
         event = tell.event
         self._own(call, event.worker)
+        if isinstance(event, PartEnd) and manager.leadership.leads():
+            ended = event
+            event = await manager.bites.take(lambda: self._readable(ended))
         if not manager.leadership.leads():
             return EventAnswer(
                 settled=False,
@@ -145,7 +161,6 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
-                event = self._readable(event)
                 self._stop_test(event)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
@@ -158,6 +173,7 @@ class Foreman:
                         event.iterations,
                         orders.encode_end(event),
                         event.error,
+                        "; ".join(event.lost),
                     ),
                 )
             case PartTornDown():
@@ -187,6 +203,9 @@ class Foreman:
                 term=leadership.newest_term,
                 leader_address=leadership.leader_address(),
             )
+        known = manager.jobs.pool.workers.get(worker)
+        if known is not None and self._unreached(known):
+            return ProgressAnswer(known=False, term=leadership.term)
         unwanted: Unwanted = ()
         effects: list[Effect] = []
         if not self._routine.holds(now, report):
@@ -198,6 +217,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
+                _cpu_use(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -205,6 +225,8 @@ class Foreman:
                 return ProgressAnswer(known=False, term=leadership.term)
             unwanted, effects = heard
             self._known[worker] = msgspec.structs.replace(report, parts=())
+        elif not call.one_way:
+            manager.jobs.worker_answered(now, worker)
         wanted = [p.part for p in report.parts if not manager.live.heard(p)]
         for told in report.parts:
             if told.test_stop is not None:
@@ -244,6 +266,7 @@ class Foreman:
         if not manager.leadership.leads():
             return ExtensionAnswer(granted=False, denial="this manager does not lead")
         grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
+        manager.tally.extensions["granted" if grant.granted else "denied"] += 1
         manager.carry_out(effects)
         return ExtensionAnswer(
             granted=grant.granted,
@@ -261,7 +284,6 @@ class Foreman:
             manager.carry_out(
                 manager.jobs.worker_left(manager.now(), leave.worker, leave.incarnation)
             )
-            self._forget(leave.worker)
         return Left()
 
     def changed(self, event: Changed) -> None:
@@ -274,7 +296,6 @@ class Foreman:
             effects = manager.jobs.worker_dead(now, node.node_id, event.incarnation)
         elif event.change is Change.LEFT:
             effects = manager.jobs.worker_left(now, node.node_id, event.incarnation)
-            self._forget(node.node_id)
         elif event.change in (Change.JOINED, Change.REFUTED):
             effects = manager.jobs.worker_alive(now, node.node_id, event.incarnation)
         else:
@@ -299,10 +320,10 @@ class Foreman:
                 WorkerView(
                     worker=name,
                     address=str(Address(*member.node.tcp)) if member is not None else "",
-                    state=_state(worker),
+                    state=self._state(worker),
                     total_cores=worker.total,
                     free_cores=0
-                    if worker.dead_at is not None
+                    if manager.jobs.pool.is_lost(manager.now(), worker)
                     else max(0, worker.total - manager.jobs.pool.booked(worker)),
                     parts=tuple(str(part) for part in parts),
                     requests=sum(requests for requests, _ in numbers),
@@ -310,9 +331,29 @@ class Foreman:
                     cpu_percent=report.cpu_percent if report else 0.0,
                     memory_percent=report.memory_percent if report else 0.0,
                     routing=manager.jobs.routing(name),
+                    heard_s=max(0.0, manager.now() - worker.heard_at),
                 )
             )
         return rows
+
+    def _unreached(self, worker: Worker) -> bool:
+        """It must not believe to be under command; whether it is again is tried at once."""
+        manager = self._manager
+        if not manager.jobs.pool.is_unreached(manager.now(), worker):
+            return False
+        manager.commands.reach(worker.name)
+        return True
+
+    def _state(self, worker: Worker) -> str:
+        if worker.dead_at is not None:
+            return "dead"
+        if not worker.registered:
+            return "expected"
+        if self._manager.jobs.pool.is_lost(self._manager.now(), worker):
+            return "cut off"
+        if worker.draining:
+            return "draining"
+        return "degraded" if worker.degraded else "healthy"
 
     def _own(self, call: Call, worker: str) -> None:
         if call.peer.role != "worker" or call.peer.node_id != worker:
@@ -324,7 +365,7 @@ class Foreman:
         managers = {one.node_id: one for one in [node.membership.me, *others]}
         return [managers[name] for name in sorted(managers)]
 
-    def _forget(self, worker: str) -> None:
+    def forget(self, worker: str) -> None:
         self._known.pop(worker, None)
         self._routine.forget(worker)
         self._manager.commands.couriers.drop(worker)
@@ -383,8 +424,9 @@ class Foreman:
             progress.fence,
             progress.state,
             progress.elapsed_s,
-            self._manager.live.counted(progress),
+            progress.moved,
             cores_done=progress.cores_done,
+            idle_s=progress.idle_s,
         )
 
     def _is_degraded(self, worker: str) -> bool:
@@ -408,11 +450,9 @@ class Foreman:
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
 
 
-def _state(worker: Worker) -> str:
-    if worker.dead_at is not None:
-        return "dead"
-    if not worker.registered:
-        return "expected"
-    if worker.draining:
-        return "draining"
-    return "degraded" if worker.degraded else "healthy"
+def _cpu_use(report: ReportProgress) -> CpuUse | None:
+    """None when numbers of its generators are held back."""
+    shares = [delta.cpu for told in report.parts for delta in told.deltas]
+    if report.parts and not shares:
+        return None
+    return CpuUse(report.cpu_percent, 100.0 * max(shares, default=0.0))

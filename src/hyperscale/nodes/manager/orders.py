@@ -11,8 +11,9 @@ from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import aggregate_of, judges_of
-from hyperscale.engine.messages import Values, handed_on, of_highest_core, received
+from hyperscale.engine.messages import Values, received
 from hyperscale.errors import RunFailed
+from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartEnd, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
@@ -78,14 +79,21 @@ def timeout_s(body: Body, needs: tuple[Needs, ...]) -> float:
 
 
 def dispatch_of(
-    body: Body, job: JobState, placement: Placement, total_cores: int, run_setup: bool, term: int
+    body: Body,
+    job: JobState,
+    placement: Placement,
+    total_cores: int,
+    run_setup: bool,
+    term: int,
+    handed_on: HandedOn | None = None,
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
     facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
-    context = received(_handed_on(job, name)[0] for name in facts.depends)
+    handed_on = handed_on or HandedOn()
+    context = received(handed_on.of(job, name)[0] for name in facts.depends)
     used: dict[str, Values] = {}
     for provider in body.workflows:
-        given = _handed_on(job, provider.name)[1] if provider.provides else {}
+        given = handed_on.of(job, provider.name)[1] if provider.provides else {}
         values = {k: v for k, v in given.items() if facts.name in provider.provides.get(k, ())}
         if values:
             used[provider.name] = values
@@ -113,14 +121,6 @@ def dispatch_of(
         correlation_id=job.submitted.correlation_id,
         slots=placement.slots,
     )
-
-
-def _handed_on(job: JobState, name: str) -> tuple[Values, Values]:
-    """What all parts of a workflow left for others: its context, and what it provides by name."""
-    workflow = job.workflows[name]
-    ends = [decode_end(p.ended.result) for p in workflow.parts.values() if p.ended is not None]
-    context = handed_on(decode_values(workflow.context), (end.context for end in ends))
-    return context, of_highest_core(end.provided for end in ends)
 
 
 def too_large(order: DispatchPart) -> str:

@@ -12,6 +12,7 @@ from hyperscale.cluster.jobs.records import Finished, JobRecord, Submitted
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import PeerUnreachable, Records, RecordsError
 from hyperscale.ledger.records.quorum import QuorumRecords
+from hyperscale.nodes.manager.condensing import condensed
 from hyperscale.nodes.protocol.records import RecordsReply, RecordsRequest
 from hyperscale.wire.errors import Refused, WireError
 from hyperscale.wire.serving import Call
@@ -36,6 +37,7 @@ class Recording:
             settings.node.voters,
             self._ask_voter,
             settings.records,
+            condensed,
         )
 
     async def _ask_voter(self, voter: str, request: bytes) -> bytes:

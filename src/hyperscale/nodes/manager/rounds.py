@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import watch
+from hyperscale.nodes.manager.notes import NOTE_S
 from hyperscale.nodes.member.vital import spawn_vital
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 TICK_S_MAX = 1.0
 WATCH_S = 1.0  # thresholds that may abort are looked at this often
+REACH_EVERY_S = 1.0  # whether doubtful workers can be commanded
 
 
 class Rounds:
@@ -32,6 +34,8 @@ class Rounds:
             ("windows", self._run_windows()),
             ("thresholds", self._run_thresholds()),
             ("orphans", self._run_scan()),
+            ("notes", self._run_notes()),
+            ("doubtful workers", self._run_reach()),
         ):
             spawn_vital(manager.host, manager.node, name, work)
 
@@ -48,6 +52,9 @@ class Rounds:
                 ticked_at = manager.now()
                 if manager.leadership.leads():
                     self._try("deadlines", self._tick)
+                else:
+                    leader = manager.leadership.leader
+                    manager.jobs.look(ticked_at, led=leader not in ("", manager.id))
 
     def _tick(self) -> None:
         manager = self._manager
@@ -91,12 +98,26 @@ class Rounds:
             )
             manager.carry_out(effects)
 
+    async def _run_notes(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(NOTE_S)
+            if manager.leadership.leads():
+                self._try("notes", manager.notes.tell)
+
     async def _run_scan(self) -> None:
         manager = self._manager
         while True:
             await manager.host.clock.sleep(manager.settings.jobs.orphan_scan_s)
             if manager.leadership.leads():
                 self._try("orphans", manager.commands.ask_parts)
+
+    async def _run_reach(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(REACH_EVERY_S)
+            if manager.leadership.leads():
+                self._try("doubtful workers", manager.commands.reach_doubtful)
 
     def _try(self, what: str, act: Callable[[], None]) -> None:
         try:

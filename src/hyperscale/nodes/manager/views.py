@@ -10,15 +10,59 @@ from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.jobs import JobView, WorkflowView
 
 
-class _Verdict(msgspec.Struct):
+class _Step(msgspec.Struct):
+    count: int = 0
+    failed: int = 0
+
+
+class _Workflow(msgspec.Struct):
+    name: str
+    elapsed_s: float = 0.0
+    steps: list[_Step] = []
+
+    @property
+    def numbers(self) -> tuple[int, int, float]:
+        """Requests, those that failed, and seconds of load."""
+        steps = self.steps
+        return sum(s.count for s in steps), sum(s.failed for s in steps), self.elapsed_s
+
+
+class _Ending(msgspec.Struct):
+    """What a listing tells of the results of a job that is over."""
+
     exit_code: int = 1
+    coverage: float = 1.0
+    lost: list[str] = []
+    workflows: list[_Workflow] = []
+
+    def numbers(self, workflow: str) -> tuple[int, int, float]:
+        found = (one.numbers for one in self.workflows if one.name == workflow)
+        return next(found, (0, 0, 0.0))
 
 
-_verdicts = msgspec.json.Decoder(_Verdict)
+_endings = msgspec.json.Decoder(_Ending)
 
 
-def job_view(jobs: Jobs, live: Live, now: float, job: JobState) -> JobView:
-    finished = job.finished
+class Endings:
+    """Of jobs that are over, read once: results weigh megabytes, listings are asked for often."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, _Ending] = {}
+
+    def of(self, job: JobState) -> _Ending | None:
+        """None: it is not over, or ended without results."""
+        if job.finished is None or not job.finished.results:
+            return None
+        if job.job_id not in self._read:
+            self._read[job.job_id] = _endings.decode(job.finished.results)
+        return self._read[job.job_id]
+
+    def forget(self, job_id: str) -> None:
+        self._read.pop(job_id, None)
+
+
+def job_view(jobs: Jobs, live: Live, endings: Endings, now: float, job: JobState) -> JobView:
+    finished, ending = job.finished, endings.of(job)
     return JobView(
         job_id=job.job_id,
         name=job.submitted.name,
@@ -28,28 +72,34 @@ def job_view(jobs: Jobs, live: Live, now: float, job: JobState) -> JobView:
         position=jobs.position(job.job_id),
         paused=job.paused,
         workflows=tuple(
-            _workflow_view(jobs, live, now, job, workflow) for workflow in job.workflows.values()
+            _workflow_view(jobs, live, ending, now, job, workflow)
+            for workflow in job.workflows.values()
         ),
-        lost=tuple(jobs.lost_sentences(job.job_id)),
-        coverage=jobs.coverage(job.job_id),
+        lost=tuple(ending.lost if ending else jobs.lost_sentences(job.job_id)),
+        coverage=ending.coverage if ending else jobs.coverage(job.job_id),
         requested_by=job.submitted.requested_by,
         correlation_id=job.submitted.correlation_id,
-        exit_code=_verdicts.decode(finished.results).exit_code
-        if finished and finished.results
-        else None,
+        exit_code=ending.exit_code if ending else None,
         idempotency_key=job.submitted.idempotency_key,
     )
 
 
 def _workflow_view(
-    jobs: Jobs, live: Live, now: float, job: JobState, workflow: WorkflowState
+    jobs: Jobs,
+    live: Live,
+    ending: _Ending | None,
+    now: float,
+    job: JobState,
+    workflow: WorkflowState,
 ) -> WorkflowView:
     name = workflow.needs.name
-    requests, failed = live.totals(job.job_id, name)
-    if workflow.is_over:
-        elapsed_s = live.elapsed_s(job.job_id, name)
+    if ending is not None:
+        requests, failed, elapsed_s = ending.numbers(name)
     else:
-        elapsed_s = jobs.load_s(now, job.job_id, name)
+        requests, failed = live.totals(job.job_id, name)
+        elapsed_s = live.elapsed_s(job.job_id, name)
+        if not workflow.is_over:
+            elapsed_s = jobs.load_s(now, job.job_id, name)
     return WorkflowView(
         name=name,
         state=workflow.lifecycle.public,

@@ -93,6 +93,11 @@ class Bootstrap:
     def state(self) -> State:
         return self._core.state if self._core is not None else State.INITIAL
 
+    @property
+    def looked(self) -> bool:
+        """It has found somebody, or has asked everybody once and found nobody."""
+        return self._core is not None and (self._core.formed or self.state is State.JOINED)
+
     def metrics(self) -> dict[str, int]:
         """Counters by name."""
         core = {} if self._core is None else {**self._core.counts, "rounds": self._core.rounds}

@@ -12,6 +12,7 @@ from hyperscale.ledger.wal import LogFailed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.open_files import is_out_of_files, raise_open_files
 from hyperscale.runtime.real import RealHost
 from hyperscale.runtime.tasks import ended
 
@@ -41,6 +42,7 @@ async def serve_as(
     settings: NodeSettings, make: Callable[[Host], S], on_ready: Callable[[S], None] | None = None
 ) -> None:
     """Run until SIGTERM or SIGINT, then leave in good order; a second signal leaves at once."""
+    raise_open_files()  # every other node, client and log segment is one
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -79,6 +81,12 @@ async def first_of(*works: Coroutine[Any, Any, object]) -> None:
 
 def stopped(node_id: str, failure: Exception) -> RunFailed:
     """In words for whoever finds that a node has ended by itself."""
+    cause = failure.cause if isinstance(failure, LogFailed) else failure
+    if isinstance(cause, OSError) and is_out_of_files(cause):
+        return RunFailed(
+            f"{node_id} stopped, because it could open no more files: {failure}",
+            "raise the limit (LimitNOFILE=, ulimit -n), then start it again",
+        )
     if isinstance(failure, OSError | LogFailed):
         return RunFailed(
             f"{node_id} stopped, because its disk failed: {failure}",

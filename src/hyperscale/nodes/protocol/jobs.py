@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from hyperscale.cluster.jobs.records import Action, JobStatus
+from hyperscale.cluster.jobs.records import Action, JobStatus, LostLoad
 from hyperscale.metrics.delta import Delta
 from hyperscale.nodes.protocol.fields import Fields
 from hyperscale.wire.messages import Priority, Registry
@@ -37,6 +37,7 @@ class Body(Fields, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
     identity: str = ""  # of the test, where the bytes of `source` differ from time to time
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
+    lost_load: LostLoad = "squeeze"
 
 
 class SubmitJob(Fields, frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class SubmitJob(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class SteerJob(Fields, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
     workflow: str = ""  # the only one concerned, if so
 
 
@@ -87,11 +90,12 @@ class AskJob(Fields, frozen=True, kw_only=True):
     job_id: str  # empty: the job of the key
     passed_on: bool = False
     idempotency_key: str = ""
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
     name: str
-    state: str  # E-12: pending running completed failed cancelled aggregated
+    state: str  # E-12: pending running completed failed cancelled
     lifecycle: str  # E-1, exact
     cores: int = 0
     workers: tuple[str, ...] = ()
@@ -126,6 +130,7 @@ class JobView(Fields, frozen=True, kw_only=True):
 class AskJobs(Fields, frozen=True, kw_only=True):
     limit: int = 100
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobViews(Fields, frozen=True, kw_only=True):
@@ -136,6 +141,7 @@ class JobViews(Fields, frozen=True, kw_only=True):
 class AskResults(Fields, frozen=True, kw_only=True):
     job_id: str
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobResults(Fields, frozen=True, kw_only=True):
@@ -148,6 +154,7 @@ class JobResults(Fields, frozen=True, kw_only=True):
 class AskWorkers(Fields, frozen=True, kw_only=True):
     job_id: str = ""  # only those that work for it, with its live numbers
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkerView(Fields, frozen=True, kw_only=True):
@@ -162,6 +169,7 @@ class WorkerView(Fields, frozen=True, kw_only=True):
     cpu_percent: float = 0.0
     memory_percent: float = 0.0
     routing: str = ""  # route hold investigate drain evict
+    heard_s: float = 0.0  # since its last word
 
 
 class WorkerViews(Fields, frozen=True, kw_only=True):
@@ -171,10 +179,27 @@ class WorkerViews(Fields, frozen=True, kw_only=True):
     free_cores: int = 0
 
 
+class DrainWorker(Fields, frozen=True, kw_only=True):
+    """A worker shall take no new parts and finish what runs; or take new ones again."""
+
+    worker: str
+    undo: bool = False
+    by: str = ""
+    passed_on: bool = False
+
+
+class DrainAck(Fields, frozen=True, kw_only=True):
+    worker: str
+    accepted: bool
+    parts: int = 0  # that go on
+    error: str = ""
+
+
 class WatchJob(Fields, frozen=True, kw_only=True):
     job_id: str
     live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class Window(Fields, frozen=True, kw_only=True):
@@ -240,6 +265,8 @@ for _kind, _struct, _priority, _limit in (
     ("job.results", JobResults, Priority.NORMAL, UPDATE_BYTES_MAX),
     ("ask.workers", AskWorkers, Priority.NORMAL, 1 << 10),
     ("worker.views", WorkerViews, Priority.NORMAL, 16 << 20),
+    ("drain.worker", DrainWorker, Priority.HIGH, 1 << 10),
+    ("drain.ack", DrainAck, Priority.HIGH, 1 << 10),
     ("watch.job", WatchJob, Priority.NORMAL, 1 << 10),
     ("job.update", JobUpdate, Priority.NORMAL, UPDATE_BYTES_MAX),
 ):

@@ -127,6 +127,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     free_cores: int
     parts: tuple[PartStatus, ...] = ()
     draining: bool = False
+    life: int = 0  # the incarnation its process began with: what earlier ones had is gone
 
 
 class Registered(Fields, frozen=True, kw_only=True):
@@ -138,6 +139,8 @@ class Registered(Fields, frozen=True, kw_only=True):
     managers: tuple[Node, ...] = ()
     unwanted: tuple[tuple[Part, Fence], ...] = ()  # end these: nobody waits for them
     voters: tuple[str, ...] = ()  # managers by id: load needs a leader, or a majority of these
+    elected: bool = False  # it holds the lease, but is not ready to lead
+    leaderless_s: float = 0.0  # for so long no leader has acted by its support; 0: one may
 
 
 class PartPrepared(Fields, frozen=True, kw_only=True, tag="prepared"):
@@ -215,6 +218,8 @@ class Progress(Fields, frozen=True, kw_only=True):
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
     cores_done: int = 0  # as in `PartStatus`: it only grows
     test_stop: TestStop | None = None  # repeated until the part is told to end
+    moved: int | None = None  # events of its own in this attempt; None: a worker that tells none
+    idle_s: float = 0.0  # for so long nothing has moved, and nothing explains it
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):
@@ -268,6 +273,20 @@ class WorkerPulse(Fields, frozen=True, kw_only=True, array_like=True):
     version: int  # only grows within one incarnation
 
 
+class DrainOrder(Fields, frozen=True, kw_only=True):
+    """To a worker, from the leader: take no new parts, or take them again."""
+
+    term: int
+    undo: bool = False
+    by: str = ""
+
+
+class DrainAnswer(Fields, frozen=True, kw_only=True):
+    obeyed: bool
+    parts: int = 0  # that go on
+    reason: str = ""
+
+
 class LeaveWorker(Fields, frozen=True, kw_only=True):
     worker: str
     incarnation: int
@@ -294,6 +313,8 @@ for _kind, _struct, _priority, _limit in (
     ("progress.answer", ProgressAnswer, Priority.NORMAL, 1 << 20),
     ("ask.extension", AskExtension, Priority.HIGH, 1 << 16),
     ("extension.answer", ExtensionAnswer, Priority.HIGH, 1 << 16),
+    ("drain.order", DrainOrder, Priority.HIGH, 1 << 10),
+    ("drain.answer", DrainAnswer, Priority.HIGH, 1 << 10),
     ("leave.worker", LeaveWorker, Priority.HIGH, 1 << 10),
     ("left", Left, Priority.HIGH, 1 << 10),
 ):

@@ -63,6 +63,8 @@ class Conversation:
         use: Callable[[], MachineUse],
     ) -> None:
         self.parts: Parts  # the worker gives it: each of the two calls the other
+        self.life = 0
+        """The incarnation this process began with; the worker tells it at its start."""
         self.counts: Counter[str] = Counter()
         self._host = host
         self._clock = host.clock
@@ -142,6 +144,7 @@ class Conversation:
             free_cores=self.parts.cores.free,
             parts=self.parts.statuses(),
             draining=self.parts.draining,
+            life=self.life,
         )
 
     def _registered(self, leader: Address, answer: Registered) -> None:

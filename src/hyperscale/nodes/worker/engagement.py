@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.jobs.records import Outcome, Part
 from hyperscale.engine.messages import Values
+from hyperscale.engine.performance import GeneratorLost
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.nodes.protocol.parts import (
     PartEnd,
@@ -18,6 +19,7 @@ from hyperscale.nodes.protocol.parts import (
 )
 from hyperscale.nodes.worker.part_life import Conclude, PartLife, State
 from hyperscale.nodes.worker.reporting import Held
+from hyperscale.nodes.worker.silence import Silence
 from hyperscale.nodes.worker.stage import Ended, Performer, Ready
 from hyperscale.runtime.host import Task
 
@@ -45,6 +47,7 @@ class Engagement:
     cores: int
     life: PartLife
     performer: Performer
+    silence: Silence
     cores_done: int = 0  # given back, though the part goes on or is kept
     context: Values = field(default_factory=dict)  # for its start
     run_age_s: float = 0.0
@@ -67,8 +70,9 @@ class Engagement:
             return 0.0
         return min(1.0, self.performer.elapsed_s / self.planned_s)
 
-    def held(self) -> Held:
-        performer = self.performer
+    def held(self, now: float) -> Held:
+        performer, silence = self.performer, self.silence
+        runs = self.life.state is State.RUNNING
         return Held(
             self.part,
             self.fence,
@@ -76,6 +80,8 @@ class Engagement:
             performer.elapsed_s,
             self.cores_done,
             performer.test_stop,
+            silence.moved,
+            silence.idle_s(now, runs=runs, quiet_s=performer.quiet_s),
         )
 
     def status(self) -> PartStatus:
@@ -134,7 +140,7 @@ class Engagement:
             hint="" if decided else ended.hint,
             bad_input=not decided and ended.bad_input,
             warnings=ended.warnings,
-            lost=ended.lost,
+            lost=() if decided else ended.lost,
             test_stop=ended.test_stop,
         )
 
@@ -170,6 +176,9 @@ def portable(workflow: str, ended: Ended) -> Ended:
 
 def failed(error: Exception) -> Ended:
     """A part that could not be carried out, in words for its author."""
+    if isinstance(error, GeneratorLost):
+        outcome: Outcome = "cut off" if error.again else "failed"
+        return Ended(outcome=outcome, error=error.message, lost=error.lost)
     if isinstance(error, HyperscaleError):
         return Ended(
             outcome="failed",

@@ -1,7 +1,7 @@
 """Connections from a worker to its managers: one per address, each with its own circuit (B T-22).
 
-Every answer of a manager is noted as contact, a refusal too: whoever refuses has heard us. What it
-is worth depends on whether that manager leads, which only some answers tell.
+Answers that tell whether a manager leads are noted as contact. The others are not: whoever refuses
+has heard us, and may still be unable to command us.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hyperscale.cluster.calm import Category, Circuits, CircuitSettings
+from hyperscale.cluster.calm import Category, Circuits, CircuitSettings, CircuitStatus
 from hyperscale.nodes.protocol.parts import ProgressAnswer, Registered
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.runtime.host import Address, Host
@@ -69,22 +69,26 @@ class Links:
         self, now: float, address: Address, message: object, expect: type[R], timeout_s: float
     ) -> R:
         peer = self._peer(address)
-        try:
-            answer = await peer.request(message, expect, timeout_s)
-        except (Refused, RemoteFailed):
-            if peer.connected:  # not turned away at the door, perhaps by somebody else
-                self._heard(now, peer)
-            raise
-        self._heard(now, peer)
-        if isinstance(answer, Registered):
-            self._contact.know(answer.voters)
-        if _leads(answer):
-            self._contact.led(now)
+        answer = await peer.request(message, expect, timeout_s)
+        if peer.identity is not None:
+            self._note(now, peer.identity.node_id, answer)
         return answer
 
-    def _heard(self, asked_at: float, peer: Peer) -> None:
-        if peer.identity is not None:
-            self._contact.heard(asked_at, peer.identity.node_id)
+    def _note(self, asked_at: float, manager: str, answer: object) -> None:
+        contact = self._contact
+        if isinstance(answer, ProgressAnswer) and answer.known:
+            contact.led(asked_at, manager, answer.term)
+        elif isinstance(answer, Registered):
+            contact.know(answer.voters)
+            if answer.accepted or answer.elected:
+                contact.led(asked_at, manager, answer.term)
+            elif answer.leader != manager:  # one that leads and does not take us is no contact
+                now = self._clock.now()
+                contact.heard(asked_at, now, manager, answer.term, answer.leaderless_s)
+
+    def circuits(self) -> dict[str, CircuitStatus]:
+        """By the manager's address."""
+        return self._circuits.statuses(self._clock.now())
 
     def keep(self, addresses: Iterable[Address]) -> None:
         """Hang up on everybody else."""
@@ -101,10 +105,3 @@ class Links:
             assert self.endpoint is not None, "not started"
             peer = self._peers[address] = Peer(self.endpoint, address, expect_role="manager")
         return peer
-
-
-def _leads(answer: object) -> bool:
-    """Only said under a valid lease."""
-    if isinstance(answer, Registered):
-        return answer.accepted
-    return isinstance(answer, ProgressAnswer) and answer.known

@@ -19,6 +19,9 @@ from hyperscale.runtime.host import Address
 
 # B-70's 0.5, 1, 2 s and not more: managers that hear nothing from us give our work away.
 ROUND_PAUSE_MAX_S = 2.0
+# Between rounds when load must end unless somebody answers: several in what a lease that runs out
+# (3 s) leaves of the fence (6 s), for no longer than that.
+HURRY_S = 0.5
 HINT_PAUSE_S = 0.05
 MANAGERS_MAX = 64
 
@@ -108,6 +111,10 @@ class Registration:
         self._hinted = None
         self._asked.clear()
         self.next_at = now
+
+    def hurry(self, now: float) -> None:
+        """Load depends on the next answers."""
+        self.next_at = min(self.next_at, now + HURRY_S)
 
     def hear_term(self, now: float, term: int, speaker: Address | None) -> bool:
         """False when the speaker is from the past. A new term means a new leader to register

@@ -67,6 +67,15 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     return wishes
 
 
+def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
+    """Now and then somebody has a job that is quiet, hangs, or has little time."""
+    if dice.random() >= 0.4:
+        return []
+    shape = dice.choice(("hanging", "late", "tight", "tight"))
+    body = _encode(body_of(shape, dice))
+    return [Wish(key=f"{client}-{shape}", shape=shape, body=body, at_s=dice.uniform(0.0, until_s))]
+
+
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:
     luck = dice.random()
     if luck < 0.2:

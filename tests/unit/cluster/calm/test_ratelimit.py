@@ -56,7 +56,7 @@ def test_an_old_window_weighs_nothing() -> None:
 
 
 def test_the_51st_job_submit_is_refused_and_another_clients_is_not() -> None:
-    limiter = RateLimiter()
+    limiter = RateLimiter(RateLimitSettings(limits={"job_submit": 50}))
     assert [ask(limiter, 0.1 * n) for n in range(50)] == [None] * 50
     refusal = ask(limiter, 5.0)
     assert refusal is not None
@@ -133,6 +133,7 @@ def test_idle_clients_are_forgotten() -> None:
     assert len(limiter) == 100
     limiter.sweep(460.0)
     assert len(limiter) == 0
+    assert not limiter._active, "nor are those of a healthy node kept"
 
 
 def test_clients_are_bounded_and_no_counter_that_weighs_is_forgotten() -> None:

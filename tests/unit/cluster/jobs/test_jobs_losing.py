@@ -45,6 +45,85 @@ def test_a_dead_worker_keeps_its_part_for_eight_seconds() -> None:
     assert len(shell.records(PartLost)) == 1
 
 
+def test_a_worker_that_probes_find_alive_and_that_says_nothing_loses_its_part() -> None:
+    """TCP is cut, or its managers are: others hear it, and nobody can command it."""
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(20.0)
+    shell.beating.discard(place.worker)
+    shell.wait(7.9)
+    shell.carry(shell.jobs.worker_dead(shell.now, place.worker, 1))
+    shell.carry(shell.jobs.worker_alive(shell.now, place.worker, 1))
+    assert not shell.take(Snatch)
+    shell.wait(0.2)
+    [lost] = shell.records(PartLost)
+    assert f"worker {place.worker} was cut off" in lost.reason
+    [again] = shell.dispatched()
+    assert again.worker != place.worker
+
+
+def test_a_worker_that_we_reach_and_that_does_not_reach_us_loses_its_part() -> None:
+    """That it answers what it is asked is no contact for it: it has ended its load."""
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(20.0)
+    shell.beating.discard(place.worker)
+    for _ in range(8):
+        shell.wait(1.0)
+        shell.carry(shell.jobs.worker_holds(shell.now, place.worker, 1, [report(place)])[1])
+    assert len(shell.records(PartLost)) == 1
+
+
+def test_reports_without_news_are_contact() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.beating.discard(place.worker)
+    for _ in range(30):
+        shell.wait(1.0)
+        shell.jobs.worker_answered(shell.now, place.worker)
+    assert not shell.records(PartLost)
+
+
+def test_a_silent_worker_takes_no_new_work() -> None:
+    shell = Shell()
+    shell.register("w1", 4)
+    shell.beating.discard("w1")
+    shell.wait(3.9)
+    assert shell.jobs.pool.free_cores(shell.now) == 4
+    shell.wait(0.2)
+    assert shell.jobs.pool.free_cores(shell.now) == 0
+    shell.hear("w1", free=4)
+    assert shell.jobs.pool.free_cores(shell.now) == 4
+
+
+def test_a_worker_to_which_no_connection_can_be_made_takes_no_new_work() -> None:
+    shell = Shell()
+    shell.register("w1", 4)
+    shell.carry(shell.jobs.worker_unreached(shell.now, "w1", False))
+    shell.wait(2.9)
+    assert shell.jobs.pool.free_cores(shell.now) == 4, "it may be a moment's trouble"
+    shell.wait(0.2)
+    assert shell.jobs.pool.free_cores(shell.now) == 0
+    shell.carry(shell.jobs.worker_reached(shell.now, "w1"))
+    assert shell.jobs.pool.free_cores(shell.now) == 4
+
+
+def test_a_worker_whose_port_is_refused_is_cut_off_at_once_and_its_part_moves_in_time() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(20.0)
+    shell.beating.discard(place.worker)
+    shell.wait(1.0)
+    shell.carry(shell.jobs.worker_unreached(shell.now, place.worker, True))
+    worker = shell.jobs.pool.workers[place.worker]
+    assert shell.jobs.pool.is_lost(shell.now, worker)
+    assert shell.jobs.routing(place.worker) == "hold"
+    shell.wait(6.9)
+    assert not shell.records(PartLost), "its load may run until then"
+    shell.wait(0.2)
+    assert len(shell.records(PartLost)) == 1
+
+
 def test_a_worker_that_speaks_again_keeps_everything() -> None:
     shell = running()
     [place] = shell.prepare_all()
@@ -208,7 +287,37 @@ def test_a_late_end_after_the_loss_is_not_counted_again() -> None:
     assert shell.workflow().results() == [b"partial"]
 
 
-def test_a_restarted_worker_lost_its_parts() -> None:
+def test_a_restarted_worker_has_lost_its_parts_at_that_moment() -> None:
+    shell = running(workers=1)
+    shell.prepare_all()
+    shell.wait(2.0)
+    shell.register("w1", 4, incarnation=3, life=2)  # it has refuted something since
+    assert "restarted" in shell.records(PartLost)[0].reason
+    [again] = shell.dispatched()
+    assert (again.worker, again.incarnation) == ("w1", 3)  # avoided, but there is nobody else
+
+
+def test_the_next_leader_knows_a_restarted_worker_too() -> None:
+    shell = running(workers=1)
+    shell.prepare_all()
+    heir = successor(shell)
+    heir.register("w1", 4, incarnation=2, life=2)
+    assert "restarted" in heir.records(PartLost)[0].reason
+
+
+def test_a_worker_that_only_refuted_something_has_lost_nothing() -> None:
+    """What was sent to it may be on its way; it says what it holds when it does."""
+    shell = running(workers=1)
+    [place] = shell.dispatched()
+    shell.wait(2.0)
+    shell.register("w1", 4, incarnation=2, life=1)
+    assert not shell.records(PartLost)
+    shell.hear("w1", report(place, "preparing"), incarnation=2)
+    shell.wait(30.0)
+    assert not shell.records(PartLost)
+
+
+def test_a_restarted_worker_that_does_not_tell_its_life_lost_its_parts_later() -> None:
     shell = running(workers=1)
     shell.prepare_all()
     shell.wait(2.0)
@@ -276,7 +385,7 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     for beat in range(1, 200):
         shell.wait(1.0)
         shell.hear(first.worker, report(first, counter=beat))
-        shell.hear(second.worker, report(second, counter=1))
+        shell.hear(second.worker, report(second, counter=1, idle_s=float(beat)))
         if beat == 130:
             assert shell.jobs.routing(second.worker) == "drain"
             assert not shell.records(PartLost)
@@ -284,6 +393,26 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     assert lost.worker == second.worker
     assert "no progress" in lost.reason
     assert any(c.placement == second for c in shell.take(Command))
+
+
+def test_a_part_that_stands_still_beside_one_that_moves_is_moved_alone() -> None:
+    loads = [needs(name, peak_vus=3, planned_s=900.0, limit_s=990.0) for name in ("a", "b")]
+    shell = running(*loads, workers=3, cores=2)
+    _, moving, _, frozen = shell.prepare_all()
+    assert moving.worker == frozen.worker
+    shell.register("w4", 2)
+    for beat in range(1, 200):
+        shell.wait(1.0)
+        for name in ("a", "b"):
+            for place in shell.workflow(name).live():
+                idle_s = float(beat) if place == frozen else 0.0
+                shell.hear(place.worker, report(place, counter=beat, idle_s=idle_s))
+        if beat == 20:
+            assert shell.jobs.routing(frozen.worker) in ("investigate", "hold")
+    [lost] = shell.records(PartLost)
+    assert (lost.part, lost.worker) == (frozen.part, frozen.worker)
+    assert "no progress on worker" in lost.reason
+    assert moving in shell.workflow("a").live()
 
 
 # -- leaders -------------------------------------------------------------------------------------
@@ -352,9 +481,9 @@ def test_a_worker_nobody_hears_of_is_given_up_later() -> None:
     shell = running()
     shell.prepare_all()
     heir = successor(shell)
-    heir.wait(29.0)
+    heir.wait(9.9)
     assert not heir.records(PartLost)
-    heir.wait(2.0)
+    heir.wait(0.2)
     assert "did not come back" in heir.records(PartLost)[0].reason
 
 

@@ -205,3 +205,26 @@ def test_the_end_is_what_the_managers_say() -> None:
     assert picture.ended_as == "completed"
     assert picture.results(0).requests == 10
     assert picture.results(0).state == "finished"
+
+
+def test_what_comes_with_the_end_is_told_as_progress_before_it() -> None:
+    manager, picture = Manager(), Picture(OUTLINE)
+    shown = picture.apply(manager.window(84, 4)).progress[-1]
+    assert (shown.requests, shown.failed) == (84, 4)
+    manager.window(10, 1)  # of the end itself: no window tells it
+    result = msgspec.json.encode(manager.aggregate.freeze())
+    done = WorkflowDone(workflow="Quick", status="completed", result=result)
+    news = picture.apply(JobUpdate(done=(done,)))
+    (last,) = news.progress
+    assert (last.requests, last.failed) == (94, 5)
+    assert [(one.count, one.failed) for one in last.window.delta.requests] == [(10, 1)]
+    assert (last.since_s, last.window.elapsed_s) == (0.1, 0.2)
+    assert not picture.apply(JobUpdate(done=(done,))).progress
+
+
+def test_an_end_that_knows_less_than_was_shown_is_no_progress() -> None:
+    manager, picture = Manager(), Picture(OUTLINE)
+    picture.apply(manager.window(84))
+    less = msgspec.json.encode(Manager(80).aggregate.freeze())
+    done = WorkflowDone(workflow="Quick", status="completed", result=less)
+    assert picture.apply(JobUpdate(done=(done,))).progress == []

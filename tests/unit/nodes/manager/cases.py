@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
@@ -49,9 +51,10 @@ def progress(where: Placement, elapsed_s: float, *deltas: Delta) -> Progress:
     )
 
 
-def state(requests: int, failed: int = 0, elapsed_s: float = 1.0) -> bytes:
+def state(requests: int, failed: int = 0, elapsed_s: float = 1.0, *, offered: float = 0.0) -> bytes:
     aggregate = aggregate_of(FACTS)
-    aggregate.apply(0, delta(1, requests, failed), elapsed_s)
+    told = msgspec.structs.replace(delta(1, requests, failed), offered=offered)
+    aggregate.apply(0, told, elapsed_s)
     return aggregate.export()
 
 
@@ -60,6 +63,5 @@ def end(where: Placement, requests: int, **facts: object) -> PartEnd:
         part=where.part,
         fence=where.fence,
         worker=where.worker,
-        state=state(requests),
-        **({"outcome": "completed"} | facts),  # type: ignore[arg-type]
+        **({"outcome": "completed", "state": state(requests)} | facts),  # type: ignore[arg-type]
     )

@@ -88,8 +88,16 @@ class LoneManager:
         answer = await self.manager.foreman.event(self.call("tell.event"), TellEvent(event=event))
         return answer.settled
 
-    def report(self, *parts: Progress, incarnation: int = 1, free: int = 0) -> ProgressAnswer:
-        report = ReportProgress(worker="w1", incarnation=incarnation, free_cores=free, parts=parts)
+    def report(
+        self, *parts: Progress, incarnation: int = 1, free: int = 0, cpu_percent: float = 0.0
+    ) -> ProgressAnswer:
+        report = ReportProgress(
+            worker="w1",
+            incarnation=incarnation,
+            free_cores=free,
+            parts=parts,
+            cpu_percent=cpu_percent,
+        )
         answer = self.manager.foreman.progress(self.call("report.progress"), report)
         assert answer is not None
         return answer

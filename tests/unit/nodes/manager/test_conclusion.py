@@ -6,17 +6,31 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.coverage import sentences
 from hyperscale.cluster.jobs.fold import apply
-from hyperscale.cluster.jobs.records import Dispatched, PartEnded, PartLost, Placement, Started
+from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Failed,
+    GivenUp,
+    Outcome,
+    Part,
+    PartEnded,
+    Placement,
+    Started,
+)
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.results import Environment, Results
 from hyperscale.nodes.manager import conclusion, orders
 from hyperscale.nodes.manager.desk import submitted
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
-from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement
+from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.workload.load import ClosedVUs
+from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, state
 
 BODY = Body(workflows=(FACTS,), source=b"code", overrides=b"")
+USERS = 5  # of a part: half of the workflow's
 DIED = "generator process 7 of Shop was killed by SIGKILL"
 
 
@@ -24,11 +38,17 @@ def dispatched(*placements: Placement, replaces: bool = False) -> Dispatched:
     return Dispatched(JOB, 0.1, "Shop", 4, placements, replaces=replaces)
 
 
-def ended(where: Placement, measured_s: float, *lost: str) -> PartEnded:
-    result = orders.encode_end(end(where, 10, measured_s=measured_s, lost=lost))
+def ended(
+    where: Placement, measured_s: float, *lost: str, outcome: Outcome = "completed"
+) -> PartEnded:
+    told = end(
+        where, 10, outcome=outcome, measured_s=measured_s, lost=lost, error="; ".join(lost),
+        state=state(10, offered=USERS * measured_s),
+    )  # fmt: skip
     return PartEnded(
-        JOB, 1.0, where.part, where.fence, where.worker, "completed", measured_s, result
-    )
+        JOB, 1.0, where.part, where.fence, where.worker, outcome, measured_s,
+        orders.encode_end(told), told.error, lost=told.error,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -38,31 +58,93 @@ def book() -> Book:
     return made
 
 
-def conclude(book: Book, coverage: float = 1.0) -> Results:
+def conclude(book: Book, body: Body = BODY) -> Results:
+    job = book.jobs[JOB]
     return conclusion.conclude(
-        BODY, book.jobs[JOB], "completed", elapsed_s=60.0, coverage=coverage, lost=(),
-        judges=(), environment=Environment(),
+        body, job, "completed", elapsed_s=60.0, lost=sentences(job), judges=(),
+        environment=Environment(),
     )  # fmt: skip
 
 
-def test_a_part_without_its_processes_delivers_nothing_while_others_go_on(book: Book) -> None:
+def test_a_generator_that_died_took_its_load_with_it(book: Book) -> None:
     first, second = placement(0), placement(1)
     apply(book, dispatched(first, second))
-    apply(book, ended(first, 15.0, DIED))
-    apply(book, ended(second, 60.2))
+    apply(book, Started(JOB, 0.2, "Shop", b""))
+    apply(book, ended(first, 15.0, DIED, outcome="cut off"))
+    apply(book, GivenUp(JOB, 2.0, first.part, "no retry is left"))
+    apply(book, ended(second, 60.0))
     results = conclude(book)
     assert results.exit_code == ExitCode.LOAD_LOST
-    assert results.lost == [DIED]
+    assert results.lost == [f"worker w0: {DIED} (2 of 4 cores), no retry is left"]
     assert results.coverage == pytest.approx((15 + 60) / 120)
 
 
-def test_a_part_that_moved_before_is_measured_from_there(book: Book) -> None:
+def test_it_goes_on_elsewhere_and_only_the_time_between_is_missing(book: Book) -> None:
     first, second = placement(0), placement(1)
-    again = msgspec.structs.replace(first, worker="w9", fence=Fence(1, 2, 2), resume_at_s=20.0)
+    again = msgspec.structs.replace(first, worker="w9", fence=Fence(1, 2, 2), resume_at_s=17.0)
     apply(book, dispatched(first, second))
     apply(book, Started(JOB, 0.2, "Shop", b""))
-    apply(book, PartLost(JOB, 1.0, first.part, first.fence, "w0", 18.0, 5, b"", "died"))
+    apply(book, ended(first, 15.0, DIED, outcome="cut off"))
     apply(book, dispatched(again, replaces=True))
-    apply(book, ended(again, 10.0, DIED))
+    apply(book, ended(again, 43.0))
     apply(book, ended(second, 60.0))
-    assert conclude(book, coverage=0.98).coverage == pytest.approx((30 + 60) / 120)
+    results = conclude(book)
+    assert results.exit_code == ExitCode.LOAD_LOST
+    assert results.coverage == pytest.approx(118 / 120)
+    told = f"worker w0: {DIED} (2 of 4 cores), its load went on elsewhere at 17 s"
+    assert results.lost == [told]
+    assert results.requests == 30
+
+
+def test_one_that_blocked_until_it_was_killed_ends_its_part(book: Book) -> None:
+    first, second = placement(0), placement(1)
+    apply(book, dispatched(first, second))
+    apply(book, Started(JOB, 0.2, "Shop", b""))
+    apply(book, ended(first, 2.0, DIED))
+    apply(book, ended(second, 60.0))
+    results = conclude(book)
+    assert (results.exit_code, results.lost) == (ExitCode.LOAD_LOST, [f"worker w0: {DIED}"])
+    assert results.coverage == pytest.approx(62 / 120)
+
+
+def test_what_a_worker_told_of_its_load_is_what_counts(book: Book) -> None:
+    """Nobody died, the plan's clock ran to its end, and seven seconds were not offered."""
+    where = placement(0)
+    apply(book, Dispatched(JOB, 0.1, "Shop", 2, (where,)))
+    apply(book, Started(JOB, 0.2, "Shop", b""))
+    told = end(where, 10, measured_s=60.0, state=state(10, elapsed_s=60.0, offered=530.0))
+    result = orders.encode_end(told)
+    apply(
+        book,
+        PartEnded(JOB, 1.0, where.part, where.fence, where.worker, "completed", 60.0, result),
+    )
+    results = conclude(book)
+    assert results.exit_code == ExitCode.LOAD_LOST
+    assert results.coverage == pytest.approx(530 / 600)
+
+
+def test_a_preparation_whose_process_died_failed_and_what_needs_it_is_not_run() -> None:
+    errand = WorkflowFacts(
+        name="Login", is_test=False, priority="auto", load=ClosedVUs(vus=1, duration_s=1.0)
+    )
+    shop = msgspec.structs.replace(FACTS, depends=("Login",))
+    body = Body(workflows=(errand, shop), source=b"", overrides=b"")
+    book = Book()
+    apply(book, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))))
+    where = msgspec.structs.replace(placement(0), part=Part(JOB, "Login", 0), cores=1)
+    apply(book, Dispatched(JOB, 0.1, "Login", 1, (where,)))
+    apply(book, Started(JOB, 0.2, "Login", b""))
+    failed = ended(where, 1.0, DIED, outcome="failed")
+    told = msgspec.structs.replace(orders.decode_end(failed.result), state=b"")
+    apply(book, msgspec.structs.replace(failed, result=orders.encode_end(told)))
+    job = book.jobs[JOB]
+    assert job.workflows["Login"].lifecycle.state is State.FAILED
+    apply(book, Failed(JOB, 1.1, "Shop", "not run, because Login failed"))
+
+    results = conclude(book, body)
+    assert results.exit_code == ExitCode.LOAD_LOST
+    assert (results.cut, results.cut_reason) == ("worker lost", f"worker w0: {DIED}")
+    assert results.coverage == 0.0
+    assert [workflow.error for workflow in results.workflows] == [
+        DIED, "not run, because Login failed",
+    ]  # fmt: skip

@@ -165,21 +165,12 @@ def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
     assert requests_in(live.since(JOB, "Shop", None)) == 360
 
 
-def test_a_forgotten_job_leaves_nothing() -> None:
-    live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
-    live.forget(JOB)
-    assert len(live) == 0
-    assert live.totals(JOB, "Shop") == (0, 0)
-
-
-def test_of_an_ended_job_only_the_totals_are_left() -> None:
+def test_an_ended_job_leaves_nothing() -> None:
     live = followed(0, 1)
     live.heard(progress(placement(0), 0.5, delta(1, 10, 2)))
     live.ended(JOB)
     assert len(live) == 0
-    assert live.totals(JOB, "Shop") == (10, 2)
-    assert live.elapsed_s(JOB, "Shop") == 0.5
+    assert live.totals(JOB, "Shop") == (0, 0)
     late = progress(placement(0), 0.6, delta(2, 10))
     assert live.heard(late) is True
     assert (live.late, live.taken(late)) == (1, 2)  # nobody needs it

@@ -12,7 +12,8 @@ from hyperscale.nodes.member.sources import Reading, Sources
 def read(
     *assigned: str, environ: dict[str, str] | None = None, **tables: dict[str, object]
 ) -> ManagerSettings:
-    flags = {"id": "m1", "plaintext": True, "voters": "m1", "set": list(assigned)}
+    flags: dict[str, object] = {"id": "m1", "cluster": "shop", "env": "prod", "plaintext": True}
+    flags |= {"voters": "m1", "set": list(assigned)}
     return manager_settings(Reading(Sources(flags, environ or {}, tables), SECTIONS))
 
 
@@ -60,5 +61,6 @@ def test_faster_workers_let_a_manager_move_work_sooner() -> None:
 
 
 def test_a_manager_without_voters_is_told_so() -> None:
+    given = {"id": "m1", "cluster": "shop", "env": "prod", "plaintext": True}
     with pytest.raises(BadInput, match="m1 has no voters"):
-        manager_settings(Reading(Sources({"id": "m1", "plaintext": True}), SECTIONS))
+        manager_settings(Reading(Sources(given), SECTIONS))

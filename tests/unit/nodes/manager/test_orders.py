@@ -45,6 +45,13 @@ def test_a_job_may_take_as_long_as_its_layers_one_after_the_other() -> None:
     assert submitted(ask(FACTS, timeout_s=12.0)).timeout_s == 12.0
 
 
+def test_what_becomes_of_lost_load_is_the_jobs_choice() -> None:
+    assert submitted(ask(FACTS)).lost_load == "squeeze"
+    assert submitted(ask(FACTS, lost_load="drop")).lost_load == "drop"
+    with pytest.raises(msgspec.ValidationError, match="find"):
+        submitted(ask(FACTS, lost_load="find"))
+
+
 @pytest.mark.parametrize("job_id", ["", "x" * 200, "a\nb"])
 def test_a_job_needs_a_sensible_id(job_id: str) -> None:
     with pytest.raises(ValueError, match="id"):

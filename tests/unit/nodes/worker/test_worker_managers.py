@@ -7,14 +7,14 @@ import pytest
 
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, WorkerPulse
-from hyperscale.nodes.worker.contact import Contact
-from hyperscale.sim.links import partition
+from hyperscale.sim.links import only, partition
 from hyperscale.workload.load import ClosedVUs
 from tests.fixtures.scripted_manager import ScriptedManager, facts
 from tests.unit.nodes.worker.sim_cluster import CORES, SimCluster
 
 LONG = ClosedVUs(vus=4, duration_s=120.0)
 FENCE_S = 6.0
+LEASE_S = 3.0
 
 
 async def begin(cluster: SimCluster) -> ScriptedManager:
@@ -27,6 +27,13 @@ async def run(manager: ScriptedManager, order: DispatchPart) -> None:
     assert (await manager.dispatch("w1", order)).accepted
     await manager.prepared(order)
     await manager.start("w1", order)
+
+
+def lose_leader(cluster: SimCluster, *names: str) -> None:
+    """These have heard the last of it just now: what they promised it lasts for a lease."""
+    for name in names:
+        manager = cluster.managers[name]
+        manager.leaderless_since = manager.host.clock.now() + LEASE_S
 
 
 def succeed(cluster: SimCluster, name: str, term: int) -> ScriptedManager:
@@ -64,7 +71,8 @@ def test_the_death_of_the_leader_does_not_touch_the_load() -> None:
         await run(manager, order)
         await cluster.world.sleep(3.0)
         cluster.world.crash("m1", for_good=True)
-        await cluster.world.sleep(7.0)  # longer than the fence: the others answer all the while
+        lose_leader(cluster, "m2", "m3")
+        await cluster.world.sleep(12.0)  # longer than the fence: the others have no leader either
         leader = succeed(cluster, "m2", 2)
 
         said = await leader.worker("w1")
@@ -72,6 +80,39 @@ def test_the_death_of_the_leader_does_not_touch_the_load() -> None:
         end = await leader.ended(order)
         assert (end.outcome, end.iterations) == ("completed", 30 * 4 * 5)
         assert cluster.loaded[order.fence] == end.iterations
+
+    cluster.play(story())
+
+
+def test_managers_that_are_all_started_again_in_time_do_not_touch_the_load() -> None:
+    """None of them may vote for a while; the one that led says that it does not any more."""
+    cluster = SimCluster(managers=3)
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        order = manager.order(facts(load=LONG), cores=2)
+        await run(manager, order)
+        await cluster.world.sleep(3.0)
+        for name in cluster.managers:
+            cluster.world.crash(name)
+            cluster.world.restart_after(name, FENCE_S - 3.0)
+        await cluster.world.sleep(3 * FENCE_S)
+        assert cluster.last_load_at > cluster.world.now - 0.3
+
+    cluster.play(story())
+
+
+def test_a_manager_that_is_elected_and_not_ready_is_contact() -> None:
+    """It fetches the log: nobody else can move the work, and it counts from when it takes over."""
+    cluster = SimCluster(managers=3)
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        order = manager.order(facts(load=LONG), cores=2)
+        await run(manager, order)
+        manager.leads, manager.elected = False, True
+        await cluster.world.sleep(3 * FENCE_S)
+        assert cluster.last_load_at > cluster.world.now - 0.3
 
     cluster.play(story())
 
@@ -155,7 +196,7 @@ def test_a_command_of_a_new_term_brings_a_registration_there() -> None:
     cluster.play(story())
 
 
-@pytest.mark.parametrize("how", ["deaf", "partition"])
+@pytest.mark.parametrize("how", ["deaf", "partition", "streams"])
 def test_a_worker_without_managers_ends_its_load_in_time(how: str) -> None:
     cluster = SimCluster(managers=2)
 
@@ -164,22 +205,21 @@ def test_a_worker_without_managers_ends_its_load_in_time(how: str) -> None:
         order = manager.order(facts(load=LONG), cores=2)
         await run(manager, order)
         await cluster.world.sleep(2.0)
-        cut = None
-        if how == "partition":
-            cut = partition({"w1"}, {"m1", "m2"})
-            cluster.world.network.cut(cut)
-        else:
-            # Probes over UDP would still be answered: a process that hangs answers nothing.
+        if how == "deaf":  # their probes are answered as ever
             for each in cluster.managers.values():
                 each.deaf = True
-                each.node.membership.stop()
+        else:
+            cut = partition({"w1"}, {"m1", "m2"})
+            cluster.world.network.cut(cut if how == "partition" else only("streams", cut))
         silent_at = cluster.world.now
         await cluster.world.sleep(20.0)
         assert cluster.last_load_at > silent_at  # not at the first missed answer
         assert cluster.last_load_at <= silent_at + FENCE_S + 0.2
 
-        if cut is not None:
-            cluster.world.network.heal(cut)
+        if how == "deaf":  # it can be spoken to, and would be cut off at once
+            refused = await manager.dispatch("w1", manager.order(facts("Other")))
+            assert (refused.accepted, refused.no_room) == (False, True)
+        cluster.world.network.heal_all()
         for each in cluster.managers.values():
             each.deaf = False
         end = await manager.ended(order)
@@ -214,11 +254,29 @@ def test_a_worker_cut_off_with_a_minority_ends_its_load_in_time(leads: bool) -> 
     cluster.play(story())
 
 
-def test_a_leader_that_takes_no_reports_is_still_a_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_cut_off_from_its_leader_alone_ends_its_load_in_time() -> None:
+    """The others answer it, and their leader gives its work away."""
+    cluster = SimCluster(managers=3)
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        for name in ("m2", "m3"):
+            cluster.managers[name].other_leader = manager.place
+        order = manager.order(facts(load=LONG), cores=2)
+        await run(manager, order)
+        await cluster.world.sleep(2.0)
+        cluster.world.network.cut(only("streams", partition({"w1"}, {"m1"})))
+        silent_at = cluster.world.now
+        await cluster.world.sleep(20.0)
+        assert cluster.managers["m2"].registrations, "the others were asked"
+        assert silent_at < cluster.last_load_at <= silent_at + FENCE_S + 0.2
+
+    cluster.play(story())
+
+
+def test_a_leader_that_takes_no_reports_is_still_a_leader() -> None:
     """It is overloaded for longer than the fence: the worker makes sure that it leads."""
     cluster = SimCluster(managers=3)
-    # In a large cluster probes of managers are rare.
-    monkeypatch.setattr(Contact, "heard", lambda *_: None)
 
     async def story() -> None:
         manager = await begin(cluster)
@@ -392,7 +450,7 @@ def test_probes_carry_how_the_worker_is() -> None:
         await manager.until(lambda: seen("healthy", CORES), "a healthy worker")
         await run(manager, manager.order(facts(load=LONG), cores=3))
         await manager.until(lambda: seen("healthy", 1), "one core free")
-        cluster.worker.parts.draining = True
+        cluster.worker.parts.duty.leaving = True
         await manager.until(lambda: seen("draining", 1), "a draining worker")
 
     cluster.play(story())

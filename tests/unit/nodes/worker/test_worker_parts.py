@@ -165,7 +165,7 @@ def test_context_that_is_out_of_date_is_refused() -> None:
         ("raises in prepare", "failed", "cannot be loaded"),
         ("raises in run", "failed", "a step raised"),
         ("never ends", "failed", "did not end within its limit of 5 s"),
-        ("dies", "completed", ""),
+        ("dies", "cut off", "was killed"),
     ],
 )
 def test_whatever_goes_wrong_is_told_and_frees_the_cores(
@@ -184,7 +184,7 @@ def test_whatever_goes_wrong_is_told_and_frees_the_cores(
 
         assert (end.outcome, words in end.error) == (outcome, True)
         assert end.bad_input == (mishap == "raises in prepare")
-        assert bool(end.lost) == (mishap in ("dies", "never ends"))
+        assert bool(end.lost) == (mishap == "dies")
         await manager.all_free("w1", CORES)
         assert cluster.stage.busy == 0
 

@@ -11,7 +11,7 @@ import itertools
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 
-from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.net.failures import Failure
 from hyperscale.workload.results import Outcome
 
 # Linux then chooses the port with the target in view: the same port may lead to several targets.

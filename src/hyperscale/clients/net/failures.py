@@ -35,6 +35,14 @@ def cancelled() -> Failure:
     return Failure(Outcome.CANCELLED, "the run was stopped before the call ended")
 
 
+def given_up() -> Failure:
+    return Failure(Outcome.CANCELLED, "the call was given up before its answer came")
+
+
+def timed_out(where: str, seconds: float) -> Failure:
+    return Failure(Outcome.TIMEOUT, f"no answer from {where} within {seconds:.3g} s")
+
+
 def late(where: str) -> Failure:
     return Failure(Outcome.TIMEOUT, f"the time for the call was over before {where} could be asked")
 
@@ -67,6 +75,17 @@ def of_connecting(error: BaseException, where: str) -> Failure:
 
 def of_lookup(error: OSError, host: str) -> Failure:
     return Failure(Outcome.DNS, f"{host} cannot be resolved: {error.strerror or error}")
+
+
+def of_securing(error: Exception, where: str) -> Failure:
+    """Between a connected socket and the first byte of the protocol."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, ConnectionError | ssl.SSLEOFError):
+        return Failure(Outcome.TLS, f"{where} closed the connection during the TLS handshake")
+    if isinstance(error, ssl.SSLError):
+        return of_handshake(error, where)
+    return of_connecting(error, where)
 
 
 def of_handshake(error: BaseException, where: str) -> Failure:

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-from hyperscale.clients.http.hosts import ascii_pattern, meets
+from hyperscale.clients.net.hosts import ascii_pattern, meets
 from hyperscale.errors import BadInput
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 
@@ -37,8 +37,9 @@ class Identity(NamedTuple):
 class TLSContexts:
     """`context(host)` for a target, `proxy_context(host)` for TLS to a proxy."""
 
-    def __init__(self, options: HTTPOptions) -> None:
+    def __init__(self, options: HTTPOptions, protocols: tuple[str, ...]) -> None:
         self._options = options
+        self._protocols = protocols
         self._made: dict[Identity | None, ssl.SSLContext] = {}
         self._sessions: dict[str, ssl.SSLSession] = {}  # by host and port
         self._default = _identity("http.cert", options) if options.cert else None
@@ -79,7 +80,8 @@ class TLSContexts:
             _limit_versions(context, self._options)
             if identity is not None:
                 _load(context, identity)
-            context.set_alpn_protocols(["http/1.1"])
+            if self._protocols:
+                context.set_alpn_protocols(self._protocols)
             self._made[identity] = context
         return context
 

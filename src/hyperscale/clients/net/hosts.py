@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hyperscale.clients.http.target import ascii_host
+from hyperscale.clients.net.host_names import ascii_host
 from hyperscale.workload.http_options import split_port
 
 

@@ -16,8 +16,8 @@ from concurrent.futures import Future
 from time import perf_counter
 from typing import NamedTuple
 
-from hyperscale.clients.http import failures
-from hyperscale.clients.http.failures import Failure
+from hyperscale.clients.net import failures
+from hyperscale.clients.net.failures import Failure
 
 FAMILIES = {"any": socket.AF_UNSPEC, "4": socket.AF_INET, "6": socket.AF_INET6}
 THREADS_MAX = 64  # lookups at the same time; more wait

@@ -1,0 +1,93 @@
+"""Responses of protocols other than HTTP, as the author of a test sees them.
+
+They have in common what a call is measured by; a protocol adds what its server said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome, timings_of
+from hyperscale.workload.scope import CURRENT, Label
+
+
+class Reply(CallResult):
+    """`target` is what was called, `request_bytes` and `content` what went and what came."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "connect",
+        "content",
+        "ended",
+        "error",
+        "first_byte",
+        "label",
+        "outcome",
+        "request_bytes",
+        "sent",
+        "started",
+        "status",
+        "target",
+    )
+
+    def __init__(self, label: Label, target: str) -> None:
+        self.label = label
+        self.target = target
+        self.started = self.sent = self.first_byte = self.ended = 0.0
+        self.status = self.bytes_in = self.bytes_out = 0
+        self.outcome = Outcome.OK
+        self.error = ""
+        self.connect: Connect | None = None
+        self.request_bytes = b""
+        self.content = b""
+
+    @property
+    def method(self) -> str:
+        return self.label.method
+
+    def fail(self, reason: str) -> None:
+        went_well = self.outcome is Outcome.OK
+        super().fail(reason)
+        if went_well:
+            CURRENT.get().called_failed(self.label, self)
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Milliseconds per phase; the phases of connecting only for a call that connected."""
+        return timings_of(self)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.target} ({self.status or self.outcome})"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
+class TCPResponse(Reply):
+    """What a TCP server sent, or the reason why nothing came (`outcome`, `error`)."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> bytes:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.content
+
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        try:
+            return msgspec.json.decode(self.data)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"{self} has data that is not JSON: {error}") from error
+
+
+class UDPResponse(TCPResponse):
+    """The datagram that came back."""
+
+    __slots__ = ()

@@ -1,0 +1,1 @@
+"""Real nodes in network namespaces of their own, faults drawn from a seed, judged by the target."""
