@@ -91,8 +91,15 @@ class Box:
 
 class World:
     def __init__(
-        self, seed: int, *, faults: bool = True, settings: JobSettings | None = None, jobs: int = 6
+        self,
+        seed: int,
+        *,
+        faults: bool = True,
+        settings: JobSettings | None = None,
+        jobs: int = 6,
+        full: bool = False,
     ) -> None:
+        """`full`: one job has all cores for a long time, on workers with little to do."""
         self.dice = random.Random(seed)
         self.faults = faults
         self.settings = settings or JobSettings()
@@ -112,9 +119,10 @@ class World:
         self.accepted: set[str] = set()
         # A stream of its own: how busy workers are, and what jobs want with lost load.
         self._moods = random.Random(f"{seed} moods")
-        self._core_percent = {name: self._moods.choice((2, 8, 30, 70)) for name in self.workers}
+        percents = (2,) if full else (2, 8, 30, 70)
+        self._core_percent = {name: self._moods.choice(percents) for name in self.workers}
         self.chaos_until = self.dice.uniform(30.0, 90.0) if faults else 0.0
-        self._submissions = [self._job(n) for n in range(jobs)]
+        self._submissions = [self._long_job()] if full else [self._job(n) for n in range(jobs)]
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -311,6 +319,10 @@ class World:
             f"job{number}", 0.0, "test", tuple(needs), 2_000.0, b"", f"key{number}", "digest",
             lost_load=self._moods.choice(("squeeze", "squeeze", "squeeze", "move", "drop")),
         )  # fmt: skip
+
+    def _long_job(self) -> Submitted:
+        load = Needs("wf0", True, "auto", (), peak_vus=50, planned_s=200.0, limit_s=260.0)
+        return Submitted("job0", 0.0, "test", (load,), 2_000.0, b"", "key0", "digest")
 
     def _submit(self, record: Submitted, tries: int) -> None:
         if record.job_id not in self.accepted:

@@ -29,7 +29,6 @@ from tests.property.jobs_world import World
 
 SEEDS = int(os.environ.get("HYPERSCALE_JOBS_SEEDS", "120"))
 GROUPS = 8
-SQUEEZING = (10, 22, 57)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -39,8 +38,8 @@ def test_histories_with_faults(group: int) -> None:
 
 
 def test_lost_parts_go_on_beside_others() -> None:
-    """Also in the histories above, but these are known to have some."""
-    assert all(run(seed).checks.squeezed for seed in SQUEEZING)
+    worlds = [run(seed, full=True) for seed in range(30)]
+    assert sum(world.checks.squeezed > 0 for world in worlds) >= 2
 
 
 def test_histories_without_faults_complete_what_was_not_steered() -> None:
@@ -55,8 +54,10 @@ def test_a_seed_is_a_history() -> None:
     assert run(3).log == run(3).log
 
 
-def run(seed: int, *, faults: bool = True, settings: JobSettings | None = None) -> World:
-    world = World(seed, faults=faults, settings=settings)
+def run(
+    seed: int, *, faults: bool = True, settings: JobSettings | None = None, full: bool = False
+) -> World:
+    world = World(seed, faults=faults, settings=settings, full=full)
     try:
         world.run()
     except Broken as broken:
@@ -64,14 +65,16 @@ def run(seed: int, *, faults: bool = True, settings: JobSettings | None = None) 
     return world
 
 
-def must_break(rule: str, settings: JobSettings | None = None, first: int = 0) -> None:
+def must_break(
+    rule: str, settings: JobSettings | None = None, first: int = 0, full: bool = False
+) -> None:
     with pytest.raises(Broken, match=rule):
-        _search(first, settings)
+        _search(first, settings, full)
 
 
-def _search(first: int, settings: JobSettings | None) -> None:
+def _search(first: int, settings: JobSettings | None, full: bool) -> None:
     for seed in range(first, first + 150):
-        World(seed, settings=settings).run(horizon_s=2_500.0)
+        World(seed, settings=settings, full=full).run(horizon_s=2_500.0)
 
 
 class TestPlantedBugs:
@@ -87,7 +90,7 @@ class TestPlantedBugs:
             return seats and [(worker, tuple(s + 100 for s in slots)) for worker, slots in seats]
 
         monkeypatch.setattr(squeezing.Squeeze, "take", careless)
-        must_break("no worker is over-booked")
+        must_break("no worker is over-booked", full=True)
 
     def test_a_squeezed_core_is_that_of_another_worker(
         self, monkeypatch: pytest.MonkeyPatch
@@ -100,7 +103,7 @@ class TestPlantedBugs:
             return [tuple(others[: len(piece)]) or piece for piece in found]
 
         monkeypatch.setattr(squeezing.Squeeze, "_pieces", confused)
-        must_break("a slot is a core of one worker|every core has one part")
+        must_break("a slot is a core of one worker|every core has one part", full=True)
 
     def test_a_layer_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def first_pending(job: object) -> int | None:

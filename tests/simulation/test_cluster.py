@@ -25,6 +25,7 @@ CANARY_FROM = {
     "abort-nothing": 6,
     "pause-nothing": 7,
     "limits-at-once": 18,
+    "call-it-complete": 20,
     "leave-lost-load": 8,
     "squeeze-anybody": 9,
 }

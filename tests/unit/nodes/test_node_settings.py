@@ -136,3 +136,14 @@ def test_a_weak_secret_is_refused(tmp_path: Path) -> None:
 def test_a_worker_needs_somebody_to_join() -> None:
     with pytest.raises(BadInput, match="needs seeds or a DNS name"):
         read(role="worker").discovery()
+
+
+def test_whether_addresses_of_certificates_count_is_a_setting(tmp_path: Path) -> None:
+    for name in ("ca.pem", "a.pem", "a-key.pem"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "secret").write_text("correct horse battery staple")
+    given = {"plaintext": False, "certs": str(tmp_path), "secret_file": str(tmp_path / "secret")}
+    usual, lax = read(**given), read({"verify-hostname": False}, **given)
+    assert usual.credentials is not None
+    assert lax.credentials is not None
+    assert (usual.credentials.verify_hostname, lax.credentials.verify_hostname) == (True, False)

@@ -35,6 +35,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -54,6 +55,9 @@ def matter(record: JobRecord) -> Matter:
     match record:
         case PartEnded() | PartLost() | GivenUp():
             return "part", record.job_id, record.part.workflow, str(record.part.number)
+        case ToldLate():
+            fence = "-".join(map(str, record.fence))
+            return "told", record.job_id, record.part.workflow, str(record.part.number), fence
         case Returned(parts=parts) if parts:
             return "part", record.job_id, record.workflow, str(parts[0])
         case Submitted():

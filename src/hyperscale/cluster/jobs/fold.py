@@ -27,6 +27,7 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     Submitted,
     TimedOut,
+    ToldLate,
     TornDown,
 )
 from hyperscale.cluster.jobs.state import Book, JobState, new_job
@@ -66,6 +67,7 @@ _HANDLERS: Final[dict[type, Callable[[Book, JobState, Any], bool]]] = {
     Started: fold_placing.started,
     PartEnded: fold_ending.ended,
     PartLost: fold_ending.lost,
+    ToldLate: fold_ending.told_late,
     GivenUp: fold_ending.given_up,
     Failed: fold_ending.failed,
     TornDown: fold_ending.torn_down,

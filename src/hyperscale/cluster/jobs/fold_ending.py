@@ -13,6 +13,7 @@ from hyperscale.cluster.jobs.records import (
     PartEnded,
     PartLost,
     Placement,
+    ToldLate,
     TornDown,
 )
 from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
@@ -32,6 +33,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
             at_s, record.iterations, record.result, reason, record.age_s,
         )  # fmt: skip
         part.losses[-1].generators = record.lost
+        part.losses[-1].fence = None
         return True
     part.live = None
     part.ended = record
@@ -83,6 +85,19 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
     return False
 
 
+def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
+    workflow, part = find(job, record.part)
+    if workflow is None or part is None or workflow.is_over:
+        return False
+    loss = part.awaited(record.fence)
+    if loss is None:
+        return False
+    if part.is_homeless:  # else its successor has begun with what was known
+        part.iterations_done += record.iterations - loss.iterations
+    loss.iterations, loss.result, loss.fence = record.iterations, record.result, None
+    return True
+
+
 def _lose(
     book: Book,
     job: JobState,
@@ -108,6 +123,7 @@ def _lose(
             reason=reason,
             age_s=age_s,
             under_load=counts,
+            fence=placement.fence if counts else None,
         )
     )
     loss = part.losses[-1]

@@ -45,9 +45,9 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     for report in reports:
         placement = held.get(report.part)
         if placement is None or placement.fence != report.fence:
-            if report.state == "ended":
+            if report.state == "ended" and not _is_awaited(desk, report):
                 desk.emit(Acknowledge(worker.name, report.part, report.fence))
-            else:
+            elif report.state != "ended":
                 unwanted.append((report.part, report.fence))
             continue
         worker.misses.pop(report.part, None)
@@ -76,6 +76,14 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
+
+
+def _is_awaited(desk: Desk, report: PartReport) -> bool:
+    """Its worker was lost with it, and has more to tell than was heard by then."""
+    job = desk.book.jobs.get(report.part.job_id)
+    workflow = job.workflows.get(report.part.workflow) if job and not job.is_over else None
+    part = workflow.parts.get(report.part.number) if workflow and not workflow.is_over else None
+    return part is not None and part.awaited(report.fence) is not None
 
 
 def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartReport) -> int:

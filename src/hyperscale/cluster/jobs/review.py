@@ -24,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.snatching import lose
@@ -148,7 +149,7 @@ def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
 def _follow_up(
     desk: Desk, now: float, job: JobState, record: JobRecord, took_effect: bool, before: _Before
 ) -> None:
-    if isinstance(record, PartEnded | PartLost):
+    if isinstance(record, PartEnded | PartLost | ToldLate):
         ending.acknowledge(desk, record)
     if not took_effect:
         if not isinstance(record, Submitted):

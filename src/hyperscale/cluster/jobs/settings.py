@@ -90,7 +90,7 @@ class JobSettings:
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000
-    queue_bytes_max: int = 256 << 20
+    queue_mb_max: int = 256
     """Jobs waiting, jobs remembered, and what the waiting ones take: half of what the records hold,
     so that those that run have room to end. Beyond these a submission is refused."""
 

@@ -178,7 +178,8 @@ def check_time(desk: Desk, now: float, job: JobState, watch: Watch) -> float | N
     lefts = [left_s, timeouts.record_left_s(job, age)]
     if left_s is not None and left_s <= _NONE_S:
         desk.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
-    elif watch.idle:
+        return None
+    if watch.idle:
         _check_stuck(desk, now, job, age)
     for name, workflow in job.workflows.items():
         left_s = timeouts.limit_left_s(job, workflow, age, desk.settings)

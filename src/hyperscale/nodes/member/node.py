@@ -51,6 +51,7 @@ from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.handshake import Introduction
@@ -179,7 +180,7 @@ class Node:
         self._started_at = host.clock.now()
         life = await IncarnationFile(host.disk).read() + 1
         self.endpoint = self._make_endpoint(life)
-        self.server = Server(self.endpoint)
+        self.server = Server(self.endpoint, self._greeted)
         address = await self.server.start(settings.bind)
         await self._port.open(address, life)
         self._exchanges.endpoint = self.endpoint
@@ -262,6 +263,11 @@ class Node:
             lambda node: self.membership.join([node.tcp], configured=False)
         )
         self.bootstrap.on_unanswered.append(self._refusals.say)
+        self.bootstrap.on_state.append(
+            lambda before, now: self.log.debug(
+                "looking for the cluster", state=now.value, before=before.value
+            )
+        )
         self.bootstrap.on_formed.append(lambda: self.log.info("nobody answers: first node"))
         await self.bootstrap.start(self.endpoint)
 
@@ -338,6 +344,17 @@ class Node:
         if probe.node.node_id != call.peer.node_id:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
         return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
+
+    def _greeted(self, connection: Connection) -> None:
+        session = connection.session
+        self.log.debug(
+            "greeted",
+            peer=session.peer.node_id,
+            role=session.peer.role,
+            protocol=".".join(map(str, session.protocol)),
+            capabilities=sorted(session.capabilities),
+            version=session.node_version,
+        )
 
     def _asked(self, call: Call, correlation_id: str) -> None:
         self._check_started(call)

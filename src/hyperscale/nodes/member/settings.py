@@ -89,6 +89,7 @@ _TEXTS: dict[str, object] = {
     "dc": "local",
     "role": "probe",
     "certs": "",
+    "verify_hostname": True,
     "secret_file": "",
     "previous_secret_file": "",
     "voters": (),
@@ -135,7 +136,8 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
     if given["advertise"].value and not _is_literal(given["advertise"].value):
         raise BadInput(
             f"{given['advertise'].label} takes an IP address, not {given['advertise'].value!r}",
-            "datagrams go without asking a name server; certificates may still be for the name",
+            "datagrams go without asking a name server; certificates name the address as well: "
+            "hyperscale certs --host",
         )
     seeds, names = _seeds(given["seed"])
     plaintext = given["plaintext"].value
@@ -159,7 +161,9 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         env=_required(given["env"], "the environment it belongs to", "--env prod"),
         dc=_name(given["dc"], DC_CHARS_MAX),
         role=role or _role(given["role"]),
-        credentials=_credentials(given["certs"], node_id, plaintext),
+        credentials=_credentials(
+            given["certs"], node_id, plaintext, given["verify_hostname"].value
+        ),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
         voters=_voters(given["voters"], node_id, role),
@@ -266,7 +270,9 @@ def _is_anywhere(host: str) -> bool:
     return _is_literal(host) and ipaddress.ip_address(host).is_unspecified
 
 
-def _credentials(given: Setting, node_id: str, plaintext: bool) -> Credentials | None:
+def _credentials(
+    given: Setting, node_id: str, plaintext: bool, verify_hostname: bool
+) -> Credentials | None:
     folder: str = given.value
     if plaintext:
         if folder:
@@ -278,7 +284,10 @@ def _credentials(given: Setting, node_id: str, plaintext: bool) -> Credentials |
             "for a try on one machine there is --plaintext",
         )
     made = Credentials(
-        Path(folder, "ca.pem"), Path(folder, f"{node_id}.pem"), Path(folder, f"{node_id}-key.pem")
+        Path(folder, "ca.pem"),
+        Path(folder, f"{node_id}.pem"),
+        Path(folder, f"{node_id}-key.pem"),
+        verify_hostname,
     )
     for path in (made.ca, made.certificate, made.key):
         if not path.is_file():

@@ -17,6 +17,7 @@ from hyperscale.workload.threshold_scopes import Names, bind
 from hyperscale.workload.thresholds import Threshold, parse_threshold
 
 GRACE_S: Final = 1.0
+VUS_MAX: Final = 8
 # Virtual requests take 10 to 30 ms (`sim.stage`), so it is known who keeps which promise.
 KEPT: Final = "p(95)<500"
 BROKEN: Final = "p(95)<5"
@@ -45,7 +46,7 @@ def _closed(dice: Random) -> Load:
     """Short, or long enough that a worker's death is noticed and its part goes on elsewhere."""
     longest_s = dice.choice((6.0, 6.0, 30.0))
     seconds = round(dice.uniform(longest_s / 3, longest_s), 1)
-    return ClosedVUs(vus=dice.randint(1, 8), duration_s=seconds, graceful_stop_s=GRACE_S)
+    return ClosedVUs(vus=dice.randint(1, VUS_MAX), duration_s=seconds, graceful_stop_s=GRACE_S)
 
 
 def _iterations(dice: Random) -> Load:
@@ -94,7 +95,9 @@ def errand(name: str, *, mishap: str = "", **more: Any) -> WorkflowFacts:
 
 
 def _one(dice: Random) -> list[WorkflowFacts]:
-    return [load_test("Load", _closed(dice))]
+    """In one of eight a generator process dies, again and again."""
+    load = _closed(dice)
+    return [load_test("Load", load, mishap="dies" if load.peak_vus == VUS_MAX else "")]
 
 
 def _by_iterations(dice: Random) -> list[WorkflowFacts]:

@@ -279,12 +279,48 @@ def test_a_worker_that_was_cut_off_tells_its_true_numbers() -> None:
     assert shell.workflow().results() == [b"result"]
 
 
-def test_a_late_end_after_the_loss_is_not_counted_again() -> None:
+def test_a_worker_that_comes_back_tells_how_far_it_had_come() -> None:
     shell = running()
     [place] = shell.prepare_all()
     kill(shell, place.worker)
-    assert shell.end(place, "cut off")
     assert shell.workflow().results() == [b"partial"]
+    assert not shell.end(place, "cut off")  # not before it is recorded
+    assert shell.workflow().results() == [b"result"]
+    assert shell.end(place, "cut off")  # and only once
+    [again] = shell.dispatched()
+    shell.prepare(again)
+    shell.end(again)
+    assert shell.workflow().results() == [b"result", b"result"]
+    assert shell.end(place, "cut off")
+
+
+def test_iterations_that_are_told_in_time_are_not_made_again() -> None:
+    shell = running(needs(planned_s=None, peak_vus=2), workers=1)
+    [place] = shell.prepare_all()
+    kill(shell, place.worker)
+    assert shell.workflow().parts[0].iterations_done == 7
+    shell.end(place, "cut off", iterations=9)
+    assert shell.workflow().parts[0].iterations_done == 9
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    kill(shell, place.worker)
+    [again] = shell.prepare_all()
+    shell.end(again)
+    assert shell.end(place, "cut off")
+    assert shell.workflow().results() == [b"partial", b"result"]
+
+
+def test_load_time_never_runs_backwards() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(3.0)
+    shell.lost_at_s = 20.0
+    kill(shell, place.worker)
+    [again] = shell.dispatched()
+    assert again.resume_at_s == 20.0
 
 
 def test_a_restarted_worker_has_lost_its_parts_at_that_moment() -> None:

@@ -214,6 +214,7 @@ def test_a_part_that_is_lost_before_its_load_waits_for_it_elsewhere() -> None:
     shell.submit(needs(start_time_s=60.0, warmup_s=5.0))
     shell.prepare_all()
     shell.register("w2", 1)
+    shell.lost_at_s = 0.0
     shell.die("w1")
     shell.wait(10.0)
     [again] = shell.prepare_all()

@@ -53,6 +53,7 @@ def free(shell: Shell) -> dict[str, int]:
 def test_a_survivor_takes_the_part_on_the_core_it_has() -> None:
     shell, places = running({"w1": 1, "w2": 1})
     kept = next(place for place in places if place.worker == "w1")
+    shell.lost_at_s = 3.0
     [again] = lose(shell, "w2")
     assert (again.worker, again.slots) == ("w1", kept.slots)
     assert (again.fence.attempt, again.cores) == (2, 1)
