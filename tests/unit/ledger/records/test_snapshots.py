@@ -24,6 +24,7 @@ from hyperscale.ledger.records.snapshots import (
     decode,
     records_of,
 )
+from hyperscale.ledger.unreadable import UnreadableRecord
 
 T = TypeVar("T")
 
