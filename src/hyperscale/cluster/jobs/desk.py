@@ -95,6 +95,8 @@ class Watch:
     cancelled: dict[Token, float] = field(default_factory=dict)
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
+    untold: dict[Token, float] = field(default_factory=dict)
+    """Since when a worker has said that a part has ended, and not how."""
     homeless: dict[Part, float] = field(default_factory=dict)
     unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     refusals: Counter[str] = field(default_factory=Counter)
@@ -123,6 +125,7 @@ class Watch:
         for notes in (self.prepared, self.sent, self.cancelled, self.snatched, self.teardown):
             notes.clear()
         self.refused.clear()
+        self.untold.clear()
         self.started.clear()
         self.ready.clear()
         self.stopped.clear()

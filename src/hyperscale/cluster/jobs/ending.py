@@ -149,7 +149,9 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
         return False
     if part.live is None or part.live.fence != end.fence:
         return True
-    if (end.part, end.fence) not in desk.watches[job.job_id].snatched:
+    watch = desk.watches[job.job_id]
+    watch.untold.pop((end.part, end.fence), None)
+    if (end.part, end.fence) not in watch.snatched:
         desk.append(
             now,
             PartEnded(

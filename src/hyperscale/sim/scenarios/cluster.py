@@ -27,12 +27,13 @@ from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
-from hyperscale.sim.faults import Limits
+from hyperscale.sim.faults import ORDINARY_FAULTS, TRANSPORT_FAULTS, Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_blows import LEAVE, Blows
 from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
+from hyperscale.sim.scenarios.cluster_command import UnderCommand
 from hyperscale.sim.scenarios.cluster_promises import (
     FORGOTTEN_WITHIN_S,
     Alone,
@@ -43,7 +44,7 @@ from hyperscale.sim.scenarios.cluster_promises import (
     WithinCores,
 )
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
-from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
+from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_long_wishes, draw_wishes
 from hyperscale.sim.world import World
 
 PORT: Final = 7_000
@@ -61,6 +62,8 @@ RECORDS: Final = RecordsSettings(
 # Shorter than what parts may take: some finish in time, others are cut off.
 DRAIN_S: Final = 6.0
 # In some histories ended jobs are forgotten while the faults go on.
+# Long enough for several cuts, each until its part is elsewhere.
+CUTS_ALONE_S: Final = 80.0
 SHORT_MEMORY: Final = JobSettings(completed_kept_s=6.0, failed_kept_s=9.0)
 
 
@@ -69,6 +72,10 @@ class ClusterScenario(Scenario):
     summary = "managers, workers and clients: every job has one end with true numbers"
     nodes_default = 0  # managers; the seed draws one or three
     canaries = CANARIES
+    faults = (*ORDINARY_FAULTS, *TRANSPORT_FAULTS)
+    cuts_alone_share = 0.2
+    """Of histories in which workers lose what is between them and others, in part or wholly, and
+    nothing else happens: there parts must move in time."""
     safety_s = 30.0
     liveness_s = 400.0
     steady_s = 4.0
@@ -95,6 +102,7 @@ class ClusterScenario(Scenario):
         self._addresses: list[Address] = []
         self._cast = Cast(canary)
         self._jobs = JobSettings()
+        self._only_cuts = False
 
     async def setup(self, world: World) -> None:
         dice = world.random
@@ -102,6 +110,9 @@ class ClusterScenario(Scenario):
             world.coverage["short memory"] += 1
             self._jobs = SHORT_MEMORY
             self.steady_s += SHORT_MEMORY.failed_kept_s + FORGOTTEN_WITHIN_S
+        if dice.random() < self.cuts_alone_share:
+            world.coverage["cuts alone"] += 1
+            self._only_cuts, self.faults, self.safety_s = True, (), CUTS_ALONE_S
         self.nodes = self.nodes or dice.choice((1, 3, 3, 3, 3))
         names = [f"m{number}" for number in range(1, self.nodes + 1)]
         self._addresses = [Address(f"10.0.0.{n}", PORT) for n in range(1, self.nodes + 1)]
@@ -113,7 +124,10 @@ class ClusterScenario(Scenario):
             world.add(name, partial(self._worker, world))
         for number in range(1, dice.randint(1, 2) + 1):
             client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            if self._only_cuts:
+                self._wishes[client] = draw_long_wishes(dice, client)
+            else:
+                self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
             world.add(client, partial(self._client, world))
 
     def checkers(self) -> list[Checker]:
@@ -125,6 +139,7 @@ class ClusterScenario(Scenario):
             PausedStays(self.truth, self._called_paused),
             WithinCores(self.truth),
             Alone(self.truth),
+            UnderCommand(self.truth, self._leading, lambda: self._only_cuts),
         ]
 
     # -- hosts -------------------------------------------------------------------------------
@@ -199,7 +214,8 @@ class ClusterScenario(Scenario):
         User(world, host, self._addresses, wishes, self._cast.picture).start()
 
     async def during(self, world: World) -> None:
-        await Blows(world, self.truth, self.managers, self.workers).fall(self.safety_s)
+        blows = Blows(world, self.truth, self.managers, self.workers)
+        await (blows.cut() if self._only_cuts else blows.fall(self.safety_s))
 
     # -- the goal ----------------------------------------------------------------------------
 
@@ -210,6 +226,10 @@ class ClusterScenario(Scenario):
         wishes = [wish for of_one in self._wishes.values() for wish in of_one]
         waiting = [wish.key for wish in wishes if not wish.told or wish.asks_again]
         return f"not answered to the end: {', '.join(waiting)}" if waiting else ""
+
+    def _leading(self) -> str:
+        leads = (name for name, one in self.managers.items() if one.leadership.leads())
+        return next(leads, "")
 
     def _leftovers(self) -> list[str]:
         found = []

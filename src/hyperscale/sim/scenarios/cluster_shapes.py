@@ -145,6 +145,12 @@ def _never_ending(dice: Random) -> list[WorkflowFacts]:
     return [load_test("Endless", _closed(dice), mishap="never ends")]
 
 
+def _long(dice: Random) -> list[WorkflowFacts]:
+    seconds = round(dice.uniform(40.0, 90.0), 1)
+    load = ClosedVUs(vus=dice.randint(1, 3), duration_s=seconds, graceful_stop_s=GRACE_S)
+    return [load_test("Long", load)]
+
+
 SHAPES: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
     "one": _one,
     "iterations": _by_iterations,
@@ -156,8 +162,9 @@ SHAPES: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
     "never ending": _never_ending,
     "judged": _judged,
     "aborted": _aborted,
+    "long": _long,
 }
-_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3)
+_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3, 0)  # a long one only where it is asked for
 
 
 def draw_shape(dice: Random) -> str:

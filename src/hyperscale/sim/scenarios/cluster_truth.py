@@ -31,6 +31,7 @@ class Performance:
     order: DispatchPart
     performer: SimPerformer
     began: bool = False
+    over: bool = False  # it makes no load, and will not
     requests: int = 0
 
     @property
@@ -99,6 +100,13 @@ class Truth:
             for one in performances
         ]
 
+    def is_tended(self, part: Part, fence: Fence) -> bool:
+        """Some worker prepares it, waits to begin or makes its load."""
+        return any(
+            one.order.fence == fence and not one.over and not one.host.process.dead
+            for one in self.performances[part]
+        )
+
     def loading(self) -> list[Performance]:
         return [one for all_of in self.performances.values() for one in all_of if one.loading]
 
@@ -137,6 +145,8 @@ class WatchedStage(SimStage):
         elif deed == "began":
             one.began = True
             self._observe("began", order)
+        elif deed in ("over", "closed"):
+            one.over = True
 
     def _observe(self, kind: str, order: DispatchPart) -> None:
         host = self.host

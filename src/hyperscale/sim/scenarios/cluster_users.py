@@ -66,6 +66,14 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     return wishes
 
 
+def draw_long_wishes(dice: Random, client: str) -> list[Wish]:
+    """Load that is there for as long as anybody could need it to be lost."""
+    wish = Wish(f"{client}-0", "long", _encode(body_of("long", dice)), dice.uniform(0.0, 5.0))
+    if dice.random() < 0.4:
+        wish.steering = [(dice.uniform(10.0, 60.0), "cancel", 0)]
+    return [wish]
+
+
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:
     luck = dice.random()
     if luck < 0.2:
