@@ -67,7 +67,6 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cores.py
 	$(BIN)/python benchmarks/wire.py
 	$(BIN)/python benchmarks/wal.py
-	$(BIN)/python benchmarks/idempotency.py
 	$(BIN)/python benchmarks/membership.py
 	$(BIN)/python benchmarks/flood.py
 	$(BIN)/python benchmarks/cluster.py

@@ -204,6 +204,7 @@ def ingest_figures(what: str, seen: list[dict[str, float]], came_at: list[float]
 def manager_alone(folder: Path) -> Iterator[tuple[int, int]]:
     port = free_port()
     command = [HYPERSCALE.path(), "manager", "--id", "m1", "--voters", "m1", "--plaintext"]
+    command += ["--cluster", "default", "--env", "dev"]
     command += ["--bind", f"127.0.0.1:{port}", "--data", str(folder / "m1")]
     with on_core(CLIENT_CORE):
         process = subprocess.Popen([*command, "--log", str(folder / "m1.log")])

@@ -19,11 +19,14 @@ from hyperscale.nodes.client.pushes import (
     WorkerWindowStats,
     WorkflowResultPush,
 )
+from hyperscale.nodes.protocol.keys import IdempotencyKeyGenerator, InvalidKey
 
 NoGatesAvailable = NoManagersAvailable
 
 __all__ = [
     "HyperscaleClient",
+    "IdempotencyKeyGenerator",
+    "InvalidKey",
     "JobCancelled",
     "JobFailed",
     "JobNotAccepted",

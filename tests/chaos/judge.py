@@ -29,6 +29,8 @@ TOLD_AFTER_S = 6.0
 # moved 5 s after the worker was last heard, and a generator process must start.
 TAKEN_OVER_S = 11.0
 LEVEL_MIN = 0.85
+# Workers without CPU to spare take nothing over, and all of them share this machine.
+CPU_USED_MAX = 0.6
 # Numbers may be on their way when a worker is hurt; it tells them ten times a second.
 UNTOLD_S = 1.5
 
@@ -55,6 +57,7 @@ class Report:
     coverage: float = 1.0
     counts: Counts = field(default_factory=dict)
     failed: int = 0
+    interrupted: Mapping[str, int] = field(default_factory=dict)  # iterations, by workflow
     lost: tuple[str, ...] = ()
     said: str = ""
     has_results: bool = True
@@ -68,6 +71,7 @@ class Evidence:
     harms: Sequence[Harm] = ()
     majority_and_worker_live: bool = True
     left_over: Sequence[str] = ()  # what should have ended and had not
+    cpu_used: float = 0.0  # share of this machine's, by everybody, during the job
     names: Mapping[str, str] = field(default_factory=dict)  # who had which role of the schedule
 
 
@@ -164,7 +168,7 @@ def _after_the_end(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[Finding]:
-    """Iterations that a lost worker did and could not tell are done again: nobody knows of them."""
+    """Iterations that a lost worker could not tell, or did not finish, are done again."""
     if load.model == "arrivals":
         if len(hits) > load.planned:
             yield Finding("too much", f"{load.name}: {len(hits)} of {load.planned:g} arrivals")
@@ -182,11 +186,12 @@ def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[F
             for key, count in by_worker(hits).items()
             if _hurt(evidence, key[1])
         )
-        if len(hits) > load.planned + untold:
+        begun = evidence.report.interrupted.get(load.name, 0)
+        if len(hits) > load.planned + untold + begun:
             yield Finding(
                 "too much",
-                f"{load.name}: {len(hits)} of {load.planned:g} iterations, "
-                f"{untold} of them untold by workers that were hurt",
+                f"{load.name}: {len(hits)} of {load.planned:g} iterations, {begun} interrupted, "
+                f"{untold} untold by workers that were hurt",
             )
     if load.users_max is not None:
         most, at_s = _most_at_once(_at_work(hits))
@@ -234,6 +239,8 @@ def _taken_over(evidence: Evidence) -> Iterable[Finding]:
         return
     if any(harm.kind == "generators" for harm in harms):
         return  # what a generator had left to do ends with it
+    if evidence.cpu_used > CPU_USED_MAX:
+        return
     from_s = max((harm.from_s for harm in harms), default=0.0) + TAKEN_OVER_S
     until_s = min(evidence.job.cancel_at_s or load.duration_s, load.duration_s)
     if until_s - from_s < 1:

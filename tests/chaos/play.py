@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+
+import psutil
 
 from tests.chaos import report as told
 from tests.chaos.hands import Hands
@@ -140,6 +143,7 @@ class Play:
         text = job.text(self._network.host(TARGET), PORT, self._round.grace_s)
         (self._folder / "load.py").write_text(text)
         leader = fleet.leader().name
+        psutil.cpu_percent()
         client = Client(
             *(self._folder, self._network, "run", "run", "load.py"),
             *map(str, fleet.there),
@@ -152,6 +156,7 @@ class Play:
         hands = Hands(fleet, self._network, names, self._now_s)
         self._do_faults(fleet, hands, client)
         self._wait(lambda: client.code is not None, self._round.job.planned_s + PATIENCE_S)
+        cpu_used = psutil.cpu_percent() / 100
         self._wait(lambda: False, self._now_s() + WATCH_S)
         for fault in self._round.faults:
             hands.end(fault)
@@ -164,6 +169,7 @@ class Play:
             majority_and_worker_live=outage_s(self._round) <= OUTAGE_S_MAX,
             left_over=left_over,
             names=names,
+            cpu_used=cpu_used,
         )
         client.end()
         return evidence
@@ -245,6 +251,7 @@ class Play:
             results["coverage"],
             dict(counts),
             failed,
+            {one["name"]: one["interrupted_iterations"] for one in results["workflows"]},
             tuple(results["lost"]),
             client.said,
         )
@@ -270,7 +277,14 @@ def _left_over(fleet: Fleet) -> list[str]:
     return [*found, f"cores are not free {IDLE_S:g} s after the end"]
 
 
+def _end_with_the_runner() -> None:
+    """Our end is the end of everything in our namespaces."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
 def main() -> None:
+    threading.Thread(target=_end_with_the_runner, daemon=True).start()
     round_, folder = round_named(sys.argv[1]), Path(sys.argv[2])
     standstill = Standstill()
     evidence = Play(round_, folder).run()

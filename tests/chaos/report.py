@@ -36,6 +36,7 @@ def lines(round_: Round, evidence: Evidence, findings: Sequence[Finding]) -> lis
             for harm in evidence.harms
         ),
         f"a majority of managers and a worker lived: {evidence.majority_and_worker_live}",
+        f"CPU of this machine in use: {evidence.cpu_used:.0%}",
         "",
         *_seconds(evidence),
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -75,13 +76,15 @@ def _keep(folder: Path, kept: Path, name: str) -> Path:
 
 
 def _play(name: str, folder: Path) -> str:
+    held, leash = os.pipe()  # the round ends when nobody holds the other end any more
     process = subprocess.Popen(
         [*UNSHARE, sys.executable, "-m", "tests.chaos.play", name, str(folder)],
-        stdin=subprocess.DEVNULL,
+        stdin=held,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+    os.close(held)
     try:
         said, _ = process.communicate(timeout=ROUND_S_MAX)
     except subprocess.TimeoutExpired:
@@ -89,6 +92,7 @@ def _play(name: str, folder: Path) -> str:
     finally:
         process.kill()  # and everything in its namespaces
         process.communicate()
+        os.close(leash)
     return said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.chaos.loads import Job, Load
 from tests.chaos.schedule import MANAGERS, Fault, Round, draw
 
-ARRIVALS = Load("Load", "arrivals", 60, 12)
+ARRIVALS = Load("Load", "arrivals", 60, 8)
 BOTH_WAYS = tuple(edge for m in MANAGERS for edge in (("worker1", m), (m, "worker1")))
 
 SCENARIOS = {
@@ -16,14 +16,14 @@ SCENARIOS = {
     # Probes arrive, commands do not.
     "tcp-cut-and-cancel": Round(
         "tcp-cut-and-cancel",
-        *(2, 1, Job((Load("Load", "users", 8, 40),), cancel_at_s=5.0)),
-        (Fault("cut", 2, 12, edges=BOTH_WAYS, protocol="tcp"),),
+        *(2, 1, Job((Load("Load", "users", 8, 40),), cancel_at_s=4.0)),
+        (Fault("cut", 2, 40, edges=BOTH_WAYS, protocol="tcp"),),
     ),
     # The other worker hears it, has a core to spare, and takes over its only user.
     "cut-off-from-managers": Round(
         "cut-off-from-managers",
-        *(2, 1, Job((Load("Load", "users", 1, 20),))),
-        (Fault("cut", 3, 60, edges=BOTH_WAYS),),
+        *(2, 1, Job((Load("Load", "users", 1, 16),))),
+        (Fault("cut", 2, 60, edges=BOTH_WAYS),),
     ),
     # Nobody may decide until long after the job had to be over.
     "no-quorum": Round(

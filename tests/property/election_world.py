@@ -71,7 +71,7 @@ class ElectionWorld:
             return
         node.life += 1
         dice = random.Random(f"{name}{node.life}{self.dice.random()}")
-        voters = dict.fromkeys(self.nodes, 0)
+        voters = tuple(self.nodes)
         node.core = node.make(name, voters, self.settings, dice, node.disk)
         assert self.forgetful or node.disk.term >= self.terms.get(name, 0), "a term was forgotten"
         self._apply(node, node.core.start(node.clock(self.now)))

@@ -20,7 +20,7 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     TimedOut,
 )
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
 
 if TYPE_CHECKING:
     from tests.property.jobs_world import World
@@ -41,9 +41,10 @@ class Checks:
     def __init__(self, totals: dict[str, int]) -> None:
         self._totals = totals
         self.book = Book()
-        self._dispatched: set[tuple[Part, Fence]] = set()
+        self._dispatched: dict[tuple[Part, Fence], float] = {}  # the job's age
         self._ends: Counter[tuple[Part, Fence]] = Counter()
         self._ending: set[str] = set()
+        self.squeezed = 0  # parts that went on beside others
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -85,7 +86,8 @@ class Checks:
             token = placement.part, placement.fence
             require(token not in self._dispatched, "a token is used once", *token)
             require(placement.fence.attempt <= ATTEMPTS_MAX, "three retries at most", *token)
-            self._dispatched.add(token)
+            self._dispatched[token] = record.age_s
+        self._check_sharing(job, workflow, record)
         cores = sorted(
             core
             for part in workflow.parts.values()
@@ -95,7 +97,44 @@ class Checks:
             cores == list(range(workflow.total_cores)), "every core has one part", record, cores
         )
 
+    def _check_sharing(self, job: JobState, workflow: WorkflowState, record: Dispatched) -> None:
+        """Of those that were lost: who goes on beside a part that was there before."""
+        if not record.replaces:
+            return
+        policy = job.submitted.lost_load
+        dropped = policy == "drop" and workflow.started and workflow.needs.is_test
+        require(not dropped, "what is to be dropped is not placed again", record)
+        for placement in record.placements:
+            beside = [
+                other
+                for one in job.workflows.values()
+                for other in one.live()
+                if set(other.slots) & set(placement.slots)
+                and self._dispatched[other.part, other.fence] < record.age_s
+            ]
+            if not beside:
+                continue
+            self.squeezed += 1
+            require(policy == "squeeze", "only who wants to shares cores", record)
+            require(workflow.started, "only load that runs is taken over beside other load", record)
+            for other in beside:
+                needs = job.workflows[other.part.workflow].needs
+                alone = needs.is_exclusive or workflow.needs.is_exclusive
+                require(
+                    not alone or needs is workflow.needs,
+                    "an exclusive test is alone",
+                    other,
+                    record,
+                )
+
     def _check_cores(self) -> None:
+        places: dict[tuple[str, int], tuple[str, int]] = {}
+        for held in self.book.by_worker.values():
+            for one in held.values():
+                for slot in one.slots:
+                    where = (one.worker, one.incarnation)
+                    known = places.setdefault((one.part.job_id, slot), where)
+                    require(known == where, "a slot is a core of one worker", one, known)
         for worker, held in self.book.by_worker.items():
             for incarnation in {placement.incarnation for placement in held.values()}:
                 cores = {

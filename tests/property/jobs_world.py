@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,7 +27,7 @@ from hyperscale.cluster.jobs.effects import (
     Start,
     Teardown,
 )
-from hyperscale.cluster.jobs.inputs import Accepted, Ended, PartReport
+from hyperscale.cluster.jobs.inputs import Accepted, CpuUse, Ended, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.property.jobs_checks import Checks
@@ -90,8 +91,15 @@ class Box:
 
 class World:
     def __init__(
-        self, seed: int, *, faults: bool = True, settings: JobSettings | None = None, jobs: int = 6
+        self,
+        seed: int,
+        *,
+        faults: bool = True,
+        settings: JobSettings | None = None,
+        jobs: int = 6,
+        full: bool = False,
     ) -> None:
+        """`full`: one job has all cores for a long time, on workers with little to do."""
         self.dice = random.Random(seed)
         self.faults = faults
         self.settings = settings or JobSettings()
@@ -109,8 +117,12 @@ class World:
         }
         self.checks = Checks({name: box.total for name, box in self.workers.items()})
         self.accepted: set[str] = set()
+        # A stream of its own: how busy workers are, and what jobs want with lost load.
+        self._moods = random.Random(f"{seed} moods")
+        percents = (2,) if full else (2, 8, 30, 70)
+        self._core_percent = {name: self._moods.choice(percents) for name in self.workers}
         self.chaos_until = self.dice.uniform(30.0, 90.0) if faults else 0.0
-        self._submissions = [self._job(n) for n in range(jobs)]
+        self._submissions = [self._long_job()] if full else [self._job(n) for n in range(jobs)]
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -283,12 +295,13 @@ class World:
 
     def _job(self, number: int) -> Submitted:
         dice = self.dice
+        stretch = self._moods.choice((1, 1, 3))  # long enough to be missed for a while
         names = [f"wf{n}" for n in range(dice.randint(1, 4))]
         needs = []
         for n, name in enumerate(names):
             is_test = dice.random() < 0.75
             by_time = dice.random() < 0.7
-            seconds = dice.uniform(2, 25)
+            seconds = stretch * dice.uniform(2, 25)
             needs.append(
                 Needs(
                     name=name,
@@ -303,8 +316,13 @@ class World:
                 )
             )
         return Submitted(
-            f"job{number}", 0.0, "test", tuple(needs), 2_000.0, b"", f"key{number}", "digest"
-        )
+            f"job{number}", 0.0, "test", tuple(needs), 2_000.0, b"", f"key{number}", "digest",
+            lost_load=self._moods.choice(("squeeze", "squeeze", "squeeze", "move", "drop")),
+        )  # fmt: skip
+
+    def _long_job(self) -> Submitted:
+        load = Needs("wf0", True, "auto", (), peak_vus=50, planned_s=200.0, limit_s=260.0)
+        return Submitted("job0", 0.0, "test", (load,), 2_000.0, b"", "key0", "digest")
 
     def _submit(self, record: Submitted, tries: int) -> None:
         if record.job_id not in self.accepted:
@@ -512,7 +530,9 @@ class World:
         core = self._leading()
         heard = None
         if self.dice.random() >= 0.02:
-            heard = core.worker_heard(self.now, box.name, box.incarnation, box.free, reports)
+            heard = core.worker_heard(
+                self.now, box.name, box.incarnation, box.free, reports, cpu=self._cpu(box)
+            )
         if heard is None:
             heard = core.worker_registered(
                 self.now,
@@ -529,6 +549,20 @@ class World:
             if running is not None and running.placement.fence == fence:
                 del box.parts[part]
         self._carry(self.leader, effects)
+
+    def _cpu(self, box: Box) -> CpuUse:
+        """Every core of load costs the same there; a process bears what shares its slot."""
+        bears = Counter(
+            (part.job_id, slot)
+            for part, running in box.parts.items()
+            if running.state == "running"
+            for slot in running.placement.slots
+        )
+        percent = self._core_percent[box.name]
+        return CpuUse(
+            min(100.0, percent * bears.total() / box.total),
+            min(100.0, percent * max(bears.values(), default=0.0)),
+        )
 
     def _resend(self, box: Box) -> None:
         for part, running in list(box.parts.items()):

@@ -16,6 +16,7 @@ from hyperscale.cluster.jobs import (
     placing,
     pool,
     review,
+    squeezing,
     steering,
 )
 from hyperscale.cluster.jobs.desk import Desk
@@ -36,6 +37,11 @@ def test_histories_with_faults(group: int) -> None:
         run(seed)
 
 
+def test_lost_parts_go_on_beside_others() -> None:
+    worlds = [run(seed, full=True) for seed in range(30)]
+    assert sum(world.checks.squeezed > 0 for world in worlds) >= 2
+
+
 def test_histories_without_faults_complete_what_was_not_steered() -> None:
     for seed in range(20):
         world = run(seed, faults=False)
@@ -48,8 +54,10 @@ def test_a_seed_is_a_history() -> None:
     assert run(3).log == run(3).log
 
 
-def run(seed: int, *, faults: bool = True, settings: JobSettings | None = None) -> World:
-    world = World(seed, faults=faults, settings=settings)
+def run(
+    seed: int, *, faults: bool = True, settings: JobSettings | None = None, full: bool = False
+) -> World:
+    world = World(seed, faults=faults, settings=settings, full=full)
     try:
         world.run()
     except Broken as broken:
@@ -57,20 +65,45 @@ def run(seed: int, *, faults: bool = True, settings: JobSettings | None = None) 
     return world
 
 
-def must_break(rule: str, settings: JobSettings | None = None, first: int = 0) -> None:
+def must_break(
+    rule: str, settings: JobSettings | None = None, first: int = 0, full: bool = False
+) -> None:
     with pytest.raises(Broken, match=rule):
-        _search(first, settings)
+        _search(first, settings, full)
 
 
-def _search(first: int, settings: JobSettings | None) -> None:
+def _search(first: int, settings: JobSettings | None, full: bool) -> None:
     for seed in range(first, first + 150):
-        World(seed, settings=settings).run(horizon_s=2_500.0)
+        World(seed, settings=settings, full=full).run(horizon_s=2_500.0)
 
 
 class TestPlantedBugs:
     def test_cores_under_way_are_not_reserved(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool.Pool, "reserve", lambda self, placements: None)
         must_break("no worker is over-booked")
+
+    def test_a_squeezed_core_counts_as_another(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = squeezing.Squeeze.take
+
+        def careless(self, workflow, cores):  # type: ignore[no-untyped-def]
+            seats = real(self, workflow, cores)
+            return seats and [(worker, tuple(s + 100 for s in slots)) for worker, slots in seats]
+
+        monkeypatch.setattr(squeezing.Squeeze, "take", careless)
+        must_break("no worker is over-booked", full=True)
+
+    def test_a_squeezed_core_is_that_of_another_worker(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = squeezing.Squeeze._pieces
+
+        def confused(self, host, workflow, cores):  # type: ignore[no-untyped-def]
+            found = real(self, host, workflow, cores)
+            others = [s for one in self._hosts.values() if one is not host for s in one.slots]
+            return [tuple(others[: len(piece)]) or piece for piece in found]
+
+        monkeypatch.setattr(squeezing.Squeeze, "_pieces", confused)
+        must_break("a slot is a core of one worker|every core has one part", full=True)
 
     def test_a_layer_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def first_pending(job: object) -> int | None:

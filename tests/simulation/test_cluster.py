@@ -14,10 +14,20 @@ from hyperscale.sim.scenarios.cluster import ClusterScenario
 SEEDS = range(1, 13)
 # Where a planted bug is known to show; a little room for changes of timing.
 CANARY_FROM = {
-    "say-cancelled": 15,
-    "show-anything": 130,
-    "leave-none-alone": 10,
-    "outlive": 25,
+    "no-fence": 70,
+    "decide-alone": 4,
+    "say-cancelled": 6,
+    "count-twice": 6,
+    "show-anything": 43,
+    "leave-none-alone": 57,
+    "leave-at-once": 2,
+    "forget-never": 6,
+    "abort-nothing": 6,
+    "pause-nothing": 7,
+    "limits-at-once": 18,
+    "call-it-complete": 20,
+    "leave-lost-load": 8,
+    "squeeze-anybody": 9,
 }
 CANARY_SEEDS = 25
 RECORDS = ("Submitted", "Dispatched", "Started", "PartEnded", "PartLost", "Steered", "Finished")

@@ -173,7 +173,7 @@ def test_a_rotten_term_file_is_refused() -> None:
     assert "cannot know whether it has voted" in str(found)
 
 
-def test_seed_36400_voters_that_are_all_draining_come_back() -> None:
-    """The two that could reach each other were both being taken out of service."""
+def test_seed_36400_voters_that_are_all_barred_come_back() -> None:
+    """The two that could reach each other had both been told to stay out."""
     report = run(ElectionScenario(), 36_400)
     assert report.ok, report.failures

@@ -23,7 +23,6 @@ CA_KEY = "ca-key.pem"
 # A common name has 64 characters, and that of an authority says more than the cluster.
 NAME_CHARS_MAX = 64
 CLUSTER_CHARS_MAX = 45
-_ALLOWED = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
 class Wanted(NamedTuple):
@@ -40,11 +39,11 @@ def certs(
         typer.Option("-n", "--node", metavar="ROLE:NAME", help="a node to certify; repeatable"),
     ] = None,
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="ID", help="cluster they belong to (default)")
-    ] = "default",
+        str, typer.Option("--cluster", metavar="ID", help="cluster they belong to; required")
+    ] = "",
     environment: Annotated[
-        str, typer.Option("--env", metavar="ID", help="environment they belong to (dev)")
-    ] = "dev",
+        str, typer.Option("--env", metavar="ID", help="environment they belong to; required")
+    ] = "",
     datacenter: Annotated[
         str, typer.Option("--dc", metavar="ID", help="datacenter of these nodes (local)")
     ] = "local",
@@ -101,8 +100,15 @@ def _wanted(text: str) -> Wanted:
 
 
 def _check_name(what: str, value: str) -> None:
-    if not value or not set(value) <= _ALLOWED or value.startswith("."):
-        raise BadInput(f"{what} takes letters, digits, '-', '_' and '.', not {value!r}")
+    from hyperscale.wire.identity import NAME_RULE, is_name
+
+    if not value:
+        raise BadInput(
+            f"{what} is missing: certificates say which cluster and environment they are for",
+            "for example --cluster shop --env prod, as at every node",
+        )
+    if not is_name(value):
+        raise BadInput(f"{what} takes {NAME_RULE}, not {value!r}")
     most = CLUSTER_CHARS_MAX if what == "--cluster" else NAME_CHARS_MAX
     if len(value) > most:
         raise BadInput(f"{what} takes at most {most} characters")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from hyperscale.cli import flags
+from hyperscale.cli import flags, streams
 
 if TYPE_CHECKING:
     from hyperscale.nodes.client.cluster import Cluster
@@ -65,6 +65,9 @@ QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
 QuietLostLoad = Annotated[str | None, typer.Option("--lost-load", hidden=True)]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
+MaybeJob = Annotated[
+    str, typer.Argument(metavar="[JOB]", help="the id that its submission printed")
+]
 
 
 def connection(
@@ -105,6 +108,7 @@ def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -
     async def asking() -> T:
         async with RealHost(settings.identity.node_id, os.devnull) as host:
             cluster = connect(host, settings)
+            cluster.managers.on_waiting = streams.note
             try:
                 return await question(cluster)
             finally:

@@ -33,7 +33,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "status": "jobs",
         "logs": "jobs",
         "results": "attach",
-        "workers": "jobs",
+        "workers": "workers",
+        "drain": "workers",
         "pause": "jobs",
         "resume": "jobs",
         "scale": "jobs",
@@ -127,6 +128,11 @@ Example:
 Examples:
   hyperscale workers
   hyperscale workers --job 3f2a1b4c5d6e7f8
+""",
+    "drain": """
+Examples:
+  hyperscale drain w1
+  hyperscale drain w1 --undo
 """,
     "cancel": """
 Example:

@@ -22,15 +22,13 @@ if TYPE_CHECKING:
         JobView,
         JobViews,
         SteerAck,
-        WorkerViews,
         WorkflowView,
     )
     from hyperscale.ui.output import Paint
 
 JOB_HEAD = ("JOB", "STATUS", "AGE", "REQUESTS", "FAILED", "NAME", "BY")
 WORKFLOW_HEAD = ("WORKFLOW", "STATE", "CORES", "TIME", "REQUESTS", "FAILED", "TRIES", "WORKERS")
-WORKER_HEAD = ("WORKER", "STATE", "CORES", "FREE", "CPU", "MEM", "REQ/S", "REQUESTS", "ADDRESS")
-RIGHT = {"AGE", "REQUESTS", "FAILED", "CORES", "FREE", "TIME", "TRIES", "CPU", "MEM", "REQ/S"}
+RIGHT = {"AGE", "REQUESTS", "FAILED", "CORES", "TIME", "TRIES"}
 _SCALE = re.compile(r"[+-]?[0-9]{1,7}")
 _RATE = re.compile(r"[+-]?[0-9]{1,5}%")
 _DONE: dict[str, str] = {
@@ -45,15 +43,24 @@ _DONE: dict[str, str] = {
 def jobs(json: cluster.Json = False, **where: Any) -> int:
     """List the jobs a cluster knows."""
     answer = cluster.ask(where, lambda asked: asked.jobs())
-    streams.say(_json(answer) if json else "\n".join(job_lines(answer, _paint())))
+    streams.say(as_json(answer) if json else "\n".join(job_lines(answer, painter())))
     return int(ExitCode.PASSED)
 
 
 @borrowing(connection)
-def status(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
+def status(
+    job: cluster.MaybeJob = "",
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEY", help="the job of this idempotency key")
+    ] = "",
+    json: cluster.Json = False,
+    **where: Any,
+) -> int:
     """Show how a job is, and its workflows."""
-    view = cluster.ask(where, lambda asked: asked.job(job))
-    streams.say(_json(view) if json else "\n".join(status_lines(view, _paint())))
+    if bool(job) == bool(key):
+        raise BadInput("say which job: either its id or --key", "hyperscale jobs lists them")
+    view = cluster.ask(where, lambda asked: asked.job(job, key))
+    streams.say(as_json(view) if json else "\n".join(status_lines(view, painter())))
     return int(ExitCode.PASSED)
 
 
@@ -62,23 +69,9 @@ def logs(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Show what happened to each workflow of a job, and when."""
     view = cluster.ask(where, lambda asked: asked.job(job))
     if json:
-        streams.say(_json({one.name: one.history for one in view.workflows}))
+        streams.say(as_json({one.name: one.history for one in view.workflows}))
     else:
-        streams.say("\n".join(log_lines(view, _paint())))
-    return int(ExitCode.PASSED)
-
-
-@borrowing(connection)
-def workers(
-    job: Annotated[
-        str, typer.Option("--job", metavar="JOB", help="only those that work for it")
-    ] = "",
-    json: cluster.Json = False,
-    **where: Any,
-) -> int:
-    """List the workers of a cluster, and how busy they are."""
-    answer = cluster.ask(where, lambda asked: asked.workers(job))
-    streams.say(_json(answer) if json else "\n".join(worker_lines(answer, _paint())))
+        streams.say("\n".join(log_lines(view, painter())))
     return int(ExitCode.PASSED)
 
 
@@ -87,7 +80,7 @@ def cancel(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """End all load of a job now, and wait until it has stopped."""
     view = cluster.ask(where, lambda asked: _cancelled(asked, job))
     because = f": {view.reason}" if view.reason else ""
-    streams.say(_json(view) if json else f"job {job} ended as {view.status}{because}")
+    streams.say(as_json(view) if json else f"job {job} ended as {view.status}{because}")
     return int(ExitCode.PASSED)
 
 
@@ -189,7 +182,7 @@ def _steer(
         to = {"scale": f" to {amount} virtual users", "rate": f" to {amount} % of its planned rate"}
         which = f": {name}" if name else _how_many(ack.workflows)
         sentence = f"job {job} {_DONE[action]}{to.get(action, '')}{which}"
-        streams.say(_json(ack) if json else sentence)
+        streams.say(as_json(ack) if json else sentence)
     return int(ExitCode.PASSED)
 
 
@@ -224,15 +217,16 @@ def job_lines(answer: JobViews, paint: Paint) -> list[str]:
         for view in answer.jobs
     ]
     head, *lines = table(JOB_HEAD, rows, RIGHT)
-    coloured = zip(lines, answer.jobs, strict=True)
-    return [paint.strong(head), *(_coloured(line, view.status, paint) for line, view in coloured)]
+    shown = zip(lines, answer.jobs, strict=True)
+    return [paint.strong(head), *(coloured(line, view.status, paint) for line, view in shown)]
 
 
 def status_lines(view: JobView, paint: Paint) -> list[str]:
     by = f", submitted by {view.requested_by}" if view.requested_by else ""
     because = f": {view.reason}" if view.reason else ""
     first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
-    lines = [paint.strong(first), f"{age(view.age_s)} old{by}"]
+    key = f", key {view.idempotency_key}" if view.idempotency_key else ""
+    lines = [paint.strong(first), f"{age(view.age_s)} old{by}{key}"]
     if view.coverage < 1.0:
         lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
     lines += [paint.warn(sentence) for sentence in view.lost]
@@ -240,7 +234,7 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
     head, *body = table(WORKFLOW_HEAD, rows, RIGHT)
     lines += ["", paint.strong(head)]
     for line, one in zip(body, view.workflows, strict=True):
-        lines.append(_coloured(line, one.state, paint))
+        lines.append(coloured(line, one.state, paint))
         if one.error:
             lines.append(paint.bad(f"  {one.error}"))
     return lines
@@ -251,35 +245,6 @@ def log_lines(view: JobView, paint: Paint) -> list[str]:
     for one in view.workflows:
         lines += ["", paint.strong(one.name)]
         lines += [f"  {event}" for event in one.history] or ["  nothing yet"]
-    return lines
-
-
-def worker_lines(answer: WorkerViews, paint: Paint) -> list[str]:
-    leader = f"leader {answer.leader}" if answer.leader else "no leader"
-    cores = f"{answer.free_cores} of {answer.total_cores} cores free"
-    count = len(answer.workers)
-    lines = [f"{count} worker{'' if count == 1 else 's'}, {cores}, {leader}"]
-    if not answer.workers:
-        return lines
-    rows = [
-        (
-            one.worker,
-            one.state,
-            str(one.total_cores),
-            str(one.free_cores),
-            f"{one.cpu_percent:.0f}%",
-            f"{one.memory_percent:.0f}%",
-            f"{one.rate:,.0f}" if one.parts else "-",
-            f"{one.requests:,}" if one.parts else "-",
-            one.address,
-        )
-        for one in answer.workers
-    ]
-    head, *body = table(WORKER_HEAD, rows, RIGHT)
-    lines += ["", paint.strong(head)]
-    for line, one in zip(body, answer.workers, strict=True):
-        lines.append(_coloured(line, one.state, paint))
-        lines += [paint.faint(f"  {part}") for part in one.parts]
     return lines
 
 
@@ -303,19 +268,19 @@ def _status(view: JobView) -> str:
     return f"{view.status} ({view.position})" if view.position else view.status
 
 
-def _coloured(text: str, state: str, paint: Paint) -> str:
+def coloured(text: str, state: str, paint: Paint) -> str:
     if state in ("failed", "timeout", "suspect", "dead", "cut off"):
         return paint.bad(text)
     if state in ("partial", "cancelled", "cancelling", "degraded", "draining"):
         return paint.warn(text)
-    return paint.faint(text) if state in ("completed", "aggregated") else text
+    return paint.faint(text) if state == "completed" else text
 
 
 def _how_many(workflows: int) -> str:
     return f" ({workflows} workflow{'' if workflows == 1 else 's'})" if workflows else ""
 
 
-def _json(answer: object) -> str:
+def as_json(answer: object) -> str:
     """With every field, also those that go without saying: scripts should not have to know."""
     import msgspec
 
@@ -333,7 +298,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _paint() -> Paint:
+def painter() -> Paint:
     from hyperscale.ui.output import Output
 
     return Output(sys.stdout).paint()

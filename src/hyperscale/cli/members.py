@@ -82,7 +82,7 @@ def table(answer: Members, paint: Paint) -> list[str]:
     """The answer as lines: one for the cluster, one for each member."""
     cells = [HEAD, *(_cells(row, answer) for row in answer.rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
-    lines = [_summary(answer), ""]
+    lines = [_summary(answer), *([paint.bad(answer.difference)] if answer.difference else []), ""]
     for number, line in enumerate(cells):
         parts = [
             cell.rjust(width) if title in RIGHT else cell.ljust(width)
@@ -120,7 +120,7 @@ def _cells(row: MemberRow, answer: Members) -> tuple[str, ...]:
         row.node_id + mark,
         row.role,
         row.datacenter,
-        row.state if row.confirmed else f"{row.state}?",
+        (row.state if row.confirmed else f"{row.state}?") + (", syncing" if row.syncing else ""),
         _age(row.since_s),
         str(row.incarnation),
         "-" if row.health_score is None else str(row.health_score),

@@ -32,9 +32,9 @@ def node(
         typer.Option("--nameserver", metavar="HOST", help="who is asked for srv:NAME seeds"),
     ] = None,
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="ID", help="which it belongs to (default)")
+        str, typer.Option("--cluster", metavar="ID", help="which it belongs to; required")
     ] = "",
-    env: Annotated[str, typer.Option("--env", metavar="ID", help="environment (dev)")] = "",
+    env: Annotated[str, typer.Option("--env", metavar="ID", help="environment; required")] = "",
     dc: Annotated[str, typer.Option("--dc", metavar="ID", help="datacenter (local)")] = "",
     role: Annotated[
         str, typer.Option("--role", metavar="ROLE", help="probe gate manager worker (probe)")

@@ -58,6 +58,7 @@ def perform(
         require_measurement(run.plan)
     if settings.verbose:
         explain(run.plan, show.files)
+    run.on_waiting = streams.note
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note

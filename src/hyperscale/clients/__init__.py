@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,12 @@ class ClientPool:
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""
         self._http.sweep(now)
+
+    def moves_by(self, now: float) -> float:
+        """When the first call in flight must have ended, or one that waits for the limit of
+        requests begins; inf: there is none."""
+        limited = math.inf if self._limit is None else self._limit.due(now)
+        return min(limited, *(pool.ends_by(now) for pool in self._pools()))
 
     def cancel_all(self) -> None:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""

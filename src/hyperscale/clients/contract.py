@@ -10,6 +10,7 @@ does. docs/clients.md says how to write one.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import perf_counter
@@ -119,6 +120,12 @@ class ProtocolPool:
 
     def leave(self, call: Call) -> None:
         self._calls.discard(call)
+
+    def ends_by(self, now: float) -> float:
+        """When the first of the calls in flight must have ended; inf: there is none."""
+        begun = now - asyncio.get_running_loop().time()
+        ends = (call.scope.when() for call in self._calls)
+        return min((begun + at for at in ends if at is not None), default=math.inf)
 
     def cancel_all(self) -> None:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""

@@ -37,6 +37,13 @@ class RequestLimit:
                 self._due -= self._interval_s
             raise
 
+    def due(self, now: float) -> float:
+        """When the next of those that wait has its turn, on the clock that says `now`; inf: nobody
+        waits."""
+        if not self._waiting:
+            return math.inf
+        return now + self._due - asyncio.get_running_loop().time()
+
     def _take(self, now: float) -> bool:
         if now < self._due:
             return False

@@ -24,6 +24,7 @@ from hyperscale.engine.messages import (
     Done,
     Prepare,
     Progress,
+    Quiet,
     Report,
     Stamped,
     StopTest,
@@ -36,6 +37,7 @@ from hyperscale.engine.pace import STALL_S, Pace
 from hyperscale.engine.population import Population
 from hyperscale.engine.process import GeneratorProcess
 from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.silence import Silence
 from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
@@ -71,6 +73,7 @@ class Assignment:
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
+        self._silence: Silence
         self._program: Program
         self._base: dict[str, Any] = {}
         self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
@@ -173,17 +176,21 @@ class Assignment:
             load, clock, self._population, self._recorder, self._rng, self._plan.shape
         )
         self._population.pace = self._pace
+        silence = self._silence = Silence(self._pace, self._pool)
         if self._stop_early or self._order.idle:
             self._pace.stop()
         self._process.join(self)
         if self._order.resume_at_s:
             self._resume(clock)
         else:
-            await clock.reach(load.start_time_s - run_age_s)
+            silence.phase_ends_s = load.start_time_s - run_age_s
+            await clock.reach(silence.phase_ends_s)
             clock.restart()
             if load.warmup_s:
+                silence.phase_ends_s = load.warmup_s
                 await self._pace.warm_up(load.warmup_s)
                 clock.restart()
+            silence.phase_ends_s = None
         self._recorder.discard("warmup")
         self.measuring = True
         self._cpu_at = time.process_time()
@@ -193,6 +200,7 @@ class Assignment:
         to_its_end = not clock.stopped
         self._pace.stop()
         ended_at = perf_counter()
+        silence.phase_ends_s = clock.elapsed() + load.graceful_stop_s + CUT_GRACE_S
         await self._population.finish(load.graceful_stop_s, CUT_GRACE_S)
         await self._pool.finish(load.graceful_stop_s - (perf_counter() - ended_at))
         self._note_cpu()
@@ -327,6 +335,9 @@ class Assignment:
         if delta is not None:
             at_s = self._pace.clock.elapsed() if self._measured_s is None else self._measured_s
             self._send(Progress(at_s if self.measuring else 0.0, delta))
+        quiet_s = self._silence.told(perf_counter(), delta)
+        if quiet_s is not None:
+            self._send(Quiet(quiet_s))
 
     def _make_user(self, number: int) -> VirtualUser:
         workflow = self._plan.make()

@@ -20,8 +20,6 @@ from hyperscale.workload.given import parts_of
 from hyperscale.workload.plan import plan_workflow
 from hyperscale.workload.workflow import Workflow, directory_of, feed_of
 
-# A submission is 32 MB at most; facts, names and options need some of it.
-BUNDLE_BYTES_MAX = 24 << 20
 LARGEST_NAMED = 3
 
 
@@ -30,17 +28,23 @@ def bundle(source: FileSource | ClassSource) -> BundleSource | PickledSource:
     workflows = [parts_of(workflow)[0] for workflow in source.load()]
     named = dict(_named_files(workflows))
     if isinstance(source, ClassSource):
-        packed = source.pickled_with_modules(_pack([], named)[0])
-        _check_size({"the workflows": packed.code, **packed.baggage.files})
-        return packed
+        return source.pickled_with_modules(_pack([], named)[0])
     entries = [Path(path).expanduser().resolve() for path in source.paths]
     code = sorted({file for entry in entries for file in _code_files(entry)})
     for name, path in _file_literals(code):
         named.setdefault(name, path)
     baggage, root = _pack(code, named)
-    _check_size(baggage.files)
     entry, *others = [entry.relative_to(root).as_posix() for entry in entries]
     return BundleSource(baggage, entry, source.names, others)
+
+
+def largest(source: BundleSource | PickledSource) -> str:
+    """What takes the most room in it, before it is compressed."""
+    files = dict(source.baggage.files)
+    if isinstance(source, PickledSource):
+        files["the workflows"] = source.code
+    names = sorted(files, key=lambda name: -len(files[name]))[:LARGEST_NAMED]
+    return ", ".join(f"{name} ({len(files[name]) / 1e6:.1f} MB)" for name in names)
 
 
 def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[Baggage, Path]:
@@ -61,18 +65,6 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _check_size(files: dict[str, bytes]) -> None:
-    total = sum(map(len, files.values()))
-    if total > BUNDLE_BYTES_MAX:
-        largest = sorted(files, key=lambda name: -len(files[name]))[:LARGEST_NAMED]
-        sizes = ", ".join(f"{name} ({len(files[name]) / 1e6:.1f} MB)" for name in largest)
-        raise BadInput(
-            f"the test and its files are {total / 1e6:.1f} MB, but at most "
-            f"{BUNDLE_BYTES_MAX / 1e6:.0f} MB can be sent; the largest are {sizes}",
-            "make the data smaller, or let a function fetch or generate it",
-        )
 
 
 def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Path]]:

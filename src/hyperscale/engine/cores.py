@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.cgroup import cpu_quota
 from hyperscale.runtime.open_files import raise_open_files
 
 # Descriptors a generator needs besides its connections: control socket, event loop, stdio, files.
@@ -24,7 +25,7 @@ def usable_cores() -> int:
     logical = os.cpu_count() or 1
     physical = _physical_cores(Path("/sys/devices/system/cpu")) or logical
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
-    quota = _cgroup_quota(Path("/sys/fs/cgroup"))
+    quota = cpu_quota()
     return max(1, math.floor(min(physical, allowed, quota)))
 
 
@@ -39,21 +40,6 @@ def _physical_cores(cpus: Path) -> int:
     import psutil
 
     return psutil.cpu_count(logical=False) or 0
-
-
-def _cgroup_quota(root: Path) -> float:
-    """CPU quota of this cgroup in cores, infinity without one (version 2, then version 1)."""
-    try:
-        quota, period = (root / "cpu.max").read_text().split()
-        return math.inf if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        quota_us = int((root / "cpu/cpu.cfs_quota_us").read_text())
-        period_us = int((root / "cpu/cpu.cfs_period_us").read_text())
-        return quota_us / period_us if quota_us > 0 else math.inf
-    except (OSError, ValueError, ZeroDivisionError):
-        return math.inf
 
 
 def peak_memory_mb() -> float:

@@ -144,6 +144,12 @@ class Progress(msgspec.Struct, tag="progress", frozen=True):
     delta: Delta
 
 
+class Quiet(msgspec.Struct, tag="quiet", frozen=True):
+    """Nothing moves here, as planned, and nothing need move for this long."""
+
+    for_s: float
+
+
 class Trace(msgspec.Struct, tag="trace", frozen=True):
     text: str
 
@@ -181,7 +187,7 @@ class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
     requests: int = 0  # that teardown() made
 
 
-Report = Prepared | Progress | Trace | StopTest | Done | Failed | TornDown
+Report = Prepared | Progress | Quiet | Trace | StopTest | Done | Failed | TornDown
 
 _encoder = msgspec.msgpack.Encoder()
 _commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)

@@ -8,6 +8,7 @@ iteration; pausing, stopping and shrinking raise the gate.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=Load)
 
+UNPEOPLED_S = 5.0  # a load that wants no VUs for now says so every second
 # A generator that did nothing for longer than this was suspended, starved or blocked: what was due
 # meanwhile was not offered. A busy machine keeps a process waiting for a tenth of it.
 STALL_S = 1.0
@@ -129,6 +131,11 @@ class Pace(Generic[L]):
         """Think time, or what is missing to the pacing interval if that is longer."""
         until_paced = iteration_started + self.load.pacing_s - perf_counter()
         return max(self._rng.uniform(*self._think), until_paced, 0.0)
+
+    def starts_by(self, now: float) -> float:
+        """When the plan itself has the next iteration begin; inf: nothing is planned but what the
+        VUs do. Without VUs there is nothing to wait for."""
+        return math.inf if self.population.size else now + UNPEOPLED_S
 
     def pause(self) -> None:
         self.clock.pause()

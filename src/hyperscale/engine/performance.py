@@ -23,6 +23,7 @@ from hyperscale.engine.messages import (
     Pause,
     Prepared,
     Progress,
+    Quiet,
     Report,
     Resume,
     Scale,
@@ -82,6 +83,7 @@ class Performance:
         on_trace: Callable[[str], None] | None = None,
         on_done: Callable[[], None] | None = None,
         on_stop_test: Callable[[str, bool], None] | None = None,
+        on_quiet: Callable[[float], None] | None = None,
     ) -> None:
         self.facts = facts
         self.aggregate = aggregate
@@ -102,6 +104,7 @@ class Performance:
         self._on_trace = on_trace
         self._on_done = on_done
         self._on_stop_test = on_stop_test
+        self._on_quiet = on_quiet
         own = range(casting.first_core, casting.first_core + len(cores))
         self._numbers = dict(zip(self.cores, numbers or own, strict=False))
         self._assignments: dict[Core, int] = {}
@@ -348,6 +351,9 @@ class Performance:
             self.aggregate.advance(report.at_s)
             if self.aggregate.apply(number, report.delta, report.at_s) and self._on_progress:
                 self._on_progress(report.at_s, number, report.delta)
+        elif isinstance(report, Quiet):
+            if self._on_quiet is not None:
+                self._on_quiet(report.for_s)
         elif isinstance(report, Trace):
             if self._on_trace is not None:
                 self._on_trace(report.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,9 @@ class Population:
             self.pace.stop()
         if not self._users:
             self._empty.set()
+
+    def users(self) -> Iterable[tuple[asyncio.Task[None], VirtualUser]]:
+        return self._users.items()
 
     async def gone(self) -> None:
         """Wait until every VU has left."""

@@ -17,7 +17,7 @@ import msgspec
 from hyperscale.engine import unpacking
 from hyperscale.errors import BadInput
 from hyperscale.workload.files import bring
-from hyperscale.workload.given import AnyWorkflow, class_of
+from hyperscale.workload.given import AnyWorkflow, DependentWorkflow, class_of
 from hyperscale.workload.plan import Overrides
 
 if TYPE_CHECKING:
@@ -141,6 +141,18 @@ class ClassSource:
 
     def pickled_with_modules(self, baggage: Baggage) -> PickledSource:
         """For another machine: modules beside those of the workflows travel with them."""
+        return PickledSource(self._code(self._own_modules()), [], baggage)
+
+    def identity(self) -> bytes:
+        """The same for the same text, whichever process read it."""
+        from hyperscale.engine.identity import identity_of
+
+        given = [w.workflow if isinstance(w, DependentWorkflow) else w for w in self.workflows]
+        unnamed = {w.__module__ for w in self._classes} - sys.modules.keys()
+        return identity_of(given, self._own_modules() | unnamed | {"__main__"})
+
+    def _own_modules(self) -> set[str]:
+        """Those of the workflows, and those beside them."""
         modules = [sys.modules[w.__module__] for w in self._classes if w.__module__ in sys.modules]
         files = [file for m in modules if (file := getattr(m, "__file__", None))]
         homes = {Path(file).resolve().parent for file in files}
@@ -149,7 +161,7 @@ class ClassSource:
             for name, module in list(sys.modules.items())
             if (file := getattr(module, "__file__", None)) and _is_near(Path(file), homes)
         }
-        return PickledSource(self._code(near | {m.__name__ for m in modules}), [], baggage)
+        return near | {module.__name__ for module in modules}
 
     def _code(self, modules: set[str]) -> bytes:
         """The classes, with what is defined in `modules` by value and the rest by name."""

@@ -21,7 +21,7 @@ from hyperscale.metrics.delta import (
     RequestDelta,
     RequestKey,
 )
-from hyperscale.metrics.exported import AggregateState, DamagedState
+from hyperscale.metrics.exported import AggregateState, DamagedState, TimelineState
 from hyperscale.metrics.failures import SAMPLES_MAX, add_counts, earlier
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.interval import Amounts
@@ -316,39 +316,48 @@ class WorkflowAggregate:
     def export(self) -> bytes:
         """All that was measured, for `absorb` on another machine; facts stay here."""
         steps = self._steps.values()
+        timelines = {step.template.name: step.timeline.export() for step in steps if step.requests}
+        return exported.encode(self._state(self._timeline.export(), timelines))
+
+    def brief(self) -> bytes:
+        """The same without how it went over time, which is most of it; `exported.spread` makes
+        something that can be absorbed of it."""
+        amounts = self._timeline.totals()
+        return exported.encode(self._state(exported.one_slot(self.elapsed_s, amounts), {}))
+
+    def _state(
+        self, timeline: TimelineState, step_timelines: dict[str, TimelineState]
+    ) -> AggregateState:
+        steps = self._steps.values()
         metrics = (metric.so_far() for metric in self._metrics.values())
-        return exported.encode(
-            AggregateState(
-                version=exported.VERSION,
-                workflow=self.name,
-                dropped=self.dropped,
-                interrupted=self.interrupted,
-                vus_max=max(self.facts.vus_max, self.vus_max),
-                iteration=self._iteration.sparse(),
-                steps=[so_far for step in steps if (so_far := step.so_far()) is not None],
-                checks=[
-                    CheckDelta(c.name, c.passed, c.failed, c.samples, c.first)
-                    for c in self._checks.values()
-                ],
-                metrics=[metric for metric in metrics if metric is not None],
-                cores={core: use.so_far() for core, use in self._cores.items()},
-                marks=self._marks,
-                timeline=self._timeline.export(),
-                requests=[one.so_far() for step in steps for one in step.requests.values()],
-                groups=[
-                    GroupDelta(name, sparse)
-                    for name, duration in self._groups.items()
-                    if (sparse := duration.sparse()) is not None
-                ],
-                step_timelines={
-                    step.template.name: step.timeline.export() for step in steps if step.requests
-                },
-                stopped_iterations=self.stopped_iterations,
-                stopped_users=self.stopped_users,
-                unmeasured=self.unmeasured,
-                cpu_s=self.cpu_s,
-                offered=self.offered,
-            )
+        return AggregateState(
+            version=exported.VERSION,
+            workflow=self.name,
+            dropped=self.dropped,
+            interrupted=self.interrupted,
+            vus_max=max(self.facts.vus_max, self.vus_max),
+            iteration=self._iteration.sparse(),
+            steps=[so_far for step in steps if (so_far := step.so_far()) is not None],
+            checks=[
+                CheckDelta(c.name, c.passed, c.failed, c.samples, c.first)
+                for c in self._checks.values()
+            ],
+            metrics=[metric for metric in metrics if metric is not None],
+            cores={core: use.so_far() for core, use in self._cores.items()},
+            marks=self._marks,
+            timeline=timeline,
+            requests=[one.so_far() for step in steps for one in step.requests.values()],
+            groups=[
+                GroupDelta(name, sparse)
+                for name, duration in self._groups.items()
+                if (sparse := duration.sparse()) is not None
+            ],
+            step_timelines=step_timelines,
+            stopped_iterations=self.stopped_iterations,
+            stopped_users=self.stopped_users,
+            unmeasured=self.unmeasured,
+            cpu_s=self.cpu_s,
+            offered=self.offered,
         )
 
     def absorb(self, state: bytes, *, core_base: int = 0) -> None:

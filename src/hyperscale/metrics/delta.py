@@ -102,6 +102,21 @@ class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     offered: float = 0.0  # of the planned load: arrivals, iterations or seconds of users
 
 
+def movement(delta: Delta) -> int:
+    """How much the workflow itself did: iterations, calls, runs of steps, checks, and numbers of
+    its own. What a process notes of itself (lag, CPU) is none, nor are arrivals nobody took."""
+    iterations = 0 if delta.iteration is None else delta.iteration.count
+    return (
+        iterations
+        + delta.interrupted
+        + delta.stopped_users
+        + sum(told.count + told.unsent for told in delta.requests)
+        + sum(step.runs + sum(step.skips.values()) for step in delta.steps)
+        + sum(check.passed + check.failed for check in delta.checks)
+        + sum(metric.values.count for metric in delta.metrics)
+    )
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Delta)
 

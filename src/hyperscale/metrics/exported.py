@@ -105,6 +105,43 @@ def encode(state: AggregateState) -> bytes:
     return data
 
 
+def one_slot(now_s: float, amounts: Counts) -> TimelineState:
+    """A course of which no more than the sums is known."""
+    width_s = 1
+    while width_s <= now_s:
+        width_s = tiers.wider(width_s)
+    return TimelineState(now_s, [SlotState(width_s, amounts, 0, None, None)])
+
+
+def spread(data: bytes, since_s: float = 0.0) -> bytes:
+    """What `one_slot` told, evenly over the time since the load began: it can be added to the
+    course of others without making that as coarse. Raises DamagedState."""
+    state = decode(data)
+    now_s = state.timeline.now_s
+    sums = _sums([slot.amounts for slot in state.timeline.slots])
+    done: Counts = (0, 0, 0, 0, 0, 0)
+    slots = []
+    for start_s, width_s in tiers.cells(0, now_s, tiers.layout(now_s, tiers.TIERS)):
+        end_s = start_s + width_s
+        until = sums
+        if end_s <= now_s and since_s < now_s:
+            until = _scaled(sums, max(0.0, end_s - since_s) / (now_s - since_s))
+        slots.append(SlotState(width_s, _less(until, done), 0, None, None))
+        done = until
+    state.timeline = TimelineState(now_s, slots)
+    return encode(state)
+
+
+def _scaled(amounts: Counts, share: float) -> Counts:
+    a, b, c, d, e, f = (int(amount * share) for amount in amounts)
+    return a, b, c, d, e, f
+
+
+def _less(whole: Counts, part: Counts) -> Counts:
+    a, b, c, d, e, f = (x - y for x, y in zip(whole, part, strict=True))
+    return a, b, c, d, e, f
+
+
 def _coarser(timeline: TimelineState) -> TimelineState:
     return regrouped(timeline, tiers.coarser([slot.width_s for slot in timeline.slots]))
 

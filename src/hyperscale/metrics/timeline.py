@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from hyperscale.metrics import tiers
-from hyperscale.metrics.exported import TimelineState, regrouped
+from hyperscale.metrics.exported import Counts, TimelineState, regrouped
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.interval import Amounts, Interval
 from hyperscale.metrics.results import Point
@@ -101,6 +101,13 @@ class Timeline:
             start_s = interval.end_s
             interval.count(before)
         self._intervals[last].count(amounts)
+
+    def totals(self) -> Counts:
+        """Of all intervals together."""
+        whole = Amounts()
+        for interval in self._intervals:
+            whole.add(interval.amounts)
+        return whole.counts()
 
     def export(self) -> TimelineState:
         return TimelineState(self.now_s, [interval.export() for interval in self._intervals])

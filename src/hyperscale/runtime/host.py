@@ -191,6 +191,13 @@ class Tasks(Protocol):
         ...
 
 
+class Usage(NamedTuple):
+    """Shares of what this process may use, mostly between 0 and 1; None: nobody knows."""
+
+    cpu: float | None = None
+    memory: float | None = None
+
+
 class Host(Protocol):
     @property
     def name(self) -> str: ...
@@ -209,3 +216,7 @@ class Host(Protocol):
 
     @property
     def random(self) -> random.Random: ...
+
+    def usage(self) -> Usage:
+        """Of CPU time since it was last asked for, and of memory."""
+        ...

@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hyperscale.runtime.disk import RealDisk
+from hyperscale.runtime.host import Usage
 from hyperscale.runtime.network import RealNetwork
 from hyperscale.runtime.tasks import RealTasks, Report, log_failure
+from hyperscale.runtime.usage import ProcessUsage
 
 T = TypeVar("T")
 
@@ -53,6 +55,7 @@ class RealHost:
         data_directory: Path | str,
         seed: int | None = None,
         report: Report = log_failure,
+        usage: ProcessUsage | None = None,
     ) -> None:
         self._name = name
         self._clock = RealClock()
@@ -60,6 +63,7 @@ class RealHost:
         self._network = RealNetwork(self._tasks)
         self._disk = RealDisk(Path(data_directory))
         self._random = random.Random(seed)
+        self._usage = usage or ProcessUsage()
 
     @property
     def name(self) -> str:
@@ -84,6 +88,9 @@ class RealHost:
     @property
     def random(self) -> random.Random:
         return self._random
+
+    def usage(self) -> Usage:
+        return self._usage.read()
 
     async def stop(self) -> None:
         """Tasks first: they may still want to say goodbye over the network or close a file."""

@@ -15,7 +15,7 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hyperscale.runtime.host import Address, Stream
+from hyperscale.runtime.host import Address, Stream, Usage
 from hyperscale.runtime.tasks import RealTask, RealTasks, Report
 from hyperscale.sim.events import Nap
 from hyperscale.sim.files import SimDisk
@@ -167,6 +167,10 @@ class SimHost:
         self.random = random
         self.process = process
         self.generation = machine.generation
+
+    def usage(self) -> Usage:
+        """A simulated process costs nothing."""
+        return Usage()
 
     async def stop(self) -> None:
         """As the real host: tasks first, they may still want to say goodbye."""

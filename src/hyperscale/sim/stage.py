@@ -1,13 +1,15 @@
 """Virtual load for simulated workers: parts that take time and yield numbers, without an engine.
 
 A part is cut into its cores' shares as the engine does, each making iterations at a steady pace in
-simulated time. What a workflow does wrong is named by its tag `mishap`; everything else follows
-from the host's dice. Generators of a real worker are processes of their own: they go on while it
-stands still, until their leash runs out, and so does virtual load, in hindsight.
+simulated time. What a workflow does wrong is named by its tag `mishap`, what a core of it uses of a
+CPU by its tag `cpu`, in percent; everything else follows from the host's dice. Generators of a real
+worker are processes of their own: they go on while it stands still, until their leash runs out, and
+so does virtual load, in hindsight.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, get_args
@@ -35,8 +37,12 @@ PREPARE_S: Final = (0.05, 0.4)
 ONCE_S: Final = (0.1, 0.8)  # a workflow that is no test
 TEARDOWN_S: Final = 0.1
 KILLED_S: Final = 0.01
+HANGS_AFTER_S: Final = 3.0
+CORE_PERCENT: Final = 4.0  # of a CPU, for one core of load
 
-Mishap = Literal["", "raises in prepare", "raises in run", "never ends", "dies", "teardown fails"]
+Mishap = Literal[
+    "", "raises in prepare", "raises in run", "never ends", "dies", "hangs", "teardown fails"
+]  # fmt: skip
 Deed = Literal["prepared", "began", "loaded", "over", "torn down", "closed"]
 Witness = Callable[[Deed, DispatchPart, int], None]
 """Sees what really happens on a stage, for checkers: `loaded` comes with a number of requests."""
@@ -45,6 +51,10 @@ Witness = Callable[[Deed, DispatchPart, int], None]
 def provided_by(part: Part, fence: Fence) -> bytes:
     """What a part hands on: nobody else does, so it can be found wherever it was written."""
     return f"<{part} {'.'.join(map(str, fence))}>".encode()
+
+
+def core_percent(order: DispatchPart) -> float:
+    return float(order.facts.tags.get("cpu", CORE_PERCENT))
 
 
 class SimStage:
@@ -68,11 +78,29 @@ class SimStage:
         assert len(slots) == order.cores <= self._cores
         performer = SimPerformer(self._host, order, progressed, self._witness)
         performer.on_closed = lambda: self._open.pop(performer, None)
+        performer.process_percent = lambda: self._process_percent(order)
         self._open[performer] = None
         return performer
 
     def use(self) -> MachineUse:
-        return MachineUse(50.0 if self._open else 1.0, 20.0)
+        used = sum(
+            core_percent(one.order) * (one.order.cores - one.cores_done)
+            for one in self._open
+            if one.loading
+        )
+        return MachineUse(1.0 + used / self._cores, 20.0)
+
+    def _process_percent(self, order: DispatchPart) -> float:
+        """Of its busiest process, which parts of the job may share."""
+        return max(
+            sum(
+                core_percent(one.order)
+                for one in self._open
+                if one.loading and one.order.part.job_id == order.part.job_id
+                if slot in one.order.slots
+            )
+            for slot in order.slots or (0,)
+        )
 
     async def close(self) -> None:
         for performer in list(self._open):
@@ -90,9 +118,10 @@ class SimPerformer:
         mishap = order.facts.tags.get("mishap", "")
         assert mishap in get_args(Mishap), mishap
         self.on_closed: Callable[[], object] = lambda: None
+        self.process_percent: Callable[[], float] = lambda: core_percent(order)
         self._mishap = mishap
         self._host = host
-        self._order = order
+        self.order = order
         self._progressed = progressed
         self._witness = witness
         self._steps = [s.name for s in order.facts.steps if s.hook_type is HookType.TEST]
@@ -101,15 +130,20 @@ class SimPerformer:
         self._vus = order.facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
+        self._half_s = (order.resume_at_s + self._limit_s) / 2
+        hangs_after_s = HANGS_AFTER_S if mishap == "hangs" else math.inf
+        self._hangs_at_s = order.resume_at_s + hangs_after_s
         self._prepare_s = 0.0
         self._went_on_at = 0.0
         self._paused = False
+        self._begins_in_s = 0.0
         self._stopping = False
         self._cancelled = False
         self._leashed_until: float | None = None
         self._killed = TimedEvent()
         self._closed = False
         self._loading = False
+        self.died = False  # a generator process of it
 
     @property
     def teardown_requests(self) -> int:
@@ -125,6 +159,16 @@ class SimPerformer:
         return self._at_s
 
     @property
+    def offered(self) -> float:
+        """Of the planned load, whether anybody was told of it or not."""
+        return self._aggregate.offered or 0.0
+
+    @property
+    def quiet_s(self) -> float:
+        """It waits for its start, or warms up."""
+        return max(0.0, self._went_on_at - self._host.clock.now())
+
+    @property
     def left_s(self) -> float:
         """Of the load that is planned."""
         return self._limit_s - self._at_s
@@ -132,7 +176,7 @@ class SimPerformer:
     @property
     def cores_done(self) -> int:
         working = sum(not share.done for share in self._shares)
-        return self._order.cores - working
+        return self.order.cores - working
 
     @property
     def loading(self) -> bool:
@@ -147,32 +191,35 @@ class SimPerformer:
         if self._killed.is_set():
             raise RunFailed("its generator processes were killed while it was prepared")
         if self._mishap == "raises in prepare":
-            raise BadInput(f"{self._order.facts.name} cannot be loaded", "this is a simulation")
+            raise BadInput(f"{self.order.facts.name} cannot be loaded", "this is a simulation")
         self._prepare_s = clock.now() - began_at
-        self._witness("prepared", self._order, 0)
+        self._witness("prepared", self.order, 0)
         wrote: Values = {}
-        if self._order.run_setup and self._order.facts.sets_up:
+        if self.order.run_setup and self.order.facts.sets_up:
             wrote = {"setup": self._stamped(b"written by setup")}
         return Ready(seconds=self._prepare_s, context=wrote)
 
     def start(self, context: Values, run_age_s: float = 0.0) -> None:
+        load = self.order.facts.load
+        before_s = max(0.0, load.start_time_s - run_age_s) + load.warmup_s
         self._loading = True
-        self._witness("began", self._order, 0)
-        self._went_on_at = self._host.clock.now()
+        self._witness("began", self.order, 0)
+        self._went_on_at = self._host.clock.now() + (0.0 if self._at_s else before_s)
 
     async def ended(self) -> Ended:
         outcome = await self._load()
         self._loading = False
-        self._witness("over", self._order, 0)
-        mark = provided_by(self._order.part, self._order.fence)
-        provided = {name: self._stamped(mark) for name in self._order.facts.provides}
+        self._witness("over", self.order, 0)
+        mark = provided_by(self.order.part, self.order.fence)
+        provided = {name: self._stamped(mark) for name in self.order.facts.provides}
+        self.died = outcome == "died" and not self._killed.is_set()
         died = ("generator process 1 was killed by SIGKILL",) if outcome == "died" else ()
-        failed = outcome == "raised" or (bool(died) and not self._order.facts.is_test)
+        failed = outcome == "raised" or (bool(died) and not self.order.facts.is_test)
         early = bool(died) and not self._stopping and not self._killed.is_set()
         cut_off = early or outcome == "cut off"
         return Ended(
             outcome="failed" if failed else "cut off" if cut_off else "completed",
-            measured_s=self._at_s - self._order.resume_at_s,
+            measured_s=self._at_s - self.order.resume_at_s,
             iterations=self._aggregate.iterations,
             peak_vus=sum(share.load.peak_vus for share in self._shares),
             prepare_s=self._prepare_s,
@@ -184,15 +231,15 @@ class SimPerformer:
 
     async def teardown(self) -> str:
         await self._wait(TEARDOWN_S)
-        self._witness("torn down", self._order, 0)
+        self._witness("torn down", self.order, 0)
         return "teardown() raised SimulatedError" if self._mishap == "teardown fails" else ""
 
     def steer(self, action: Action, amount: int = 0) -> None:
         if action == "pause":
             self._catch_up()
-            self._paused = True
+            self._paused, self._begins_in_s = True, self.quiet_s
         elif action == "resume":
-            self._went_on_at = self._host.clock.now()
+            self._went_on_at = self._host.clock.now() + self._begins_in_s
             self._paused = False
         elif action == "scale":
             self._scale(amount)
@@ -202,7 +249,7 @@ class SimPerformer:
 
     def _scale(self, amount: int) -> None:
         self._vus = max(1, self._vus + amount)
-        users = users_by_core(self._order.facts.load, self._order.total_cores, self._vus)
+        users = users_by_core(self.order.facts.load, self.order.total_cores, self._vus)
         for share in self._shares:
             share.vus = users[share.core]
 
@@ -219,13 +266,12 @@ class SimPerformer:
         self.kill()
         if not self._closed:
             self._closed = True
-            self._witness("closed", self._order, 0)
+            self._witness("closed", self.order, 0)
             self.on_closed()
 
     # -- load --------------------------------------------------------------------------------
 
     async def _load(self) -> Literal["over", "raised", "died", "cut off"]:
-        half_s = (self._order.resume_at_s + self._limit_s) / 2
         while True:
             await self._wait(TICK_S)
             if self._leash_is_over():
@@ -233,7 +279,7 @@ class SimPerformer:
             if self._killed.is_set():
                 return "died"
             self._catch_up()
-            if self._mishap in ("raises in run", "dies") and self._at_s >= half_s:
+            if self._mishap in ("raises in run", "dies") and self._at_s >= self._half_s:
                 return "raised" if self._mishap == "raises in run" else "died"
             if self._mishap == "never ends":
                 continue
@@ -254,26 +300,30 @@ class SimPerformer:
         now = self._host.clock.now() if until is None else until
         passed_s = max(0.0, now - self._went_on_at)
         self._went_on_at = max(now, self._went_on_at)
-        if self._paused or self._cancelled:
+        if self._paused or self._cancelled or not passed_s:
             return
         if self._mishap != "never ends":
             passed_s = min(passed_s, max(0.0, self._limit_s - self._at_s))
         before_s, self._at_s = self._at_s, self._at_s + passed_s
         self._aggregate.advance(self._at_s)
+        cpu = min(1.0, self.process_percent() / 100)
         for share in self._shares:
-            delta = share.make(before_s, self._at_s, self._steps, self._host.random.random())
+            luck = self._host.random.random()
+            hangs = self._at_s >= self._hangs_at_s
+            made = (before_s, self._at_s, self._steps, luck, cpu)
+            delta = share.hang() if hangs else share.make(*made)
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
-            self._witness("loaded", self._order, sum(step.count for step in delta.requests))
+            self._witness("loaded", self.order, sum(step.count for step in delta.requests))
             self._progressed(self._at_s, share.core, delta)
 
     def _planned_s(self) -> float:
-        facts = self._order.facts
+        facts = self.order.facts
         if not facts.is_test:
             return self._at_s + self._host.random.uniform(*ONCE_S)
         planned_s = facts.load.planned_seconds
-        return self._order.limit_s or 600.0 if planned_s is None else planned_s
+        return self.order.limit_s or 600.0 if planned_s is None else planned_s
 
     async def _wait(self, seconds: float) -> None:
         """Or until it is killed; then a process needs a moment to be gone."""
@@ -281,7 +331,7 @@ class SimPerformer:
             await self._host.clock.sleep(KILLED_S)
 
     def _stamped(self, value: bytes) -> Stamped:
-        return Stamped(0, self._order.first_core, value)
+        return Stamped(0, self.order.first_core, value)
 
 
 class _Share:
@@ -307,7 +357,14 @@ class _Share:
             return max(stage.target for stage in self.load.stages) / 2
         return self.vus * ITERATIONS_PER_VU_S
 
-    def make(self, since_s: float, until_s: float, steps: list[str], luck: float) -> Delta | None:
+    def hang(self) -> Delta:
+        """All users wait for something that never comes; the process itself lives."""
+        self._seq += 1
+        return Delta(seq=self._seq, vus=self.vus, lag=_latencies(1, 0.001))
+
+    def make(
+        self, since_s: float, until_s: float, steps: list[str], luck: float, cpu: float
+    ) -> Delta | None:
         self._owed += self.rate * (until_s - since_s)
         count = int(self._owed)
         if self._left is not None:
@@ -334,7 +391,7 @@ class _Share:
                 )
                 for name in steps
             ],
-            cpu=0.5,
+            cpu=cpu,
             offered=offered,
         )
 

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
     MALFORMED = "malformed"
     OVERLOADED = "overloaded"
+    RATE_LIMITED = "rate_limited"  # the asker alone: others are served
     WRONG_CLUSTER = "wrong_cluster"
     WRONG_ENVIRONMENT = "wrong_environment"
     WRONG_PROTOCOL = "wrong_protocol"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from hyperscale.wire.errors import Reason, Refused
 
 ROLES = ("client", "gate", "manager", "worker", "probe")
+# Names stand in certificates, file names, datagrams and lists cut at commas.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+NAME_RULE = "letters, digits, '-', '_' and '.'"
 
 # A-55: who may open a connection to whom. A bare member (probe) speaks to its like, and clients
 # may look at it; it has no part in running tests.
@@ -25,6 +30,11 @@ MAY_CALL = frozenset(
         ("client", "probe"),
     }
 )
+
+
+def is_name(text: str) -> bool:
+    """Of a node, a cluster, an environment or a datacenter."""
+    return _NAME.fullmatch(text) is not None
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

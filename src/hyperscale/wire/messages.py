@@ -36,7 +36,7 @@ class Kind:
     """One kind of message. `wire_name` and `decoder` are made once, for the hot path.
 
     `self_judged`: not the node's door but its handler decides whether it comes in, which then must
-    be a plain function."""
+    be a plain function. `on_behalf`: its `asked_by` names for whom a manager asks."""
 
     name: str
     struct: type[msgspec.Struct]
@@ -47,6 +47,7 @@ class Kind:
     wire_name: bytes = field(repr=False)
     decoder: msgspec.msgpack.Decoder[Any] = field(repr=False)
     self_judged: bool = False
+    on_behalf: bool = False
 
 
 class Registry:
@@ -90,6 +91,7 @@ class Registry:
             wire_name,
             decoder,
             self_judged,
+            "asked_by" in struct.__struct_fields__,
         )
         self._keep(added)
         return added

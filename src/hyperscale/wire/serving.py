@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from hyperscale.wire.connection import Connection
     from hyperscale.wire.identity import Identity
 
-# Tasks one connection may have running for it; CRITICAL is not counted against it.
+# Tasks one connection may have running for it; CRITICAL is not counted against it, nor are
+# subscriptions that an admission has let in.
 IN_FLIGHT_MAX = 1024
 # What a refused caller is told to wait when nobody knows better.
 RETRY_AFTER_S = 0.1
@@ -63,14 +64,29 @@ Handler = Callable[[Call, Any], Any]
 """`def` or `async def` returning the reply (None for one-way kinds), or an async generator."""
 
 
+class Denial(NamedTuple):
+    """Why somebody does not come in, and how long to wait before trying again."""
+
+    reason: str
+    retry_after_s: float
+    code: str = Reason.OVERLOADED
+
+
 class Admission(Protocol):
     """Decides who gets a slot when a node has too much to do."""
 
-    def enter(self, kind: Kind, peer: Identity) -> float | None:
-        """None: come in, and `leave` follows. Otherwise seconds to wait before trying again."""
+    def enter(self, kind: Kind, peer: Identity) -> Denial | None:
+        """None: come in, and `leave` follows."""
         ...
 
     def leave(self, kind: Kind, peer: Identity) -> None: ...
+
+    def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
+        """Of somebody who has come in. None: updates may flow for as long as they like, without a
+        slot, and `unsubscribe` follows."""
+        ...
+
+    def unsubscribe(self, kind: Kind, peer: Identity) -> None: ...
 
 
 class Shape(Enum):
@@ -125,6 +141,7 @@ class Serving:
         self._outbox = connection.outbox
         self._running: dict[int, Work] = {}
         self._deadlines = Deadlines(self.cancelled)
+        self._subscriptions = 0  # of those running, let in by the admission
         self._one_way_key = 0
         self._task_names: dict[Kind, str] = {}
         self.counts: Counter[str] = Counter()
@@ -141,7 +158,7 @@ class Serving:
             plain = shape is Shape.PLAIN
             by_the_door = self._admission is not None and not (plain and kind.self_judged)
             if by_the_door or not plain or self._outbox.congested:
-                self._admit(kind, by_the_door)
+                self._admit(kind, by_the_door, shape is Shape.UPDATES)
         except Refused as refusal:
             self.refuse(verb, id, refusal)
             return
@@ -156,7 +173,7 @@ class Serving:
         except Exception as error:  # noqa: BLE001 - a handler may raise anything
             self._not_done(verb, id, kind, error)
         if by_the_door:
-            self._leave(kind)
+            self._leave(kind, verb == SUBSCRIBE)
 
     def cancelled(self, key: int) -> None:
         """Nobody waits for it any more. Its slot is taken until the task has ended: a handler that
@@ -192,19 +209,27 @@ class Serving:
             raise Refused(kind.name, "this node does not answer it", code=Reason.NOT_ANSWERED)
         return found
 
-    def _admit(self, kind: Kind, by_the_door: bool) -> None:
+    def _admit(self, kind: Kind, by_the_door: bool, subscribes: bool) -> None:
         if kind.priority is not Priority.CRITICAL:
-            full = len(self._running) >= self._in_flight_max
+            counted = len(self._running) - self._subscriptions
+            full = counted >= self._in_flight_max
             if full or self._outbox.overfull:
                 why = "too many requests at once" if full else "answers are not read fast enough"
                 raise Refused(kind.name, why, RETRY_AFTER_S, Reason.OVERLOADED)
         if by_the_door and self._admission is not None:
-            wait_s = self._admission.enter(kind, self._peer)
-            if wait_s is not None:
-                raise Refused(kind.name, "this node is overloaded", wait_s, Reason.OVERLOADED)
+            denial = self._admission.enter(kind, self._peer)
+            if denial is None and subscribes:  # what lasts for hours must not hold a slot
+                denial = self._admission.subscribe(kind, self._peer)
+                self._admission.leave(kind, self._peer)
+            if denial is not None:
+                raise Refused(kind.name, *denial)
 
-    def _leave(self, kind: Kind) -> None:
-        if self._admission is not None:
+    def _leave(self, kind: Kind, subscribed: bool = False) -> None:
+        if self._admission is None:
+            return
+        if subscribed:
+            self._admission.unsubscribe(kind, self._peer)
+        else:
             self._admission.leave(kind, self._peer)
 
     def _start(
@@ -218,6 +243,7 @@ class Serving:
         work = Work(verb, id, call.kind)
         if shape is Shape.UPDATES:
             work.credited = asyncio.Event()
+            self._subscriptions += self._admission is not None
             job = self._push(key, work, handler, call, message)
         else:
             job = self._handle(key, work, handler, call, message)
@@ -276,8 +302,9 @@ class Serving:
     def _finished(self, key: int, work: Work) -> None:
         """Give the slot back."""
         del self._running[key]
+        self._subscriptions -= work.credited is not None and self._admission is not None
         self._deadlines.forget(key)
-        self._leave(work.kind)
+        self._leave(work.kind, work.verb == SUBSCRIBE)
 
     def _reply(self, verb: int, id: int, result: Any) -> None:
         if verb != SEND:

@@ -13,6 +13,7 @@ FILE = """
 [node]
 voters = ["m1"]
 cluster = "shop"
+env = "prod"
 
 [jobs]
 queue-jobs-max = 7
@@ -54,10 +55,10 @@ def test_a_worker_reads_the_same_file(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said_after_the_list(tmp_path: Path) -> None:
-    ended = hyperscale("manager", "--id", "m1", "--show-settings", cwd=tmp_path)
+    ended = hyperscale("manager", "--id", "m1", "--env", "prod", "--show-settings", cwd=tmp_path)
 
     assert "node.id" in ended.out
-    assert_refused(ended, "a node needs --certs")
+    assert_refused(ended, "--cluster is missing: a node needs the cluster it belongs to")
 
 
 @pytest.mark.parametrize(
@@ -69,5 +70,16 @@ def test_what_is_wrong_is_said_after_the_list(tmp_path: Path) -> None:
     ],
 )
 def test_a_variable_that_cannot_be_is_named(env: dict[str, str], word: str, tmp_path: Path) -> None:
-    words = ("manager", "--id", "m1", "--voters", "m1", "--plaintext")
+    words = (
+        "manager",
+        "--id",
+        "m1",
+        "--cluster",
+        "c",
+        "--env",
+        "e",
+        "--voters",
+        "m1",
+        "--plaintext",
+    )
     assert_refused(hyperscale(*words, cwd=tmp_path, **env), word)

@@ -286,7 +286,9 @@ class ScriptedManager:
             {
                 SubmitJob: self._submit,
                 SteerJob: lambda call, ask: book.steer(ask, book.known(call, ask.job_id)),
-                AskJob: lambda call, ask: book.known(call, ask.job_id).view,
+                AskJob: lambda call, ask: (
+                    book.known(call, ask.job_id or book.by_key.get(ask.idempotency_key, "")).view
+                ),
                 AskJobs: lambda call, ask: JobViews(
                     jobs=tuple(job.view for job in book.jobs.values()), leader="m1"
                 ),

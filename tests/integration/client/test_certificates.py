@@ -23,7 +23,8 @@ def certs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def made(folder: Path, *more: str) -> Path:
     nodes = ["-n", "manager:m1", "-n", "client:client", "-n", "worker:w1"]
-    assert execute(["certs", str(folder), *nodes, *more]) == 0
+    of = ["--cluster", "default", "--env", "dev"]
+    assert execute(["certs", str(folder), *of, *nodes, *more]) == 0
     return folder
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from hyperscale import Workflow, step
 from hyperscale.client import (
@@ -25,6 +26,7 @@ from hyperscale.client import (
 from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.nodes.client import managers as transport
 from hyperscale.nodes.protocol.jobs import JobAck
+from hyperscale.runtime import logs
 from hyperscale.testing import URL, HTTPResponse
 from tests.integration.client.scripted import Book, Job, ScriptedManager, managers, until
 
@@ -140,20 +142,15 @@ def test_a_stream_opened_after_the_end_gives_all_and_then_says_how_it_ended(
 
 
 def test_a_callback_that_raises_is_called_again_and_complained_of_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """In a program that has set up no logs: the complaint shows where, and no variable."""
     calls: list[str] = []
-    said: list[tuple[str, object]] = []
-
-    class Log:
-        def error(self, event: str, **facts: object) -> None:
-            said.append((event, facts))
-
-    monkeypatch.setattr("structlog.get_logger", lambda *_names: Log())
 
     def broken(push: WorkflowResultPush) -> None:
+        password = f"hunter{len('xx')}"
         calls.append(push.workflow_id)
-        raise ZeroDivisionError("oh")
+        raise ZeroDivisionError(f"{len(password)} letters")
 
     async def scenario() -> None:
         book = Book()
@@ -164,9 +161,18 @@ def test_a_callback_that_raises_is_called_again_and_complained_of_once(
             book.only.finish()
             assert (await client.wait_for_completion(job_id)).status == "completed"
 
-    run(scenario())
+    structlog.reset_defaults()
+    try:
+        run(scenario())
+        assert logs.configure().stop()  # what was to be written before is written
+    finally:
+        structlog.reset_defaults()
+    said = capfd.readouterr()
     assert calls == ["Quick", "Slow"]
-    assert [event for event, _ in said] == ["callback raised"]
+    assert said.err.count('"event":"callback raised"') == 1
+    assert "in broken" in said.err
+    assert "ZeroDivisionError: 7 letters" in said.err
+    assert "hunter2" not in said.out + said.err
 
 
 def test_unknown_jobs_are_named(tmp_path: Path) -> None:
@@ -211,6 +217,11 @@ def test_the_same_key_again_is_the_same_job(tmp_path: Path) -> None:
                 given = JobSubmission(workflows=[Quick], idempotency_key=key)
                 assert await client.submit_job(given) == first
                 assert await client.submit_job([Quick]) != first
+                assert (await client.get_job_status(idempotency_key=key)).job_id == first
+                with pytest.raises(UnknownJob):
+                    await client.get_job_status(idempotency_key="nightly:8:0123456789abcdef")
+                with pytest.raises(BadInput, match="takes a job's id, or an idempotency_key"):
+                    await client.get_job_status(first, idempotency_key=key)
                 with pytest.raises(BadInput, match="idempotency key"):
                     await client.submit_job([Quick], idempotency_key="nightly")
         assert len(book.jobs) == 2

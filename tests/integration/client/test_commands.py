@@ -200,6 +200,12 @@ def test_the_same_key_is_the_same_job(
     assert first.out == second.out
     assert "not run twice" in second.err
     assert_refused(program(*words, "ci"), "idempotency key")
+    asked = ("status", "--manager", manager, "--json")
+    shown = program(*asked, "--key", "ci:1:0123456789abcdef")
+    assert json.loads(shown.out)["job_id"] == first.out.strip()
+    assert_refused(program(*asked, "--key", "ci"), "idempotency key")
+    assert_refused(program(*asked), "either its id or --key")
+    assert_refused(program(*asked, first.out.strip(), "--key", "ci"), "either its id or --key")
 
 
 def test_lists_for_people_and_for_scripts(

@@ -275,7 +275,7 @@ class Fleet:
         (self.certs / f"{name}-key.pem").write_bytes(made.key)
 
     def _common(self, name: str, role: str) -> list[str]:
-        words = ["--log-level", "info"]
+        words = ["--cluster", CLUSTER, "--env", ENV, "--log-level", "info"]
         words += [
             f"--seed={self._advertise.get(manager, self._place.host(manager))}:{port}"
             for manager, port in self._ports.items()
@@ -418,6 +418,15 @@ class Fleet:
 
     def running(self, *words: object, **env: str) -> Running:
         return Running(*words, cwd=self.folder, **self._env(env))
+
+    def program(self, file: Path, **env: str) -> str:
+        """What a Python program prints that finds this cluster in its environment."""
+        command = [sys.executable, str(file)]
+        ended = subprocess.run(
+            command, env=environment(**self._env(env)), capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
 
     def detached(self, file: Path, *words: object) -> str:
         """Submit and leave; the job's id."""

@@ -126,6 +126,60 @@ def test_state_goes_from_one_workflow_to_the_next(
     assert witness.paths().get("/me") == 40
 
 
+PROGRAM = """
+import asyncio
+import random
+
+from hyperscale import Workflow, step
+from hyperscale.client import HyperscaleClient
+from hyperscale.errors import HyperscaleError
+from hyperscale.testing import URL, HTTPResponse
+
+DICE = random.Random()
+
+
+class Once(Workflow):
+    iterations = 3
+    names = {{"alpha", "beta", "gamma", "delta"}}
+
+    @step()
+    async def get(self, url: URL = {url!r}) -> HTTPResponse:
+        assert DICE.random() < 1 and "alpha" in self.names
+        return await self.client.http.get(url)
+
+
+async def main():
+    async with HyperscaleClient() as client:
+        try:
+            print(await client.submit_job([Once], idempotency_key="nightly:1:0123456789abcdef"))
+        except HyperscaleError as error:
+            print(type(error).__name__, error.message)
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_is_started_again_finds_its_job(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    def started(path: str = "/", **env: str) -> str:
+        file = tmp_path / "program.py"
+        file.write_text(PROGRAM.format(url=witness.url + path))
+        return fleet.program(file, **env)
+
+    job_id = started(PYTHONHASHSEED="1")
+    assert started(PYTHONHASHSEED="2") == job_id
+    assert started("/other") == (
+        f"JobNotAccepted the cluster does not take the job: its key belongs to job {job_id}, "
+        "which is another test"
+    )
+    fleet.wait_for_end(job_id)
+    shown = fleet.hyperscale("status", "--key", "nightly:1:0123456789abcdef")
+    assert f"job {job_id}" in shown.out
+    assert witness.requests == 3
+
+
 CONTEXT = """
 import asyncio
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hyperscale.cluster.election import Envelope
+from hyperscale.cluster.election import Envelope, list_digest
 from hyperscale.cluster.election.messages import Heartbeat as HeartbeatOfLeader
 from hyperscale.cluster.identity import Node as Member
 from hyperscale.cluster.membership import Membership, MembershipConfig, Persist
@@ -23,6 +24,7 @@ from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
 from hyperscale.nodes.member.shared_port import Channel
 from hyperscale.nodes.member.sources import Sources
+from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
 from hyperscale.wire.endpoint import Endpoint
@@ -42,7 +44,8 @@ def settings(folder: Path, name: str, **more: object) -> NodeSettings:
     secret = folder / "secret"
     secret.write_text("correct horse battery staple")
     flags = {"id": name, "bind": "127.0.0.1:0", "plaintext": True, "secret_file": str(secret)}
-    given = {**flags, "data": str(folder / name), "set": list(FAST), **more}
+    of = {"cluster": "shop", "env": "test"}
+    given = {**flags, **of, "data": str(folder / name), "set": list(FAST), **more}
     return read_settings(Sources(given))
 
 
@@ -174,7 +177,7 @@ def test_no_voter_may_speak_for_another(tmp_path: Path) -> None:
         assert made.secret is not None
         async with running(made) as node:
             assert node.election is not None
-            heartbeat = Envelope(made.group, "b", HeartbeatOfLeader(7, 1))
+            heartbeat = Envelope(made.group, "b", list_digest(made.voters), HeartbeatOfLeader(7, 1))
             words = bytes([Channel.ELECTION]) + msgspec.msgpack.encode(heartbeat)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
                 mouth.sendto(Sealer("c", 1, made.secret).seal(words), node.server.address)
@@ -282,3 +285,44 @@ async def get(host: str, port: int, path: str) -> str:
         answer = await reader.read()
     writer.close()
     return answer.decode()
+
+
+def test_a_membership_hook_that_raises_silences_no_other(tmp_path: Path) -> None:
+    async def story() -> None:
+        heard: list[str] = []
+
+        def broken(event: object) -> None:
+            raise ZeroDivisionError("oh")
+
+        async with running(settings(tmp_path, "a")) as one:
+            asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+            one.membership.on_change(broken)
+            one.membership.on_change(lambda event: heard.append(event.node.node_id))
+            async with running(settings(tmp_path, "b", seed=[address(one)])):
+                await until(lambda: "b" in heard)
+                assert one.membership.metrics()["callback_errors"] >= 1
+
+    asyncio.run(story())
+
+
+def test_what_two_nodes_agreed_on_and_how_the_search_went_is_logged(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            running(settings(tmp_path, "a")) as one,
+            running(settings(tmp_path, "b", seed=[address(one)])) as two,
+        ):
+            await until(lambda: state(one, "b") == "alive")
+            await until(lambda: two.bootstrap and two.bootstrap.state.value == "joined")
+
+    written = logs.configure(tmp_path / "log", level="debug")
+    try:
+        asyncio.run(story())
+    finally:
+        written.stop()
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    greeted = next(line for line in lines if line["event"] == "greeted")
+    assert (greeted["peer"], greeted["role"]) == ("b", "probe")
+    assert greeted["protocol"].startswith("1.")
+    assert greeted["version"]
+    states = [line["state"] for line in lines if line["event"] == "looking for the cluster"]
+    assert states[-1] == "joined"

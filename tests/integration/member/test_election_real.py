@@ -11,7 +11,7 @@ import pytest
 
 from hyperscale.cluster.election import ElectionSettings, State
 from hyperscale.errors import BadInput
-from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
+from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell
 from hyperscale.runtime.host import Address, File
 from hyperscale.runtime.real import RealHost
 
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.names = ["m1", "m2", "m3"]
-        self.voters: dict[str, VoterAddress] = {}
+        self.voters: dict[str, Address] = {}
         self.hosts: dict[str, RealHost] = {}
         self.shells: dict[str, ElectionShell] = {}
         self.log: list[tuple[str, int]] = []
@@ -50,7 +50,7 @@ class Cluster:
         probe = RealHost("probe", self.directory / "probe")
         for name in self.names:
             port = await probe.network.bind(Address("127.0.0.1", 0), lambda _data, _from: None)
-            self.voters[name] = VoterAddress(Address("127.0.0.1", port.address.port))
+            self.voters[name] = Address("127.0.0.1", port.address.port)
             port.close()
         await probe.stop()
         for name in self.names:
@@ -61,7 +61,7 @@ class Cluster:
         plan = ElectionPlan(
             group="managers",
             node_id=name,
-            bind=self.voters[name].address,
+            bind=self.voters[name],
             voters=self.voters,
             settings=FAST,
         )
@@ -137,7 +137,7 @@ def test_noise_is_counted_and_a_failing_hook_disturbs_nobody(tmp_path: Path) -> 
             group="managers",
             node_id="m1",
             bind=Address("127.0.0.1", 0),
-            voters={"m1": VoterAddress(Address("127.0.0.1", 1))},
+            voters={"m1": Address("127.0.0.1", 1)},
             settings=FAST,
         )
         shell = ElectionShell(host, plan)
@@ -171,7 +171,7 @@ def test_a_vote_waits_for_a_file_to_be_saved_in(
             group="managers",
             node_id="m1",
             bind=Address("127.0.0.1", 0),
-            voters={"m1": VoterAddress(Address("127.0.0.1", 1))},
+            voters={"m1": Address("127.0.0.1", 1)},
             settings=FAST,
         )
         shell = ElectionShell(host, plan)

@@ -19,7 +19,7 @@ from hyperscale.wire.errors import (
     RemoteFailed,
     WireError,
 )
-from hyperscale.wire.serving import Call
+from hyperscale.wire.serving import Call, Denial
 from tests.integration.wire.nodes import (
     Answer,
     Ask,
@@ -243,9 +243,9 @@ def test_admission_decides_and_gets_its_slots_back(tmp_path: Path) -> None:
         inside = 0
         closed = False
 
-        def enter(self, kind: Any, peer: Any) -> float | None:
+        def enter(self, kind: Any, peer: Any) -> Denial | None:
             if self.closed:
-                return 0.7
+                return Denial("overloaded", 0.7)
             self.inside += 1
             return None
 
@@ -271,8 +271,8 @@ def test_admission_decides_and_gets_its_slots_back(tmp_path: Path) -> None:
 
 def test_a_handler_that_judges_for_itself_is_not_behind_the_door(tmp_path: Path) -> None:
     class Shut:
-        def enter(self, kind: Any, peer: Any) -> float | None:
-            return 0.7
+        def enter(self, kind: Any, peer: Any) -> Denial | None:
+            return Denial("overloaded", 0.7)
 
         def leave(self, kind: Any, peer: Any) -> None:
             raise AssertionError("nobody entered")

@@ -86,6 +86,12 @@ def test_iterations_that_a_killed_worker_could_not_tell_are_done_again() -> None
     assert rules(what) == {"too much", "counts"}
 
 
+def test_iterations_that_were_interrupted_are_done_again() -> None:
+    hits = [*users(), Hit(10.0, "w1", "Load", 0)]
+    assert judge(evidence(ITERATIONS, hits, interrupted={"Load": 1})) == []
+    assert rules(evidence(ITERATIONS, hits)) == {"too much"}
+
+
 def test_arrivals_may_be_late() -> None:
     hits = [hit if not 3 < hit.at_s < 5 else replace(hit, at_s=5.0) for hit in arrivals()]
     assert judge(evidence(OPEN, hits)) == []
@@ -212,6 +218,8 @@ def test_load_of_a_lost_worker_that_nobody_takes_over(load: Load) -> None:
     what = evidence(longer, hits, exit_code=98, coverage=0.575, told_s=21.0)
     assert rules(replace(what, harms=[Harm("w2", "killed", 3.0, 25.0)])) == {"not taken over"}
     assert judge(replace(what, harms=[Harm("w2", "generators", 3.0, 3.0)])) == []
+    busy = replace(what, harms=[Harm("w2", "killed", 3.0, 25.0)], cpu_used=0.9)
+    assert judge(busy) == []
     leaderless = [Harm("w2", "killed", 3.0, 25.0), Harm("m1", "stopped", 3.0, 9.0)]
     assert judge(replace(what, harms=leaderless)) == []
 

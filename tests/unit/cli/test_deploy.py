@@ -18,7 +18,7 @@ from hyperscale.cli.dev_cluster import ELECTION, WORKER, Plan, make_credentials
 from hyperscale.cli.dev_nodes import DevNode
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.manager.settings import ManagerSettings, manager_settings
-from hyperscale.nodes.member.about import LIVE, READY
+from hyperscale.nodes.member.about import LIVE, READY, STARTUP
 from hyperscale.nodes.member.settings import PORT_DEFAULT
 from hyperscale.nodes.member.sources import Reading, Sources
 from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_settings
@@ -104,7 +104,7 @@ def test_probes_ask_for_pages_there_are(role: str) -> None:
         for kind in ("startupProbe", "readinessProbe", "livenessProbe")
     }
     assert asked == {
-        "startupProbe": (LIVE, "metrics"),
+        "startupProbe": (STARTUP, "metrics"),
         "readinessProbe": (READY, "metrics"),
         "livenessProbe": (LIVE, "metrics"),
     }
@@ -167,7 +167,7 @@ def test_variables_of_a_unit_can_be_read(role: str, tmp_path: Path) -> None:
 
 
 def test_whoever_stops_a_worker_waits_for_its_drain(tmp_path: Path) -> None:
-    flags: dict[str, object] = {"id": "w1", "plaintext": True}
+    flags: dict[str, object] = {"id": "w1", "cluster": "c", "env": "e", "plaintext": True}
     read = settings("worker", flags, {})
     assert isinstance(read, WorkerSettings)
     allowed = re.search(r"^TimeoutStopSec=(\d+)$", unit_of("worker"), re.MULTILINE)

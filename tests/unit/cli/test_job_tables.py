@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hyperscale.cli.jobs import job_lines, log_lines, status_lines, worker_lines
+from hyperscale.cli.jobs import job_lines, log_lines, status_lines
 from hyperscale.cli.tables import age, table
+from hyperscale.cli.workers import worker_lines
 from hyperscale.nodes.protocol.jobs import (
     JobView,
     JobViews,
@@ -96,13 +97,17 @@ def test_workers() -> None:
         cpu_percent=97.0,
         memory_percent=12.0,
     )
-    answer = WorkerViews(workers=(busy,), leader="m2", total_cores=8)
+    silent = WorkerView(
+        worker="w2", address="", state="dead", total_cores=4, free_cores=0, heard_s=42.4
+    )
+    answer = WorkerViews(workers=(busy, silent), leader="m2", total_cores=8)
     assert worker_lines(answer, PLAIN) == [
-        "1 worker, 0 of 8 cores free, leader m2",
+        "2 workers, 0 of 8 cores free, leader m2",
         "",
-        "WORKER  STATE    CORES  FREE  CPU  MEM  REQ/S  REQUESTS  ADDRESS",
-        "w1      healthy      8     0  97%  12%  1,234     9,000  10.0.0.9:7000",
+        "WORKER  STATE      HEARD  CORES  FREE  CPU  MEM  REQ/S  REQUESTS  ADDRESS",
+        "w1      healthy      now      8     0  97%  12%  1,234     9,000  10.0.0.9:7000",
         "  3f2a/Shop/0",
+        "w2      dead     42s ago      4     0   0%   0%      -         -",
     ]
     assert worker_lines(WorkerViews(), PLAIN) == ["0 workers, 0 of 0 cores free, no leader"]
 

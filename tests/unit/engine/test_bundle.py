@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyperscale import Workflow, step
-from hyperscale.engine.bundle import BUNDLE_BYTES_MAX, bundle
+from hyperscale.engine.bundle import bundle, largest
 from hyperscale.engine.source import (
     Baggage,
     BundleSource,
@@ -151,10 +151,10 @@ def test_a_file_that_is_not_there_is_named(project: Path) -> None:
         bundle(write(project, file="nowhere.png"))
 
 
-def test_too_much_to_send_names_the_largest(project: Path) -> None:
-    (project / "elsewhere/picture.png").write_bytes(bytes(BUNDLE_BYTES_MAX))
-    with pytest.raises(BadInput, match=r"25\.2 MB.*picture\.png \(25\.2 MB\)"):
-        bundle(write(project))
+def test_the_largest_are_named(project: Path) -> None:
+    (project / "elsewhere/picture.png").write_bytes(bytes(25_200_000))
+    assert largest(bundle(write(project))).startswith("elsewhere/picture.png (25.2 MB), ")
+    assert largest(bundle(ClassSource(Plain))).startswith("the workflows (0.0 MB)")
 
 
 def test_a_syntax_error_in_a_module_names_file_and_line(project: Path) -> None:

@@ -7,22 +7,23 @@ import pytest
 
 from hyperscale.engine import cores
 from hyperscale.errors import BadInput
+from hyperscale.runtime.cgroup import cpu_quota
 
 
 def test_a_version_2_quota(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("150000 100000\n")
-    assert cores._cgroup_quota(tmp_path) == 1.5
+    assert cpu_quota(tmp_path) == 1.5
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert cores._cgroup_quota(tmp_path) == math.inf
+    assert cpu_quota(tmp_path) == math.inf
 
 
 def test_a_version_1_quota(tmp_path: Path) -> None:
     (tmp_path / "cpu").mkdir()
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("300000")
     (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
-    assert cores._cgroup_quota(tmp_path) == 3.0
+    assert cpu_quota(tmp_path) == 3.0
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
-    assert cores._cgroup_quota(tmp_path) == math.inf
+    assert cpu_quota(tmp_path) == math.inf
 
 
 def test_threads_of_one_core_count_once(tmp_path: Path) -> None:

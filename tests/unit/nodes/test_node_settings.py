@@ -12,20 +12,20 @@ from hyperscale.nodes.member.settings import NodeSettings, read_settings
 from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime.host import Address
 
-PLAIN = {"id": "a", "plaintext": True}
+PLAIN = {"id": "a", "cluster": "shop", "env": "prod", "plaintext": True}
 
 
 def read(
-    table: dict[str, object] | None = None, env: dict[str, str] | None = None, **flags: object
+    table: dict[str, object] | None = None, environ: dict[str, str] | None = None, **flags: object
 ) -> NodeSettings:
-    return read_settings(Sources({**PLAIN, **flags}, env or {}, {"node": table or {}}))
+    return read_settings(Sources({**PLAIN, **flags}, environ or {}, {"node": table or {}}))
 
 
 def test_a_flag_beats_the_environment_and_that_the_file() -> None:
     table = {"cluster": "file", "env": "file", "dc": "file"}
     env = {"HYPERSCALE_NODE_CLUSTER": "environment", "HYPERSCALE_NODE_ENV": "environment"}
 
-    made = read(table, env, cluster="flag")
+    made = read(table, env, cluster="flag", env=None)
 
     assert (made.cluster, made.env, made.dc) == ("flag", "environment", "file")
 
@@ -34,7 +34,7 @@ def test_defaults_are_those_of_a_try_on_one_machine() -> None:
     made = read()
 
     assert made.bind == Address("127.0.0.1", 7_000)
-    assert (made.cluster, made.env, made.dc, made.role) == ("default", "dev", "local", "probe")
+    assert (made.cluster, made.env, made.dc, made.role) == ("shop", "prod", "local", "probe")
     assert made.data == Path("hyperscale-data/a")
 
 
@@ -87,6 +87,12 @@ def test_seeds_are_addresses_names_or_services() -> None:
     [
         ({"id": ""}, "--id is missing"),
         ({"id": "x" * 65}, "--id takes 1 to 64 characters"),
+        ({"id": "wörker"}, "--id takes 1 to 64 characters: letters, digits"),
+        ({"id": "../m1"}, "--id takes 1 to 64 characters: letters, digits"),
+        ({"dc": "zürich"}, "--dc takes 1 to 32 characters: letters, digits"),
+        ({"cluster": ""}, "--cluster is missing: a node needs the cluster it belongs to"),
+        ({"env": ""}, "--env is missing: a node needs the environment it belongs to"),
+        ({"voters": "a,b,b,a"}, "--voters names a, b more than once"),
         ({"dc": "x" * 33}, "--dc takes 1 to 32 characters"),
         ({"bind": "nowhere:high"}, "'high' is no port"),
         ({"bind": "0.0.0.0:7000"}, "not how others reach this node"),
@@ -130,3 +136,14 @@ def test_a_weak_secret_is_refused(tmp_path: Path) -> None:
 def test_a_worker_needs_somebody_to_join() -> None:
     with pytest.raises(BadInput, match="needs seeds or a DNS name"):
         read(role="worker").discovery()
+
+
+def test_whether_addresses_of_certificates_count_is_a_setting(tmp_path: Path) -> None:
+    for name in ("ca.pem", "a.pem", "a-key.pem"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "secret").write_text("correct horse battery staple")
+    given = {"plaintext": False, "certs": str(tmp_path), "secret_file": str(tmp_path / "secret")}
+    usual, lax = read(**given), read({"verify-hostname": False}, **given)
+    assert usual.credentials is not None
+    assert lax.credentials is not None
+    assert (usual.credentials.verify_hostname, lax.credentials.verify_hostname) == (True, False)

@@ -46,7 +46,7 @@ def users_after(load: Load, *changes: int) -> dict[int, int]:
 
 
 def test_nobody_has_less_than_no_users() -> None:
-    assert users_after(ClosedVUs(5, 10.0), -4) == {0: 1}
+    assert users_after(ClosedVUs(5, 10.0), -4) == {0: 1, 1: 0, 2: 0}
 
 
 def test_iterations_of_a_core_keep_a_user() -> None:

@@ -1,18 +1,21 @@
 """`hyperscale certs` writes what it says, privately, and never twice."""
 
 import ssl
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hyperscale.cli.certs import certs
+from hyperscale.cli.certs import certs as command
 from hyperscale.errors import BadInput
 from hyperscale.wire.certificates import CertificateIdentity, Credentials, identity_of
+
+certs = partial(command, cluster="shop", environment="prod")
 
 
 def test_an_authority_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "certs"
-    made = certs(str(folder), ["manager:m1", "worker:w1"], "shop", "prod", "eu-1", ["m1.lan"])
+    made = certs(str(folder), ["manager:m1", "worker:w1"], datacenter="eu-1", host=["m1.lan"])
     assert made == 0
     said = capsys.readouterr().out
     assert "m1.pem, m1-key.pem  manager in eu-1, cluster shop, environment prod" in said

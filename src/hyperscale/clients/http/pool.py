@@ -218,6 +218,13 @@ class HTTPPool:
                 due = min(due, max(connection.deadline(now), now))
         self._due = min(due, self.queue.expire(now))
 
+    def ends_by(self, now: float) -> float:
+        """When the first of the calls in flight must have ended; inf: there is none."""
+        ends = [one.deadline(now) for one in self.connections if one.busy]
+        begun = now - self.loop.time()
+        ends += [begun + at for scope in self._connecting if (at := scope.when()) is not None]
+        return min(ends, default=self.queue.ends_by)
+
     def _keep_looking(self) -> None:
         """Sweep, as long as there are connections or calls that wait for one."""
         if self._ticking is None:

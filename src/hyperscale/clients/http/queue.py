@@ -125,6 +125,11 @@ class ConnectionQueue:
                 due = min(due, waiting.deadline)
         return due
 
+    @property
+    def ends_by(self) -> float:
+        """When the first of those that wait must have been served; inf: nobody waits."""
+        return min((one.deadline for one in self._waiting if not one.granted.done()), default=inf)
+
     def cancel(self) -> None:
         while self._waiting:
             waiting = self._waiting.popleft()

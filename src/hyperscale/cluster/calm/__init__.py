@@ -18,8 +18,6 @@ from hyperscale.cluster.calm.circuit import (
     CircuitSettings,
     CircuitStatus,
 )
-from hyperscale.cluster.calm.cooperation import CooperationSettings, Patience, RateLimitObedience
-from hyperscale.cluster.calm.outbound import Fullness, Outbound, OutboundSettings, Outcome
 from hyperscale.cluster.calm.overload import OverloadDetector, OverloadSettings, Resources
 from hyperscale.cluster.calm.priority import Priority
 from hyperscale.cluster.calm.ratelimit import (
@@ -28,21 +26,10 @@ from hyperscale.cluster.calm.ratelimit import (
     RateLimitSettings,
     SlidingWindow,
 )
-from hyperscale.cluster.calm.retry import (
-    DISPATCH,
-    PROGRESS,
-    REGISTRATION,
-    Failure,
-    GaveUp,
-    Jitter,
-    Retry,
-    RetryPolicy,
-)
+from hyperscale.cluster.calm.retry import REGISTRATION, RetryPolicy
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, SHED, Load, sheds
 
 __all__ = [
-    "DISPATCH",
-    "PROGRESS",
     "REGISTRATION",
     "RETRY_AFTER_S",
     "SETTINGS_BY_ROLE",
@@ -54,26 +41,15 @@ __all__ = [
     "CircuitSettings",
     "CircuitStatus",
     "Circuits",
-    "CooperationSettings",
-    "Failure",
-    "Fullness",
-    "GaveUp",
-    "Jitter",
     "Load",
-    "Outbound",
-    "OutboundSettings",
-    "Outcome",
     "OverloadDetector",
     "OverloadSettings",
-    "Patience",
     "Pressure",
     "Priority",
-    "RateLimitObedience",
     "RateLimitSettings",
     "RateLimited",
     "RateLimiter",
     "Resources",
-    "Retry",
     "RetryPolicy",
     "SlidingWindow",
     "Verdict",

@@ -30,6 +30,8 @@ class Verdict(Enum):
     SHED = "shed: the node is overloaded"
     FULL = "full: no slot left for this class"
     ABUSE = "abuse: too many critical messages from one source"
+    ALL_SUBSCRIBED = "full: no subscription left"
+    SUBSCRIBED = "full: too many subscriptions of one source"
 
     @property
     def admitted(self) -> bool:
@@ -56,6 +58,11 @@ class AdmissionSettings:
     high_when_overloaded: int = 25
     """HIGH messages at once while HIGH is shed: a twentieth of its slots, for state sync."""
 
+    subscriptions: int = 1_000
+    subscriptions_per_source: int = 250
+    """Streams of updates at once. They last as long as a job and hold no slot; what they cost is
+    a look at the job ten times a second each."""
+
     critical_per_source: int = 256
     """A well-behaved peer has a handful in flight: a probe, a heartbeat, a cancellation per job.
     Well above the jobs of one peer that could end in the same moment."""
@@ -65,6 +72,8 @@ class AdmissionSettings:
             raise ValueError("total, high, normal and low must not be negative")
         if min(self.critical_per_source, self.high_when_overloaded) < 1:
             raise ValueError("critical_per_source and high_when_overloaded must be at least 1")
+        if not 1 <= self.subscriptions_per_source <= self.subscriptions:
+            raise ValueError("subscriptions_per_source must be between 1 and subscriptions")
 
     def ceiling(self, priority: Priority) -> float:
         """How many of this class and of those below it may be in flight together."""
@@ -80,7 +89,12 @@ SETTINGS_BY_ROLE: Final[Mapping[str, AdmissionSettings]] = {
         total=2_000, high=1_000, normal=600, low=400, high_when_overloaded=50
     ),
     "manager": AdmissionSettings(
-        total=5_000, high=2_500, normal=1_500, low=1_000, high_when_overloaded=125
+        total=5_000,
+        high=2_500,
+        normal=1_500,
+        low=1_000,
+        high_when_overloaded=125,
+        subscriptions=2_500,
     ),
     "worker": AdmissionSettings(total=500, high=250, normal=150, low=100, high_when_overloaded=12),
 }
@@ -106,6 +120,8 @@ class Admission:
         "_per_source",
         "_settings",
         "_shed",
+        "_subscribers",
+        "subscriptions",
     )
 
     def __init__(self, settings: AdmissionSettings | None = None) -> None:
@@ -117,6 +133,8 @@ class Admission:
         self._shed = [0] * len(Priority)
         self._abused = 0
         self._per_source: dict[str, int] = {}
+        self._subscribers: dict[str, int] = {}
+        self.subscriptions = 0
 
     def try_acquire(
         self, priority: Priority, source: str = "", load: Load = Load.HEALTHY
@@ -144,6 +162,29 @@ class Admission:
             else:
                 del self._per_source[source]
         self._in_flight[priority] -= 1
+
+    def try_subscribe(self, source: str, shared: bool = False) -> Verdict:
+        """Whoever is admitted calls `unsubscribe`. A `shared` source subscribes for many others,
+        whose own number was looked at where they asked."""
+        settings = self._settings
+        if self.subscriptions >= settings.subscriptions:
+            return Verdict.ALL_SUBSCRIBED
+        mine = self._subscribers.get(source, 0)
+        if mine >= settings.subscriptions_per_source and not shared:
+            return Verdict.SUBSCRIBED
+        self._subscribers[source] = mine + 1
+        self.subscriptions += 1
+        return Verdict.ADMITTED
+
+    def unsubscribe(self, source: str) -> None:
+        left = self._subscribers.get(source, 0) - 1
+        if left < 0:
+            raise RuntimeError(f"{source!r} ended a subscription that it did not have")
+        if left:
+            self._subscribers[source] = left
+        else:
+            del self._subscribers[source]
+        self.subscriptions -= 1
 
     @property
     def in_flight(self) -> int:

@@ -57,7 +57,7 @@ class OverloadSettings:
     cpu_limits: Limits = (0.70, 0.85, 0.95)
     memory_limits: Limits = (0.70, 0.85, 0.95)
     queue_limits: Limits = (0.70, 0.85, 0.95)
-    """Share of the queue's capacity; the steps of the outbound queues."""
+    """Share of the queue's capacity."""
 
     trend_points: int = 12
     trend_step_s: float = 0.4

@@ -19,30 +19,18 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 import msgspec
 
 from hyperscale.cluster.calm.priority import Priority
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, Load, sheds
 
-LIMITS_PER_WINDOW: Final[Mapping[str, int]] = {
-    "stats_update": 500,
-    "heartbeat": 200,
-    "progress_update": 300,
-    "job_submit": 50,
-    "job_status": 100,
-    "workflow_dispatch": 100,
-    "cancel": 20,
-    "reconnect": 10,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitSettings:
     window_s: float = 10.0
-    limits: Mapping[str, int] = field(default_factory=lambda: LIMITS_PER_WINDOW)
-    """Requests per window of one client."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Requests per window of one client, by operation. Not of CRITICAL ones."""
 
     limit_default: int = 100
     """Of operations that are not listed."""
@@ -168,13 +156,17 @@ class RateLimiter:
             if now - client.seen_at < self._settings.client_idle_s:
                 break
             del self._clients[name]
+        self._forget_silent(now)
 
     def fair_share(self, now: float) -> int:
         """Requests per window for each client that asked within the last window."""
+        self._forget_silent(now)
+        return max(1, self._settings.stressed_budget // max(1, len(self._active)))
+
+    def _forget_silent(self, now: float) -> None:
         oldest = now - self._settings.window_s
         while self._active and next(iter(self._active.values())) < oldest:
             self._active.popitem(last=False)
-        return max(1, self._settings.stressed_budget // max(1, len(self._active)))
 
     def _judge(
         self, now: float, name: str, operation: str, priority: Priority, load: Load

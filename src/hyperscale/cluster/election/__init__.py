@@ -1,6 +1,6 @@
 """Leader election among a configured list of voters, without I/O. Start reading at `states`."""
 
-from hyperscale.cluster.election.ballot import quorum_of
+from hyperscale.cluster.election.ballot import list_digest, quorum_of
 from hyperscale.cluster.election.effects import (
     BecameLeader,
     Durable,
@@ -34,5 +34,6 @@ __all__ = [
     "SetTimer",
     "Standing",
     "State",
+    "list_digest",
     "quorum_of",
 ]

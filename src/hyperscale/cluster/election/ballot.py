@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import blake2b
 
 
 class Outcome(Enum):
@@ -54,5 +55,10 @@ class Ballot:
 
 
 def quorum_of(voters: Collection[str]) -> int:
-    """More than half of the configured voters, self counted (A-8)."""
+    """More than half of the configured voters, self counted."""
     return len(voters) // 2 + 1
+
+
+def list_digest(voters: Collection[str]) -> bytes:
+    """Equal for equal lists, in whatever order they were written."""
+    return blake2b("\n".join(sorted(voters)).encode(), digest_size=8).digest()

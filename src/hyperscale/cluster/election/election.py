@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from hyperscale.cluster.election.ballot import Ballot, Outcome
 from hyperscale.cluster.election.effects import (
@@ -43,7 +43,7 @@ class Election(Voter):
     def __init__(
         self,
         node_id: str,
-        voters: Mapping[str, int],
+        voters: Collection[str],
         settings: ElectionSettings,
         dice: random.Random,
         durable: Durable,
@@ -74,8 +74,8 @@ class Election(Voter):
         return max(0.0, now - max(self._promise.until, self._quiet_since))
 
     def quorum_alive(self, alive: Iterable[str]) -> bool:
-        """For monitoring: are enough configured voters alive to elect anybody? (A-8, A-11)"""
-        return len({self.node_id, *alive} & self._priorities.keys()) >= self.quorum
+        """For monitoring: are enough configured voters alive to elect anybody?"""
+        return len({*alive} & {*self._others}) + 1 >= self.quorum
 
     # -- events ------------------------------------------------------------------------------
 
@@ -86,12 +86,7 @@ class Election(Voter):
         self._now = self._quiet_since = now
         self._move(Trigger.STARTED)
         self._promise = Promise(None, self.term, now + (settings.lease_s if self.term else 0.0))
-        if not self._others:
-            self._campaign_at = now
-        elif self.term:
-            self._campaign_at = now + self._election_delay()
-        else:
-            self._campaign_at = now + self._delay(0.0, settings.first_delay_max_s)
+        self._campaign_at = now + self._first_delay()
         return self._finish()
 
     def tick(self, now: float) -> list[Effect]:
@@ -114,9 +109,11 @@ class Election(Voter):
 
     def set_standing(self, now: float, standing: Standing) -> list[Effect]:
         self._catch_up(now)
-        if math.isinf(self._campaign_at) and not standing.draining:
-            self._campaign_at = self._now + self._election_delay()
+        if self._standing.barred and not standing.barred:
+            self._campaign_at = self._now + self._first_delay()
         self._standing = standing
+        if standing.barred:
+            self._stand_aside()
         self._consider_handover()
         return self._finish()
 
@@ -127,7 +124,7 @@ class Election(Voter):
         flaps, unless urgent."""
         self._catch_up(now)
         peers = self._visible_peers()
-        target = target or successor(peers, self._priorities, self.settings)
+        target = target or successor(peers, self.settings)
         if self.state is not State.LEADER:
             self._outbox.add(HandoverRefused("not the leader"))
         elif target is None or target not in peers:
@@ -183,7 +180,7 @@ class Election(Voter):
 
     def _consider_campaign(self) -> None:
         reluctant_until = self._quiet_since + reluctance_s(self._standing, self.settings)
-        if self._standing.draining:
+        if self._standing.barred:
             self._campaign_at = math.inf
         elif self._now < reluctant_until:
             self._campaign_at = reluctant_until + self._election_delay()
@@ -192,14 +189,34 @@ class Election(Voter):
         else:
             self._follow(None)
             self._move(Trigger.LEADER_SILENT)
-            self._prepare_ballot(self.term + 1)
+            self._prepare_ballot(self._next_term)
             self._begin_ballot()
+
+    def _first_delay(self) -> float:
+        """Alone it need not wait; without a past it need not wait for promises to end."""
+        if not self._others:
+            return 0.0
+        if self.term:
+            return self._election_delay()
+        return self._delay(0.0, self.settings.first_delay_max_s)
+
+    @property
+    def _next_term(self) -> int:
+        return max(self.term, self._standing.other_term) + 1
+
+    def _stand_aside(self) -> None:
+        """Barred: whatever it had begun is over."""
+        if self.state is State.LEADER:
+            self._step_down(Trigger.BARRED)
+        elif self._ballot is not None:
+            self._lose_ballot()
+        self._follow(None)
 
     def _stand_for_election(self, trigger: Trigger, released_term: int = 0) -> None:
         """Nobody is asked, and no time is lost, before our own vote is on disk."""
         self._move(trigger)
         self._follow(None)
-        self._remember(Durable(self.term + 1, self.node_id))
+        self._remember(Durable(self._next_term, self.node_id))
         self._prepare_ballot(self.term, released_term)
 
     def _prepare_ballot(self, term: int, released_term: int = 0) -> None:
@@ -277,14 +294,13 @@ class Election(Voter):
         return {v: s for v, s in self._peers.items() if self._lease.covered(v, self._now)}
 
     def _consider_handover(self) -> None:
-        """A drained leader and one in distress leave by themselves, if somebody better is there."""
-        standing, settings = self._standing, self.settings
-        severe = standing.lhm >= settings.lhm_severe and not self._damping.cooling(self._now)
-        wanted = standing.draining or severe or standing.lhm >= settings.lhm_critical
+        """A leader in distress leaves by itself, if somebody better is there."""
+        lhm, settings = self._standing.lhm, self.settings
+        severe = lhm >= settings.lhm_severe and not self._damping.cooling(self._now)
+        wanted = severe or lhm >= settings.lhm_critical
         if self.state is not State.LEADER or not wanted:
             return
-        limit = None if standing.draining else standing.lhm
-        target = successor(self._visible_peers(), self._priorities, settings, limit)
+        target = successor(self._visible_peers(), settings, lhm)
         if target is not None:
             self._resign_to(target)
 
@@ -337,10 +353,10 @@ class Election(Voter):
             self._adopt_term(reply.term)
         elif self.state is State.LEADER and reply.term == self.term and reply.accepted:
             self._lease.acknowledge(sender, reply.round, reply.promise_s)
-            self._peers[sender] = Standing(reply.lhm, reply.draining, reply.syncing)
+            self._peers[sender] = Standing(reply.lhm, syncing=reply.syncing)
 
     def _on_handover(self, handover: Handover) -> None:
         """Whoever led our present term has stopped, so promises of this term are void."""
         idle = self.state in (State.FOLLOWER, State.PRE_CANDIDATE)
-        if handover.term == self.term and idle and not self._standing.draining:
+        if handover.term == self.term and idle and not self._standing.barred:
             self._stand_for_election(Trigger.HANDED_OVER, released_term=handover.term)

@@ -60,7 +60,6 @@ class HeartbeatReply(msgspec.Struct, frozen=True, tag="heard", array_like=True):
     accepted: bool
     promise_s: Seconds
     lhm: Score
-    draining: bool
     syncing: bool
 
 
@@ -76,8 +75,10 @@ Message = (
 
 
 class Envelope(msgspec.Struct, frozen=True, tag="election/1", array_like=True):
-    """One datagram. The group keeps elections of different roles and datacenters apart."""
+    """One datagram. The group keeps elections of different roles and datacenters apart; the digest
+    of the sender's list of voters those whose majorities are not ours."""
 
     group: Annotated[str, msgspec.Meta(max_length=200)]
     sender: Annotated[str, msgspec.Meta(max_length=200)]
+    voters: Annotated[bytes, msgspec.Meta(max_length=32)]
     message: Message

@@ -39,17 +39,11 @@ class ElectionSettings:
     ballot_resend_s: float = 0.25
     """Silent voters are asked again this often: one lost datagram must not cost a campaign."""
 
-    priority_step_s: float = 0.5
-    """Extra delay for each step a voter's priority is below the highest configured one."""
-
-    handicap_max_s: float = 3.0
-    """Cap of the delay by priority and health together: a preference, not an outage."""
-
     lhm_step_s: float = 0.25
-    """Extra delay per point of local health score: of equal priorities the healthiest wins."""
+    """Extra delay per point of local health score, two seconds at most: the healthiest wins."""
 
     lhm_leader_max: float = 4.0
-    """Above this score a voter leaves candidacy to others (B-18)."""
+    """Above this score a voter leaves candidacy to others."""
 
     lhm_severe: float = 6.0
     """From here a leader hands over, unless leadership is flapping. Higher than the score to get
@@ -67,7 +61,7 @@ class ElectionSettings:
 
     flap_changes: int = 4
     flap_window_s: float = 60.0
-    """Four changes of leadership within a minute are flapping (B-23)."""
+    """Four changes of leadership within a minute are flapping."""
 
     flap_cooldown_s: float = 60.0
     """No voluntary handover for this long after flapping; elections are never held back."""

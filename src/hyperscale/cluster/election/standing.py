@@ -1,7 +1,7 @@
-"""Who should lead, as far as there is a choice: health, readiness, priority, and calm.
+"""Who should lead, as far as there is a choice: health, readiness, and calm.
 
-None of it affects safety. Standing lengthens the delay before a campaign and chooses the successor
-of a leader that leaves.
+Health and readiness do not affect safety: they lengthen the delay before a campaign and choose the
+successor of a leader that leaves. Being barred is no preference: see `states`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from hyperscale.cluster.election.settings import ElectionSettings
 class Standing:
     lhm: float = 0.0
     """Local health score of this node, 0 (well) to 8."""
-    draining: bool = False
-    """On its way out: never campaigns, hands leadership over."""
+    barred: bool = False
+    """It does not know yet that others count over its list of voters, or knows that most do not:
+    it neither votes nor follows nor leads."""
     syncing: bool = False
     """Has not caught up with its peers: leads only if nobody else will."""
+    other_term: int = 0
+    """The highest term heard of voters that have another list: our next one is above it, so that
+    no term has two leaders."""
 
     def willing(self, settings: ElectionSettings) -> bool:
-        return not self.draining and not self.syncing and self.lhm <= settings.lhm_leader_max
+        return not self.syncing and self.lhm <= settings.lhm_leader_max
 
 
-def preference_s(standing: Standing, steps_below_top: int, settings: ElectionSettings) -> float:
-    """Delay added to every campaign: those of high priority and good health go first."""
-    delay = steps_below_top * settings.priority_step_s + standing.lhm * settings.lhm_step_s
-    return min(delay, settings.handicap_max_s)
+def preference_s(standing: Standing, settings: ElectionSettings) -> float:
+    """Delay added to every campaign: those of good health go first."""
+    return standing.lhm * settings.lhm_step_s
 
 
 def reluctance_s(standing: Standing, settings: ElectionSettings) -> float:
@@ -42,22 +45,19 @@ def reluctance_s(standing: Standing, settings: ElectionSettings) -> float:
 
 def successor(
     peers: Mapping[str, Standing],
-    priorities: Mapping[str, int],
     settings: ElectionSettings,
     healthier_than: float | None = None,
 ) -> str | None:
-    """The willing voter with the lowest score, then the highest priority. A leader in distress
-    also accepts an unwilling one, if strictly healthier: when all suffer, the lowest score wins."""
+    """The willing voter with the lowest score. A leader in distress also accepts an unwilling one,
+    if strictly healthier: when all suffer, the lowest score wins."""
 
     def able(standing: Standing) -> bool:
         if standing.willing(settings):
             return healthier_than is None or standing.lhm < healthier_than
-        return (
-            healthier_than is not None and not standing.draining and standing.lhm < healthier_than
-        )
+        return healthier_than is not None and standing.lhm < healthier_than
 
     names = [name for name, standing in peers.items() if able(standing)]
-    return min(names, key=lambda n: (peers[n].lhm, -priorities[n], n), default=None)
+    return min(names, key=lambda n: (peers[n].lhm, n), default=None)
 
 
 class FlapDamping:

@@ -25,8 +25,12 @@ Those who hold a promise to another say no, so a node that was cut off and retur
 nobody: no term was raised. The other half of the pair is the leader's own: once its lease
 is over it steps down, so a leader that can be heard but cannot hear does not block the rest.
 
-Election delay is random; priority, local health and readiness only lengthen it, so they are
-preferences and never conditions on which anything could stop.
+Election delay is random; local health and readiness only lengthen it, so they are preferences
+and never conditions on which anything could stop.
+
+*One list.* All of this counts majorities over the same list. Voters say with every message which
+list they count over, and take no message of one that counts over another; a voter that learns that
+most others have another list is *barred*: it neither votes nor follows nor leads.
 
 The table below is the whole of it. A trigger missing in a state's row cannot happen there.
 """
@@ -61,6 +65,7 @@ class Trigger(Enum):
     QUORUM_LOST = "quorum lost"
     RESIGNED = "resigned"
     RIVAL_SEEN = "rival in the same term"
+    BARRED = "most managers have another list of voters"
 
 
 TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
@@ -93,6 +98,7 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
         Trigger.HIGHER_TERM: State.FOLLOWER,
         Trigger.RESIGNED: State.FOLLOWER,
         Trigger.RIVAL_SEEN: State.FOLLOWER,
+        Trigger.BARRED: State.FOLLOWER,
     },
 }
 

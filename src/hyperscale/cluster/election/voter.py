@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from hyperscale.cluster.election.ballot import Ballot, quorum_of
 from hyperscale.cluster.election.effects import Durable, LeaderChanged, LostLeadership
@@ -28,13 +28,13 @@ from hyperscale.cluster.invariants import invariant
 
 
 class Voter:
-    """`voters` maps every configured voter of the role, self included, to its priority (higher
-    is preferred); `durable` is what the disk remembered."""
+    """`voters` are all configured voters of the role, self included; `durable` is what the disk
+    remembered."""
 
     def __init__(
         self,
         node_id: str,
-        voters: Mapping[str, int],
+        voters: Collection[str],
         settings: ElectionSettings,
         dice: random.Random,
         durable: Durable,
@@ -45,8 +45,7 @@ class Voter:
         self.quorum = quorum_of(voters)
         self.state = State.INITIAL
         self.leader: str | None = None
-        self._priorities = dict(sorted(voters.items()))
-        self._others = tuple(v for v in self._priorities if v != node_id)
+        self._others = tuple(sorted(v for v in voters if v != node_id))
         self._dice = dice
         self._durable = durable
         self._now = -math.inf
@@ -84,7 +83,7 @@ class Voter:
 
     def _committed_elsewhere(self, candidate: str, released_term: int = 0) -> bool:
         """A leader's own lease binds it as a promise binds its followers."""
-        if self.state is State.LEADER:
+        if self.state is State.LEADER or self._standing.barred:
             return True
         return self._promise.blocks(self._now, candidate, released_term)
 
@@ -110,7 +109,6 @@ class Voter:
             accepted=accepted,
             promise_s=self.settings.lease_s if accepted else 0.0,
             lhm=self._standing.lhm,
-            draining=self._standing.draining,
             syncing=self._standing.syncing,
         )
         self._outbox.send(leader, reply)
@@ -118,6 +116,8 @@ class Voter:
     def _accept_leader(self, leader: str) -> bool:
         """A leader of a term won a majority in it, so promises to others have ended (or the
         majority could not have voted) and this one replaces them."""
+        if self._standing.barred:
+            return False
         if self.state is State.LEADER:
             self._step_down(Trigger.RIVAL_SEEN)
             return False
@@ -188,7 +188,4 @@ class Voter:
         return self._delay(self.settings.retry_delay_min_s, self.settings.retry_delay_max_s)
 
     def _delay(self, low: float, high: float) -> float:
-        below_top = max(self._priorities.values()) - self._priorities[self.node_id]
-        return self._dice.uniform(low, high) + preference_s(
-            self._standing, below_top, self.settings
-        )
+        return self._dice.uniform(low, high) + preference_s(self._standing, self.settings)

@@ -19,6 +19,7 @@ from hyperscale.cluster.jobs.desk import Desk, Refusal
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
+    CpuUse,
     Ended,
     Grant,
     LossFact,
@@ -80,7 +81,12 @@ class Jobs:
 
     def follow(self, now: float) -> Effects:
         review.stand_back(self._desk)
+        self._desk.led.look(now, led=False)
         return self._settle(now)
+
+    def look(self, now: float, led: bool) -> None:
+        """Now and then, by those who do not lead: is there somebody who does?"""
+        self._desk.led.look(now, led)
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
@@ -168,6 +174,8 @@ class Jobs:
             return (), []
         known.deaf = cut_off
         unwanted = losing.read_reports(desk, now, known, reports)
+        untold = {report.part.job_id for report in reports if report.state == "ended"}
+        desk.heard_of(now, worker, untold)
         losing.compare(desk, now, known, reports)
         losing.review_worker(desk, now, known)
         desk.hungry = True
@@ -182,19 +190,19 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         degraded: bool = False,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> tuple[Unwanted, Effects] | None:
-        """None for a worker that must register first. `reports` may be any of its parts;
-        `cpu_percent` is of its machine or its busiest generator, whichever has less to spare."""
+        """None for a worker that must register first. `reports` may be any of its parts."""
         desk = self._desk
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
+        was_frozen = known.pace.frozen_s >= self.settings.stalled_s
         was_lost = desk.pool.is_lost(now, known)
-        if desk.pool.heard(now, known, free, draining, degraded, cpu_percent) or was_lost:
+        if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
             desk.hungry = True
         unwanted = losing.read_reports(desk, now, known, reports)
-        if was_lost:
+        if was_lost or was_frozen or known.pace.frozen_s >= self.settings.stalled_s:
             losing.review_worker(desk, now, known)
         return unwanted, self._settle(now)
 
@@ -347,6 +355,7 @@ class Jobs:
 
     def _settle(self, now: float) -> Effects:
         self._now = now
+        self._desk.led.look(now)
         review.settle(self._desk, now)
         return self._desk.drain()
 
@@ -354,6 +363,9 @@ class Jobs:
 
     def job(self, job_id: str) -> JobState | None:
         return self._desk.book.jobs.get(job_id)
+
+    def job_of_key(self, key: str) -> JobState | None:
+        return self._desk.book.jobs.get(self._desk.book.keys.get(key, ""))
 
     def jobs(self) -> list[JobState]:
         return list(self._desk.book.jobs.values())
@@ -405,9 +417,18 @@ class Jobs:
         )
         return {state.value: found[state.value] for state in State}
 
+    @property
+    def transitions_refused(self) -> int:
+        """Decisions on a state that a workflow was not in any more."""
+        return self._desk.transitions_refused
+
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""
         return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
+
+    def time_checks(self) -> int:
+        """How often a job was looked at for being past its time or stuck."""
+        return self._desk.time_checks
 
     def keep_s(self, status: JobStatus) -> float:
         return review.keep_s(self.settings, status)

@@ -17,10 +17,12 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.deadlines import Deadlines
 from hyperscale.cluster.jobs.effects import Append, Effect, Tell
 from hyperscale.cluster.jobs.health import HealthTracker
+from hyperscale.cluster.jobs.led_time import LedTime
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.queue import Queue
 from hyperscale.cluster.jobs.records import (
+    Aged,
     Dispatched,
     Extended,
     GivenUp,
@@ -33,11 +35,12 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book, Condense, JobState, WorkflowState
-from hyperscale.cluster.jobs.timeouts import JobClock, paused_s
+from hyperscale.cluster.jobs.timeouts import Idle, paused_s, should_move
 
 Token = tuple[Part, Fence]
 Matter = tuple[str, ...]
@@ -52,6 +55,9 @@ def matter(record: JobRecord) -> Matter:
     match record:
         case PartEnded() | PartLost() | GivenUp():
             return "part", record.job_id, record.part.workflow, str(record.part.number)
+        case ToldLate():
+            fence = "-".join(map(str, record.fence))
+            return "told", record.job_id, record.part.workflow, str(record.part.number), fence
         case Returned(parts=parts) if parts:
             return "part", record.job_id, record.workflow, str(parts[0])
         case Submitted():
@@ -60,6 +66,8 @@ def matter(record: JobRecord) -> Matter:
             return "steer", record.job_id, record.action, str(record.amount), record.workflow
         case Extended():
             return "extend", record.job_id, record.worker
+        case Aged():
+            return "age", record.job_id
         case Judged():
             return "judge", record.job_id, record.workflow, str(record.number)
     workflow = getattr(record, "workflow", None)
@@ -78,7 +86,7 @@ class Watch:
     """What this manager notes about a job beside its records."""
 
     arrival: int
-    clock: JobClock
+    born: float  # in led time
     ahead_s: dict[str, float] = field(default_factory=dict)
     """By how much a workflow's load time is ahead of what ages tell: managers were down."""
 
@@ -89,6 +97,12 @@ class Watch:
     sent: dict[Token, float] = field(default_factory=dict)
     refused: dict[Token, Refusal] = field(default_factory=dict)
     started: set[Token] = field(default_factory=set)
+    idle: dict[Token, Idle] = field(default_factory=dict)
+    """Parts that stand still, as their workers say."""
+    unheard: set[str] = field(default_factory=set)  # workers that held parts of it before we led
+    hears_until: float = 0.0
+    ends_told_by: float = 0.0
+    patient_since: float = 0.0  # what has not moved before is not held against it
     ready: dict[str, set[Token]] = field(default_factory=dict)
     """By workflow: prepared or started. Some may be gone since, so there are never too few."""
     stopped: set[Token] = field(default_factory=set)
@@ -98,9 +112,9 @@ class Watch:
     untold: dict[Token, float] = field(default_factory=dict)
     """Since when a worker has said that a part has ended, and not how."""
     homeless: dict[Part, float] = field(default_factory=dict)
-    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     refusals: Counter[str] = field(default_factory=Counter)
     """By worker: parts of the job that it did not take, one after the other."""
+    unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     end_wanted: Steered | None = None
     concluding: bool = False
 
@@ -127,11 +141,14 @@ class Watch:
         self.refused.clear()
         self.untold.clear()
         self.started.clear()
+        self.idle.clear()
+        self.unheard.clear()
+        self.hears_until = self.ends_told_by = 0.0
         self.ready.clear()
         self.stopped.clear()
         self.homeless.clear()
-        self.unsendable.clear()
         self.refusals.clear()
+        self.unsendable.clear()
 
 
 class Desk:
@@ -147,7 +164,9 @@ class Desk:
         )
         self.deadlines = Deadlines()
         self.watches: dict[str, Watch] = {}
+        self.led = LedTime()
         self.leading = False
+        self.lead_at = 0.0
         self.term = 0
         self.under_way: dict[Matter, JobRecord] = {}
         self.not_before: dict[Matter, float] = {}
@@ -156,6 +175,8 @@ class Desk:
         self.displaced: set[str] = set()
         self.hungry = False
         self.transitions: Counter[tuple[State, State]] = Counter()
+        self.transitions_refused = 0
+        self.time_checks = 0
         self._arrivals = 0
         self._out: list[Effect] = []
 
@@ -224,7 +245,7 @@ class Desk:
         watch = self.watches.get(job_id)
         if watch is None:
             self._arrivals += 1
-            watch = self.watches[job_id] = Watch(self._arrivals, JobClock(now, now))
+            watch = self.watches[job_id] = Watch(self._arrivals, self.led.at(now))
         return watch
 
     def next_epoch(self, job: JobState) -> int:
@@ -241,7 +262,44 @@ class Desk:
 
     def age_s(self, now: float, job_id: str) -> float:
         watch = self.watches.get(job_id)
-        return 0.0 if watch is None else watch.clock.age_s(now)
+        return 0.0 if watch is None else max(0.0, self.led.at(now) - watch.born)
+
+    def learn_age(self, now: float, watch: Watch, age_s: float) -> None:
+        """A record says how old the job was at least."""
+        watch.born = min(watch.born, self.led.at(now) - age_s)
+
+    def idle_s(self, placement: Placement) -> float:
+        """For how long a part has not moved, as its worker says; 0 where it need not."""
+        job = self.book.jobs[placement.part.job_id]
+        watch = self.watches[job.job_id]
+        told = watch.idle.get(token(placement))
+        if told is None or not should_move(job, job.workflows[placement.part.workflow]):
+            return 0.0
+        return told.since(watch.patient_since)
+
+    def hear_first(self, now: float) -> None:
+        """A new leader applies no limit to a job before its workers could tell what happened
+        before it led."""
+        for worker, held in self.book.by_worker.items():
+            for part in held:
+                watch = self.watches[part.job_id]
+                watch.unheard.add(worker)
+                watch.hears_until = now + self.settings.register_s
+
+    def hears_until(self, job: JobState) -> float:
+        return self.watches[job.job_id].hears_until
+
+    def heard_of(self, now: float, worker: str, untold: set[str]) -> None:
+        """It has registered. Of the jobs in `untold` it has ends to tell, which come next."""
+        for job_id in {part.job_id for part in self.book.by_worker.get(worker, ())}:
+            watch = self.watches[job_id]
+            if worker in watch.unheard:
+                watch.unheard.discard(worker)
+                if job_id in untold:
+                    watch.ends_told_by = now + self.settings.limit_grace_s
+                if not watch.unheard:
+                    watch.hears_until = watch.ends_told_by
+                    self.touch(job_id)
 
     def load_s(self, now: float, job: JobState, workflow: WorkflowState) -> float:
         """The workflow's load time: what its workers' clocks show, or would show."""

@@ -16,10 +16,11 @@ from hyperscale.cluster.jobs.records import (
     PartLost,
     Placement,
     Started,
+    ToldLate,
     TornDown,
 )
 from hyperscale.cluster.jobs.snatching import lose
-from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 
 
 def prepared(desk: Desk, part: Part, fence: Fence, context: bytes) -> None:
@@ -148,7 +149,7 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
     if part.holding is not None and part.holding.fence == end.fence:
         return False
     if part.live is None or part.live.fence != end.fence:
-        return True
+        return not _tell_late(desk, now, job, part, end)
     watch = desk.watches[job.job_id]
     watch.untold.pop((end.part, end.fence), None)
     if (end.part, end.fence) not in watch.snatched:
@@ -162,7 +163,17 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
     return False
 
 
-def acknowledge(desk: Desk, record: PartEnded | PartLost) -> None:
+def _tell_late(desk: Desk, now: float, job: JobState, part: PartState, end: Ended) -> bool:
+    """It was taken for lost, and has a word to say all the same. False: which helps nobody."""
+    if part.awaited(end.fence) is None or job.workflows[end.part.workflow].is_over:
+        return False
+    age_s = desk.age_s(now, job.job_id)
+    told = ToldLate(job.job_id, age_s, end.part, end.fence, end.worker, end.iterations, end.result)
+    desk.append(now, told)
+    return True
+
+
+def acknowledge(desk: Desk, record: PartEnded | PartLost | ToldLate) -> None:
     """The end is recorded, or came too late: but one part stays for teardown."""
     job = desk.book.jobs.get(record.job_id)
     workflow = job.workflows.get(record.part.workflow) if job else None

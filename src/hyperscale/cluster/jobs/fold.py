@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hyperscale.cluster.jobs import fold_ending, fold_placing, fold_steering
 from hyperscale.cluster.jobs.records import (
+    Aged,
     Dispatched,
     Extended,
     Failed,
@@ -26,6 +27,7 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     Submitted,
     TimedOut,
+    ToldLate,
     TornDown,
 )
 from hyperscale.cluster.jobs.state import Book, JobState, new_job
@@ -65,12 +67,14 @@ _HANDLERS: Final[dict[type, Callable[[Book, JobState, Any], bool]]] = {
     Started: fold_placing.started,
     PartEnded: fold_ending.ended,
     PartLost: fold_ending.lost,
+    ToldLate: fold_ending.told_late,
     GivenUp: fold_ending.given_up,
     Failed: fold_ending.failed,
     TornDown: fold_ending.torn_down,
     Steered: fold_steering.steered,
     Extended: fold_steering.extended,
     Judged: fold_steering.judged,
+    Aged: fold_steering.aged,
     TimedOut: fold_steering.timed_out,
     Finished: fold_ending.finished,
 }

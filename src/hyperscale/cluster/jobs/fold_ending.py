@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
@@ -13,6 +13,7 @@ from hyperscale.cluster.jobs.records import (
     PartEnded,
     PartLost,
     Placement,
+    ToldLate,
     TornDown,
 )
 from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
@@ -32,6 +33,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
             at_s, record.iterations, record.result, reason, record.age_s,
         )  # fmt: skip
         part.losses[-1].generators = record.lost
+        part.losses[-1].fence = None
         return True
     part.live = None
     part.ended = record
@@ -83,6 +85,19 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
     return False
 
 
+def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
+    workflow, part = find(job, record.part)
+    if workflow is None or part is None or workflow.is_over:
+        return False
+    loss = part.awaited(record.fence)
+    if loss is None:
+        return False
+    if part.is_homeless:  # else its successor has begun with what was known
+        part.iterations_done += record.iterations - loss.iterations
+    loss.iterations, loss.result, loss.fence = record.iterations, record.result, None
+    return True
+
+
 def _lose(
     book: Book,
     job: JobState,
@@ -108,6 +123,7 @@ def _lose(
             reason=reason,
             age_s=age_s,
             under_load=counts,
+            fence=placement.fence if counts else None,
         )
     )
     loss = part.losses[-1]
@@ -119,7 +135,7 @@ def _lose(
     vacate(book, part)
     if workflow.is_winding_down:
         part.given_up = reason
-        close(workflow, age_s)
+    close(workflow, age_s)
 
 
 def given_up(book: Book, job: JobState, record: GivenUp) -> bool:
@@ -193,24 +209,41 @@ def vacate(book: Book, part: PartState) -> None:
 
 
 def close(workflow: WorkflowState, age_s: float) -> None:
-    """The last part is in: how did the workflow end?"""
+    """Nothing of it runs any more: how did the workflow end, or what does it wait for?"""
     life = workflow.lifecycle
     if workflow.is_live:
         return
     if life.state is State.CANCELLING:
         life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)
         return
-    if life.state not in (State.DISPATCHED, State.RUNNING) or not all(
-        part.is_final for part in workflow.parts.values()
-    ):
+    if life.state not in (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY):
+        return
+    if not all(part.is_final for part in workflow.parts.values()):
+        _recover(workflow, age_s)
         return
     if any(part.ended or _measured(part) for part in workflow.parts.values()):
         if life.state is State.DISPATCHED:
             life.transition(State.DISPATCHED, State.RUNNING, "its end came first", age_s)
-        life.transition(State.RUNNING, State.COMPLETED, "all parts ended", age_s)
+        life.transition(life.state, State.COMPLETED, "all parts ended", age_s)
         return
     workflow.error = next(p.given_up for p in workflow.parts.values() if p.given_up)
     life.transition(life.state, State.FAILED, workflow.error, age_s)
+
+
+def _recover(workflow: WorkflowState, age_s: float) -> None:
+    """What is left of it was lost, or given back. A worker that had no room is no failure."""
+    life = workflow.lifecycle
+    if life.state is State.FAILED_READY_FOR_RETRY or (
+        life.state is State.DISPATCHED and workflow.returned
+    ):
+        return
+    losses = [loss for part in workflow.homeless() for loss in part.losses]
+    last = max(losses, key=lambda loss: loss.age_s, default=None)
+    reason = workflow.returned or ("lost before it began" if last is None else last.reason)
+    for target, why in zip(
+        RECOVERY, (reason, "dependents are held back", "nothing of it runs"), strict=True
+    ):
+        life.transition(life.state, target, why, age_s)
 
 
 def _measured(part: PartState) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hyperscale.cluster.jobs.fold_ending import vacate
-from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
+from hyperscale.cluster.jobs.fold_ending import close, vacate
+from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import Dispatched, Placement, Returned, Started
 from hyperscale.cluster.jobs.state import Book, JobState, PartState, WorkflowState
+
+_PLACED = (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY)
 
 
 def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
@@ -56,7 +58,7 @@ def _placed(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
 def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
     """Parts are placed anew. One that found no single worker with enough cores comes back as
     itself with fewer cores and as new parts with the others."""
-    if workflow.lifecycle.state not in (State.DISPATCHED, State.RUNNING):
+    if workflow.lifecycle.state not in _PLACED:
         return False
     known = [p for p in record.placements if p.part.number in workflow.parts]
     if not known:
@@ -68,7 +70,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
     if workflow.started and workflow.needs.is_test:
         _mark_take_over(job, workflow, record)
     if not workflow.live():
-        _recover(workflow, record)
+        _again(workflow, record)
     origin = workflow.parts[known[0].part.number]
     for placement in record.placements:
         number = placement.part.number
@@ -94,7 +96,7 @@ def _piece(origin: PartState, placement: Placement) -> PartState:
     if origin.losses:
         loss = origin.losses[-1]
         loss.cores = max(0, loss.cores - placement.cores)
-        piece.losses = [replace(loss, cores=placement.cores, iterations=0, result=b"")]
+        piece.losses = [replace(loss, cores=placement.cores, iterations=0, result=b"", fence=None)]
     return piece
 
 
@@ -122,25 +124,11 @@ def _mark_take_over(job: JobState, workflow: WorkflowState, record: Dispatched) 
         job.mark(workflow.needs.name, at_s, f"{text}, sharing cores" if beside else text)
 
 
-def _recover(workflow: WorkflowState, record: Dispatched) -> None:
+def _again(workflow: WorkflowState, record: Dispatched) -> None:
     """Nothing of it was running: its life goes back to the start."""
     life = workflow.lifecycle
-    lost = max(
-        (loss for part in workflow.parts.values() for loss in part.losses),
-        key=lambda loss: loss.age_s,
-        default=None,
-    )
-    if life.state is State.DISPATCHED and workflow.returned:
-        life.transition(State.DISPATCHED, State.PENDING, workflow.returned, record.age_s)
-    else:
-        reason = lost.reason if lost else "lost before it began"
-        at_s = lost.age_s if lost else record.age_s
-        for target, why in zip(
-            RECOVERY,
-            (reason, "dependents are held back", "nothing of it runs", "again"),
-            strict=True,
-        ):
-            life.transition(life.state, target, why, at_s)
+    why = workflow.returned or "again"
+    life.transition(life.state, State.PENDING, why, record.age_s)
     workers = ", ".join(sorted({p.worker for p in record.placements}))
     life.transition(State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s)
 
@@ -160,9 +148,12 @@ def returned(book: Book, job: JobState, record: Returned) -> bool:
                 if part.losses:
                     part.losses[-1].resumed_at_s = None
         workflow.returned = record.reason
+        close(workflow, record.age_s)
         return True
+    waits = workflow.lifecycle.state is State.FAILED_READY_FOR_RETRY
+    expected = State.FAILED_READY_FOR_RETRY if waits else State.DISPATCHED
     if workflow.started or not workflow.lifecycle.transition(
-        State.DISPATCHED, State.PENDING, record.reason, record.age_s
+        expected, State.PENDING, record.reason, record.age_s
     ):
         return False
     for part in workflow.parts.values():

@@ -63,14 +63,19 @@ SAMPLES: Final = 15
 SAMPLE_S: Final = 1.0
 
 
+# Fewer events than this are no rate.
+EVENTS_MIN: Final = 5
+
+
 class Pace:
     """Movement of a node's counters. `moved` is told as work done since the last time."""
 
-    __slots__ = ("_active_since", "_gathered", "_last", "_moved_at", "_rates", "_sample_at")
+    __slots__ = ("_active", "_gathered", "_last", "_rates", "_sample_at", "frozen_s", "idle_s")
 
     def __init__(self) -> None:
-        self._active_since: float | None = None
-        self._moved_at = 0.0
+        self.idle_s = 0.0  # nothing on it has moved for so long,
+        self.frozen_s = 0.0  # or at least one of its parts has not
+        self._active = False
         self._gathered = 0
         self._sample_at = 0.0
         self._rates: deque[float] = deque(maxlen=SAMPLES)
@@ -79,35 +84,32 @@ class Pace:
     def work(self, now: float, active: bool) -> None:
         """Whether it has work whose counters should move."""
         if not active:
-            self._active_since = None
             self._rates.clear()
-        elif self._active_since is None:
-            self._active_since = self._moved_at = self._sample_at = now
+        elif not self._active:
+            self._sample_at = now
             self._gathered = 0
+        self._active = active
 
     def moved(self, now: float, amount: int) -> None:
-        if self._active_since is None or amount <= 0:
+        if not self._active or amount <= 0:
             return
-        self._moved_at = now
         self._gathered += amount
         if now - self._sample_at >= SAMPLE_S:
             self._last = self._gathered / (now - self._sample_at)
             self._rates.append(self._last)
             self._gathered, self._sample_at = 0, now
 
-    def idle_s(self, now: float) -> float:
-        return 0.0 if self._active_since is None else now - self._moved_at
-
     def grade(self, now: float, stuck_s: float) -> Grade:
-        if self._active_since is None:
+        if not self._active:
             return Grade.IDLE
-        if self.idle_s(now) >= stuck_s:
+        if self.idle_s >= stuck_s:
             return Grade.STUCK
         usual = median(self._rates) if self._rates else 0.0
-        if usual <= 0:
-            return Grade.NORMAL
         measured_s = max(now - self._sample_at, SAMPLE_S)
-        fresh = self._gathered / measured_s if now - self._sample_at >= SAMPLE_S else self._last
+        if usual * measured_s < EVENTS_MIN:
+            return Grade.NORMAL
+        # Whether it is right that nothing moves at all, its worker knows.
+        fresh = self._gathered / measured_s if self._gathered else self._last
         return max(grade(fresh / usual), Grade.DEGRADED, key=_BETTER.__getitem__)
 
     def progress(self, now: float, stalled_s: float, stuck_s: float) -> Progress:
@@ -116,7 +118,7 @@ class Pace:
             return Progress.IDLE
         if found is Grade.STUCK:
             return Progress.STUCK
-        if found is Grade.DEGRADED or self.idle_s(now) >= stalled_s:
+        if found is Grade.DEGRADED or self.frozen_s >= stalled_s:
             return Progress.STALLED
         return Progress.PROGRESSING
 

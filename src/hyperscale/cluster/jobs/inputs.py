@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Outcome, Part
@@ -32,6 +33,13 @@ class Steering:
     again: bool = False  # not now, but worth asking again
 
 
+class CpuUse(NamedTuple):
+    """A machine may be idle while one of its generator processes uses up its core."""
+
+    machine_percent: float
+    generator_percent: float  # the busiest, of one core
+
+
 @dataclass(frozen=True, slots=True)
 class PartReport:
     """A part as its worker sees it."""
@@ -40,9 +48,10 @@ class PartReport:
     fence: Fence
     state: str
     elapsed_s: float = 0.0  # load time of the workflow: skipped time counts, pauses do not
-    counter: int | None = None  # anything that grows with the work done; None: not told
+    counter: int | None = None  # what grows with the work done, and only then; None: not told
     context: bytes | None = None  # once prepared: what setup() wrote, or b""
     cores_done: int = 0  # cores of it that have no more load to make, in all
+    idle_s: float = 0.0  # for so long nothing of it has moved, and nothing explains it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The life of a workflow (E-1 to E-6, E-12): one table, one way to move, a history to read.
 
 Every move names the state it expects. A decision made on an older state is thereby refused, and
-whoever made it sees that. A workflow whose worker was lost walks through the whole path of failure
-and recovery, so that its history tells what happened.
+whoever made it sees that. A workflow that has lost all that ran of it goes the way of failure when
+that happens and waits there, ready for another attempt, until it is placed again or given up.
 """
 
 from __future__ import annotations
@@ -23,36 +23,35 @@ class State(Enum):
     FAILED_READY_FOR_RETRY = "failed_ready"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
-    AGGREGATED = "aggregated"
 
 
 _S = State
 
-# Beyond the published table: recovery can be cancelled (T6), a refusal for want of cores is no
-# failure. A dependent is held back until its parent has completed, so it never has to come back
-# from CANCELLED (T2).
+# Beyond the published table: recovery can be cancelled (T6) and given up, with what was measured
+# before or without; a refusal for want of cores is no failure. A dependent is held back until its
+# parent has completed, so it never has to come back from CANCELLED (T2). There is no AGGREGATED:
+# numbers of workflows are put together once, when the job ends.
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.PENDING: frozenset({_S.DISPATCHED, _S.CANCELLING, _S.FAILED}),
     _S.DISPATCHED: frozenset({_S.RUNNING, _S.CANCELLING, _S.FAILED, _S.PENDING}),
-    _S.RUNNING: frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLING, _S.AGGREGATED}),
+    _S.RUNNING: frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLING}),
     _S.FAILED: frozenset({_S.FAILED_CANCELING_DEPENDENTS, _S.CANCELLED}),
     _S.FAILED_CANCELING_DEPENDENTS: frozenset({_S.FAILED_READY_FOR_RETRY, _S.CANCELLED}),
-    _S.FAILED_READY_FOR_RETRY: frozenset({_S.PENDING, _S.CANCELLED}),
+    _S.FAILED_READY_FOR_RETRY: frozenset({_S.PENDING, _S.CANCELLED, _S.COMPLETED, _S.FAILED}),
     _S.CANCELLING: frozenset({_S.CANCELLED}),
     _S.COMPLETED: frozenset(),
     _S.CANCELLED: frozenset(),
-    _S.AGGREGATED: frozenset(),
 }
 
 RECOVERY: Final = (
     _S.FAILED,
     _S.FAILED_CANCELING_DEPENDENTS,
     _S.FAILED_READY_FOR_RETRY,
-    _S.PENDING,
 )
-"""The way back of a workflow whose worker was lost."""
+"""The way of a workflow that has lost all that ran of it. Its dependents are held back anyway, so
+it goes all of it at once."""
 
-OVER: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.AGGREGATED})
+OVER: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})
 """No decision leads on from here. Recovery passes FAILED within one record, so a workflow that is
 found in FAILED stays there."""
 
@@ -66,7 +65,6 @@ PUBLIC: Final[dict[State, str]] = {
     _S.FAILED_CANCELING_DEPENDENTS: "failed",
     _S.CANCELLING: "cancelled",
     _S.CANCELLED: "cancelled",
-    _S.AGGREGATED: "aggregated",
 }
 
 HISTORY_MAX: Final = 64
@@ -87,7 +85,7 @@ class Lifecycle:
     state: State = State.PENDING
     history: deque[Step] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
     moves: Counter[tuple[State, State]] = field(default_factory=Counter)
-    refused: int = 0
+    refused: int = 0  # decisions on a state that was not there any more
 
     def transition(self, expected: State, target: State, reason: str, at_s: float) -> bool:
         """True if the workflow was in `expected` and may go to `target`; else nothing changes."""
@@ -105,7 +103,7 @@ class Lifecycle:
 
     @property
     def succeeded(self) -> bool:
-        return self.state in (State.COMPLETED, State.AGGREGATED)
+        return self.state is State.COMPLETED
 
     @property
     def public(self) -> str:

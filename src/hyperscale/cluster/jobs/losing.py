@@ -29,6 +29,7 @@ from hyperscale.cluster.jobs.rehousing import RESUME_WORTH_S, can_move, squeeze_
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.cluster.jobs.steering import remind
+from hyperscale.cluster.jobs.timeouts import Idle, should_move
 
 # -- what workers say ----------------------------------------------------------------------------
 
@@ -44,9 +45,9 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     for report in reports:
         placement = held.get(report.part)
         if placement is None or placement.fence != report.fence:
-            if report.state == "ended":
+            if report.state == "ended" and not _is_awaited(desk, report):
                 desk.emit(Acknowledge(worker.name, report.part, report.fence))
-            else:
+            elif report.state != "ended":
                 unwanted.append((report.part, report.fence))
             continue
         worker.misses.pop(report.part, None)
@@ -56,25 +57,41 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
         watch.sent.setdefault(token(placement), now)
         if report.context is not None:
             prepared(desk, report.part, report.fence, report.context)
+        if report.state == "running" and report.elapsed_s > 0:
+            worker.loads_since.setdefault(token(placement), now)
+        else:
+            worker.loads_since.pop(token(placement), None)
         if report.state in ("running", "paused", "ending"):
             moved += _running(desk, now, worker, watch, report)
         elif report.state == "ended" and desk.book.placement(report.part) == placement:
             watch.untold.setdefault(token(placement), now)
-    worker.pace.work(now, _should_move(desk, now, held.values()))
+    _pace(desk, now, worker, held.values())
     worker.pace.moved(now, moved)
     if len(worker.counters) > 8 + 2 * len(held):
         worker.counters = {p: n for p, n in worker.counters.items() if p in held}
     if len(worker.done) > 8 + 2 * len(held):
         present = {token(placement) for placement in held.values()}
         worker.done = {about: n for about, n in worker.done.items() if about in present}
+    if len(worker.loads_since) > 8 + 2 * len(held):
+        present = {token(placement) for placement in held.values()}
+        worker.loads_since = {one: at for one, at in worker.loads_since.items() if one in present}
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
 
 
+def _is_awaited(desk: Desk, report: PartReport) -> bool:
+    """Its worker was lost with it, and has more to tell than was heard by then."""
+    job = desk.book.jobs.get(report.part.job_id)
+    workflow = job.workflows.get(report.part.workflow) if job and not job.is_over else None
+    part = workflow.parts.get(report.part.number) if workflow and not workflow.is_over else None
+    return part is not None and part.awaited(report.fence) is not None
+
+
 def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartReport) -> int:
-    if (report.part, report.fence) not in watch.started:
-        watch.started.add((report.part, report.fence))
+    about = (report.part, report.fence)
+    if about not in watch.started:
+        watch.started.add(about)
         watch.is_ready(report.part, report.fence)
         remind(desk, report)
         if not _is_running(desk, report.part):  # it may be what the others wait for
@@ -83,8 +100,12 @@ def _running(desk: Desk, now: float, worker: Worker, watch: Watch, report: PartR
     if report.counter is not None:
         amount = report.counter - worker.counters.get(report.part, 0)
         worker.counters[report.part] = report.counter
-    if amount:
-        watch.clock.progress_at = now
+    if report.idle_s >= desk.settings.stalled_s:
+        watch.idle[about] = Idle(now, report.idle_s)
+    elif watch.idle:
+        watch.idle.pop(about, None)
+    if report.idle_s >= desk.settings.stuck_s:
+        desk.touch(report.part.job_id)
     job = desk.book.jobs[report.part.job_id]
     workflow = job.workflows[report.part.workflow]
     elapsed_s = desk.believable_s(now, report.part, report.elapsed_s)
@@ -99,21 +120,17 @@ def _is_running(desk: Desk, part: Part) -> bool:
     return desk.book.jobs[part.job_id].workflows[part.workflow].lifecycle.state is State.RUNNING
 
 
-def _should_move(desk: Desk, now: float, held: Iterable[Placement]) -> bool:
-    """It runs tests that have begun and are not paused: their counters are expected to grow."""
-    for placement in held:
-        job = desk.book.jobs.get(placement.part.job_id)
-        workflow = job.workflows.get(placement.part.workflow) if job else None
-        if (
-            job is not None
-            and workflow is not None
-            and workflow.needs.is_test
-            and workflow.lifecycle.state is State.RUNNING
-            and not job.paused
-            and desk.load_s(now, job, workflow) > 0
-        ):
-            return True
-    return False
+def _pace(desk: Desk, now: float, worker: Worker, held: Iterable[Placement]) -> None:
+    """What its parts that should move have to show."""
+    moving = [one for one in held if _should_move(desk, one)]
+    idle = [desk.idle_s(one) for one in moving]
+    worker.pace.work(now, bool(moving))
+    worker.pace.idle_s, worker.pace.frozen_s = min(idle, default=0.0), max(idle, default=0.0)
+
+
+def _should_move(desk: Desk, placement: Placement) -> bool:
+    job = desk.book.jobs[placement.part.job_id]
+    return should_move(job, job.workflows[placement.part.workflow])
 
 
 def compare(desk: Desk, now: float, worker: Worker, reports: Sequence[PartReport]) -> None:
@@ -146,6 +163,7 @@ def compare(desk: Desk, now: float, worker: Worker, reports: Sequence[PartReport
 
 def review_worker(desk: Desk, now: float, worker: Worker) -> None:
     limits = desk.settings
+    _pace(desk, now, worker, desk.placements_on(worker.name))
     signals = desk.pool.signals(now, worker)
     desk.health.update(now, worker.name, signals)
     again: list[float] = []
@@ -168,6 +186,8 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
             desk.tell(
                 "", "eviction_held", "warning", worker=worker.name, failing=verdict.correlated
             )
+    if signals.live and signals.progress is not Progress.STUCK:
+        _take_frozen(desk, now, worker)
     if not signals.live and not desk.placements_on(worker.name):
         if now >= worker.heard_at + limits.dead_worker_kept_s:
             forget(desk, worker)
@@ -195,10 +215,7 @@ def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:
     again = [desk.pool.silent_at(worker), desk.pool.gone_at(worker)]
     if worker.unreached_since is not None:
         again.append(worker.unreached_since + limits.unreached_s)
-    worker.pace.work(now, _should_move(desk, now, desk.placements_on(worker.name)))
     if desk.placements_on(worker.name):
-        moved_at = now - worker.pace.idle_s(now)
-        again += [moved_at + limits.stuck_s, moved_at + limits.stuck_s + limits.stuck_evict_s]
         again += [at for at in (worker.extensions.until, worker.extensions.evict_at()) if at]
     return again
 
@@ -207,7 +224,7 @@ def _evict(desk: Desk, now: float, worker: Worker, signals: Signals) -> None:
     if not signals.live:
         why = f"worker {worker.name} {_fate(worker)}"
     elif signals.progress is Progress.STUCK:
-        why = f"worker {worker.name} made no progress for {worker.pace.idle_s(now):.0f} s"
+        why = f"worker {worker.name} made no progress for {worker.pace.idle_s:.0f} s"
     else:
         why = f"worker {worker.name} has used up its extensions"
     for placement in desk.placements_on(worker.name):
@@ -221,6 +238,19 @@ def _fate(worker: Worker) -> str:
     if worker.dead_at is not None:
         return "died"
     return "was cut off" if worker.registered else "did not come back"
+
+
+def _take_frozen(desk: Desk, now: float, worker: Worker) -> None:
+    """A part that stands still beside others that do not is moved alone."""
+    limits = desk.settings
+    if worker.extensions.excuses(now):
+        return
+    for placement in desk.placements_on(worker.name):
+        idle_s = desk.idle_s(placement)
+        if idle_s >= limits.stuck_s + limits.stuck_evict_s:
+            why = f"it made no progress on worker {worker.name} for {idle_s:.0f} s"
+            desk.emit(Command(placement, "cancel", reason=why))
+            lose(desk, now, placement, why)
 
 
 def forget(desk: Desk, worker: Worker) -> None:

@@ -9,6 +9,7 @@ good health first, and to the one with more free cores of two drawn at random.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import Book
@@ -33,7 +35,7 @@ class Worker:
     unknown: int = 0  # cores it uses for what no record knows of
     draining: bool = False
     degraded: bool = False
-    cpu_percent: float | None = None  # of its machine or its busiest generator; None: not told
+    cpu: CpuUse | None = None  # lately; None: not told
     registered: bool = False  # with this leader
     life: int = 0  # the incarnation its process began with; 0: not told
     heard_at: float = 0.0  # over TCP, and answered: no later does it believe to be in touch
@@ -49,6 +51,8 @@ class Worker:
     misses: dict[Part, int] = field(default_factory=dict)
     done: dict[tuple[Part, Fence], int] = field(default_factory=dict)
     """Cores of its parts that have no more load to make: the highest number it told of each."""
+    loads_since: dict[tuple[Part, Fence], float] = field(default_factory=dict)
+    """Parts of it whose load runs, by its own word: what its CPU is used for."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -70,6 +74,14 @@ class Worker:
         """`named` is all it says it has."""
         older = [(p.part, p.fence) for p in held if p.incarnation < self.incarnation]
         self.carried = self.carried | frozenset(one for one in older if one in named)
+
+
+def _between(before: CpuUse, now: CpuUse) -> CpuUse:
+    """What was told before counts for half: a report is of a tenth of a second."""
+    return CpuUse(
+        (before.machine_percent + now.machine_percent) / 2,
+        (before.generator_percent + now.generator_percent) / 2,
+    )
 
 
 Chosen = list[tuple[Worker, int]]
@@ -143,16 +155,15 @@ class Pool:
         free: int,
         draining: bool,
         degraded: bool,
-        cpu_percent: float | None = None,
+        cpu: CpuUse | None = None,
     ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
         worker.heard_at, worker.dead_at, worker.deaf = now, None, False
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
-        if cpu_percent is not None:
-            before_percent = cpu_percent if worker.cpu_percent is None else worker.cpu_percent
-            worker.cpu_percent = (before_percent + cpu_percent) / 2
+        if cpu is not None:
+            worker.cpu = _between(worker.cpu or cpu, cpu)
         worker.unknown = max(0, worker.total - free - self.booked(worker))
         return (worker.unknown, worker.draining, worker.degraded) < before
 
@@ -216,7 +227,18 @@ class Pool:
     def loads(self, worker: Worker) -> int:
         """How many cores of workflows it makes load for, or is about to: one core may bear
         several."""
-        return sum(one.cores - self.done(worker, one) for one in self._taken(worker))
+        return self._loads(worker, self._taken(worker))
+
+    def loads_told(self, worker: Worker, before: float) -> int:
+        """Those that it has made load for since `before`, so that its CPU tells of them."""
+        held = self._held(worker)
+        return self._loads(worker, (one for one in held if self.loads_since(worker, one) <= before))
+
+    def loads_since(self, worker: Worker, placement: Placement) -> float:
+        return worker.loads_since.get((placement.part, placement.fence), math.inf)
+
+    def _loads(self, worker: Worker, placements: Iterable[Placement]) -> int:
+        return sum(one.cores - self.done(worker, one) for one in placements)
 
     def done(self, worker: Worker, placement: Placement) -> int:
         """How many cores of a part have no more load to make."""
@@ -273,7 +295,7 @@ class Pool:
         evict_at = worker.extensions.evict_at()
         overdue = (evict_at is not None and now >= evict_at) or (
             progress is Progress.STUCK
-            and worker.pace.idle_s(now) >= limits.stuck_s + limits.stuck_evict_s
+            and worker.pace.idle_s >= limits.stuck_s + limits.stuck_evict_s
         )
         live = not self._is_gone(now, worker)
         return Signals(live, ready, progress, self.is_lost(now, worker), overdue)

@@ -143,6 +143,17 @@ class PartLost(Record, frozen=True, array_like=True, tag="lost"):
     reason: str
 
 
+class ToldLate(Record, frozen=True, array_like=True, tag="told late"):
+    """A worker is back that was lost with a part, and tells how far it had really come: in place of
+    what had been heard of it by then."""
+
+    part: Part
+    fence: Fence
+    worker: str
+    iterations: int
+    result: bytes
+
+
 class GivenUp(Record, frozen=True, array_like=True, tag="given up"):
     """A lost part is declared lost: no retry is left, its time was over before a worker could take
     it, or the job does not want it to go on. The workflow ends with what there is."""
@@ -192,6 +203,10 @@ class Judged(Record, frozen=True, array_like=True, tag="judged"):
     crossing: float | None  # the value with which it was crossed
 
 
+class Aged(Record, frozen=True, array_like=True, tag="aged"):
+    """Nothing but how old the job is by now, for managers that are started again."""
+
+
 class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
     reason: str
 
@@ -205,8 +220,8 @@ class Finished(Record, frozen=True, array_like=True, tag="finished"):
 
 
 JobRecord = (
-    Submitted | Dispatched | Returned | Started | PartEnded | PartLost | GivenUp | Failed
-    | TornDown | Steered | Extended | Judged | TimedOut | Finished
+    Submitted | Dispatched | Returned | Started | PartEnded | PartLost | ToldLate | GivenUp
+    | Failed | TornDown | Steered | Extended | Judged | Aged | TimedOut | Finished
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

@@ -147,6 +147,13 @@ def _squeezed(
     return found
 
 
+def _resume_at_s(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> float:
+    """Load time never runs backwards: a leader that has heard no worker yet may think it is less
+    than what was told of a lost part."""
+    told = (loss.at_s for part in workflow.parts.values() for loss in part.losses)
+    return max(desk.load_s(now, job, workflow), max(told, default=0.0))
+
+
 def _pieces(
     desk: Desk,
     now: float,
@@ -159,7 +166,7 @@ def _pieces(
 ) -> list[Placement]:
     """The part on its new workers; further pieces of it become parts of their own."""
     by_time = workflow.needs.is_test and workflow.needs.planned_s is not None
-    resume_at_s = desk.load_s(now, job, workflow) if by_time else 0.0
+    resume_at_s = _resume_at_s(desk, now, job, workflow) if by_time else 0.0
     fence = Fence(desk.term, epoch, part.attempts + 1)
     first, left = part.first_core, part.iterations_done
     cores_left = part.cores

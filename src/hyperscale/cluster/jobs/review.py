@@ -12,6 +12,7 @@ from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import (
     Dispatched,
+    Extended,
     Failed,
     Finished,
     JobRecord,
@@ -23,6 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Returned,
     Steered,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.snatching import lose
@@ -30,7 +32,8 @@ from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
 def keep_s(settings: JobSettings, status: JobStatus) -> float:
-    return settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    kept_s = settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    return max(kept_s, settings.key_kept_s)
 
 
 # -- leadership ----------------------------------------------------------------------------------
@@ -38,15 +41,17 @@ def keep_s(settings: JobSettings, status: JobStatus) -> float:
 
 def take_over(desk: Desk, now: float, term: int) -> None:
     stand_back(desk)
-    desk.leading, desk.term = True, term
+    desk.leading, desk.term, desk.lead_at = True, term, now
+    desk.led.look(now, led=True)
     for held in desk.book.by_worker.values():
         for placement in held.values():
             desk.pool.expect(now, placement.worker, placement.incarnation)
+    desk.hear_first(now)
     for name in sorted(desk.pool.workers):
         losing.review_worker(desk, now, desk.pool.workers[name])
     for job_id, job in desk.book.jobs.items():
         if not job.is_over:
-            desk.watches[job_id].clock.progress_at = now
+            desk.watches[job_id].patient_since = now
             desk.touch(job_id)
 
 
@@ -66,10 +71,13 @@ def applied(desk: Desk, now: float, record: JobRecord) -> bool:
     job = desk.book.jobs.get(record.job_id)
     if job is None:
         return False
+    refused = sum(workflow.lifecycle.refused for workflow in job.workflows.values())
+    desk.transitions_refused += refused - before.refused
     watch = desk.watch(now, record.job_id)
     if took_effect:
-        watch.clock.learn(now, record.age_s)
-        watch.clock.progress_at = now
+        desk.learn_age(now, watch, record.age_s)
+        if isinstance(record, Extended):
+            watch.patient_since = now
         if isinstance(record, Finished):
             watch.reset()
             desk.queue.leave(now, record.job_id)
@@ -97,12 +105,13 @@ def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
 class _Before:
     """What a record may do away with, noted before it is applied."""
 
-    __slots__ = ("held", "live", "moves")
+    __slots__ = ("held", "live", "moves", "refused")
 
     def __init__(self) -> None:
         self.live: list[Placement] = []
         self.held: list[Placement] = []
         self.moves: dict[str, int] = {}
+        self.refused = 0
 
 
 def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
@@ -111,6 +120,7 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
         return before
     for name, workflow in job.workflows.items():
         before.moves[name] = workflow.lifecycle.moves.total()
+        before.refused += workflow.lifecycle.refused
         before.held += ending.held(workflow)
     if isinstance(record, Returned):
         returned = job.workflows.get(record.workflow)
@@ -139,7 +149,7 @@ def _note_moves(desk: Desk, job: JobState, before: _Before) -> None:
 def _follow_up(
     desk: Desk, now: float, job: JobState, record: JobRecord, took_effect: bool, before: _Before
 ) -> None:
-    if isinstance(record, PartEnded | PartLost):
+    if isinstance(record, PartEnded | PartLost | ToldLate):
         ending.acknowledge(desk, record)
     if not took_effect:
         if not isinstance(record, Submitted):
@@ -269,6 +279,7 @@ def review_job(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
         desk.deadlines.set(("job", job.job_id), None)
         ending.conclude(desk, now, job, watch)
         return
+    desk.time_checks += 1
     again = [steering.check_time(desk, now, job, watch)]
     placing.take_back(desk, now, job, watch)
     for workflow in job.workflows.values():

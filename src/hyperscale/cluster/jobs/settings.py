@@ -90,7 +90,7 @@ class JobSettings:
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000
-    queue_bytes_max: int = 256 << 20
+    queue_mb_max: int = 256
     """Jobs waiting, jobs remembered, and what the waiting ones take: half of what the records hold,
     so that those that run have room to end. Beyond these a submission is refused."""
 
@@ -106,6 +106,10 @@ class JobSettings:
 
     completed_kept_s: float = 300.0
     failed_kept_s: float = 3600.0
+    key_kept_s: float = 300.0
+    """After its end a job is remembered for one of the first two, by how it ended, but never for
+    less than the third: while its id and key are known, a submission that is repeated finds it."""
+
     dead_worker_kept_s: float = 900.0
 
     extension_base_s: float = 30.0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.lifecycle import Lifecycle, State
 from hyperscale.cluster.jobs.records import (
@@ -42,6 +43,7 @@ class Loss:
     under_load: bool  # it ran a test: something of the plan was not delivered
     resumed_at_s: float | None = None  # load time at which it went on
     generators: str = ""  # what died of it, in words, where the worker lives
+    fence: Fence | None = None  # of an attempt whose worker may come back and tell more
 
 
 @dataclass(slots=True)
@@ -61,6 +63,10 @@ class PartState:
     @property
     def is_final(self) -> bool:
         return self.ended is not None or bool(self.given_up)
+
+    def awaited(self, fence: Fence) -> Loss | None:
+        """The loss of that attempt, if its worker has not told how far it had come."""
+        return next((loss for loss in self.losses if loss.fence == fence), None)
 
     @property
     def is_homeless(self) -> bool:

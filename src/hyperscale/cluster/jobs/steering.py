@@ -12,7 +12,7 @@ from hyperscale.cluster.jobs.desk import Desk, Watch, token
 from hyperscale.cluster.jobs.effects import Command
 from hyperscale.cluster.jobs.inputs import PartReport, Steering
 from hyperscale.cluster.jobs.lifecycle import State
-from hyperscale.cluster.jobs.records import Action, Failed, Steered, TimedOut
+from hyperscale.cluster.jobs.records import Action, Aged, Failed, Steered, TimedOut
 from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
@@ -163,27 +163,45 @@ def wind_down(
 # -- time ----------------------------------------------------------------------------------------
 
 
+# Less than this is nothing: sums of many small times are not exact.
+_NONE_S = 1e-6
+
+
 def check_time(desk: Desk, now: float, job: JobState, watch: Watch) -> float | None:
     """Past its time, or stuck? Returns when to look again."""
     if job.ending in ("cancel", "timeout") or job.is_settled:
         return None
-    age = watch.clock.age_s(now)
-    again: list[float] = []
-    overall = timeouts.overall_deadline(job, watch.clock)
-    stuck = timeouts.stuck_deadline(job, watch.clock, desk.settings)
-    if overall is not None and now >= overall:
+    if now < desk.hears_until(job):
+        return desk.hears_until(job)
+    age = desk.age_s(now, job.job_id)
+    left_s = timeouts.overall_left_s(job, age)
+    lefts = [left_s, timeouts.record_left_s(job, age)]
+    if left_s is not None and left_s <= _NONE_S:
         desk.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
-    elif stuck is not None and now >= stuck:
-        why = timeouts.stuck_reason(watch.clock, now, desk.settings)
-        desk.append(now, TimedOut(job.job_id, age, why))
-    again += [at for at in (overall, stuck) if at is not None and at > now]
+        return None
+    if watch.idle:
+        _check_stuck(desk, now, job, age)
     for name, workflow in job.workflows.items():
-        limit = timeouts.limit_deadline(job, workflow, watch.clock, desk.settings)
-        if limit is None:
-            continue
-        if now < limit:
-            again.append(limit)
-            continue
-        why = f"did not end within its limit of {workflow.needs.limit_s:g} s"
+        left_s = timeouts.limit_left_s(job, workflow, age, desk.settings)
+        lefts.append(left_s)
+        if left_s is not None and left_s <= _NONE_S:
+            why = f"did not end within its limit of {workflow.needs.limit_s:g} s"
+            desk.append(now, Failed(job.job_id, age, name, why))
+    if lefts[1] is not None and lefts[1] <= _NONE_S:
+        desk.append(now, Aged(job.job_id, age))
+    return min((now + one for one in lefts if one is not None and one > _NONE_S), default=None)
+
+
+def _check_stuck(desk: Desk, now: float, job: JobState, age: float) -> None:
+    """A workflow of which nothing moves is failed; if that is all of the job that runs, the job
+    is timed out."""
+    running = [workflow for workflow in job.workflows.values() if workflow.live()]
+    idle = {one.needs.name: min(map(desk.idle_s, one.live())) for one in running}
+    stuck = {name: idle_s for name, idle_s in idle.items() if idle_s >= desk.settings.stuck_s}
+    if stuck and len(stuck) == len(running):
+        why = timeouts.stuck_reason(min(stuck.values()), desk.settings)
+        desk.append(now, TimedOut(job.job_id, age, why))
+        return
+    for name, idle_s in stuck.items():
+        why = timeouts.stuck_reason(idle_s, desk.settings)
         desk.append(now, Failed(job.job_id, age, name, why))
-    return min(again, default=None)

@@ -8,7 +8,7 @@ from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Submitted
 from hyperscale.cluster.placement.provision import RANK
 
-_TOO_LARGE = "the queue is full: with this one the jobs that wait would take more than {:,} bytes"
+_TOO_LARGE = "the queue is full: with this one the jobs that wait would take more than {:,} MB"
 
 
 def submit(desk: Desk, now: float, record: Submitted) -> Accepted | Rejected:
@@ -26,10 +26,9 @@ def submit(desk: Desk, now: float, record: Submitted) -> Accepted | Rejected:
         return Rejected("the queue is full", desk.queue.retry_after_s())
     waiting = [desk.book.jobs[job_id].submitted for job_id in desk.queue.fresh()]
     waiting_bytes = sum(len(one.body) for one in (*waiting, *on_the_way, record))
-    if waiting_bytes > desk.settings.queue_bytes_max and (waiting or on_the_way):
-        return Rejected(
-            _TOO_LARGE.format(desk.settings.queue_bytes_max), desk.queue.retry_after_s()
-        )
+    most = desk.settings.queue_mb_max
+    if waiting_bytes > most * 1_000_000 and (waiting or on_the_way):
+        return Rejected(_TOO_LARGE.format(most), desk.queue.retry_after_s())
     if len(desk.book.jobs) + coming >= desk.settings.jobs_max:
         return Rejected("too many jobs are remembered", desk.settings.retry_after_max_s)
     if not desk.append(now, record):
@@ -55,8 +54,12 @@ def _original(desk: Desk, record: Submitted) -> Submitted | None:
 
 def _repeated(desk: Desk, original: Submitted, record: Submitted) -> Accepted | Rejected:
     if original.digest != record.digest:
-        what = "key" if original.job_id != record.job_id else "id"
-        return Rejected(f"the same {what} was used for another job", conflict=True)
+        if original.job_id == record.job_id:
+            return Rejected(
+                f"there is a job {record.job_id}, and it is another test", conflict=True
+            )
+        why = f"its key belongs to job {original.job_id}, which is another test"
+        return Rejected(why, conflict=True)
     position = desk.queue.position(original.job_id)
     return Accepted(original.job_id, position, duplicate=True)
 

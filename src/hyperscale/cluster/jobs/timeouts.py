@@ -1,9 +1,10 @@
-"""How long a job may take (E-16 to E-26), on the clock of whoever leads.
+"""How long a job may take, and when it counts as stuck.
 
-Time passes for a job while it has workers and is not paused: waiting in the queue has a limit of
-its own. Ages travel in records, clocks do not, so a job is as old under a new leader as it was
-under the last. A job is stuck when tests of it run and no counter moves; work without counters,
-and preparing, have their own limits.
+Time passes for a job while it has workers, is not paused, and somebody leads: waiting in the queue
+has a limit of its own. Ages travel in records, clocks do not, so a job is as old under a new leader
+as it was under the last. A test is stuck when its workers say that nothing of it has moved for too
+long and nothing explains it; what nobody has said is held against nobody. Work that is no test, and
+preparing, have their own limits.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
+# A job's age is recorded whenever it grew by a twentieth of its time: no more than that is lost
+# with all managers that knew it, and no job has more than some twenty of these records.
+AGES_RECORDED = 20
+AGE_RECORDED_S_MIN = 5.0
 
-@dataclass(slots=True)
-class JobClock:
-    """Of one manager: never replicated."""
 
-    born: float
-    progress_at: float
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """What a worker said of a part: for so long nothing has moved, and nothing explains it."""
 
-    def learn(self, now: float, age_s: float) -> None:
-        """A record says how old the job was at least."""
-        self.born = min(self.born, now - age_s)
+    told_at: float
+    idle_s: float
 
-    def age_s(self, now: float) -> float:
-        return max(0.0, now - self.born)
+    def since(self, moment: float) -> float:
+        """No more than what has passed since then, and nothing for what was not heard of."""
+        return max(0.0, min(self.idle_s, self.told_at - moment))
 
 
 def paused_s(job: JobState, age_s: float) -> float:
@@ -41,11 +44,10 @@ def elapsed_s(job: JobState, age_s: float) -> float:
     return max(0.0, age_s - job.dispatched_age_s - paused_s(job, age_s))
 
 
-def overall_deadline(job: JobState, clock: JobClock) -> float | None:
+def overall_left_s(job: JobState, age_s: float) -> float | None:
     if job.dispatched_age_s is None or job.paused:
         return None
-    limit_s = job.submitted.timeout_s + job.extension_s
-    return clock.born + job.dispatched_age_s + job.paused_s + limit_s
+    return job.submitted.timeout_s + job.extension_s - elapsed_s(job, age_s)
 
 
 def overall_reason(job: JobState, age_s: float) -> str:
@@ -55,31 +57,28 @@ def overall_reason(job: JobState, age_s: float) -> str:
     return f"timed out: {spent:.1f}s > {base + extra:.1f}s ({limit})"
 
 
-def stuck_deadline(job: JobState, clock: JobClock, settings: JobSettings) -> float | None:
-    if job.paused:
-        return None
-    running = [workflow for workflow in job.workflows.values() if workflow.live()]
-    if not running or not all(_counts(workflow) for workflow in running):
-        return None
-    begun = clock.born + min(map(job.load_age_s, running))
-    return max(clock.progress_at, begun) + settings.stuck_s
-
-
-def stuck_reason(clock: JobClock, now: float, settings: JobSettings) -> str:
-    idle = now - clock.progress_at
-    return f"stuck: no progress for {idle:.1f}s > {settings.stuck_s:.1f}s"
-
-
-def limit_deadline(
-    job: JobState, workflow: WorkflowState, clock: JobClock, settings: JobSettings
+def limit_left_s(
+    job: JobState, workflow: WorkflowState, age_s: float, settings: JobSettings
 ) -> float | None:
-    """When a workflow that should have been ended by its workers is failed from here (C-48)."""
+    """Until a workflow that should have been ended by its workers is failed from here."""
     if workflow.lifecycle.state is not State.RUNNING or job.paused:
         return None
     began = max(workflow.started_age_s, workflow.dispatched_age_s)
     pauses = job.paused_s - workflow.started_paused_s
-    return clock.born + began + pauses + workflow.needs.limit_s + settings.limit_grace_s
+    return began + pauses + workflow.needs.limit_s + settings.limit_grace_s - age_s
 
 
-def _counts(workflow: WorkflowState) -> bool:
-    return workflow.needs.is_test and workflow.lifecycle.state is State.RUNNING
+def record_left_s(job: JobState, age_s: float) -> float | None:
+    """Until its age is to be recorded again."""
+    if job.dispatched_age_s is None or job.paused:
+        return None
+    return job.age_s + max(AGE_RECORDED_S_MIN, job.submitted.timeout_s / AGES_RECORDED) - age_s
+
+
+def should_move(job: JobState, workflow: WorkflowState) -> bool:
+    """It is a test that runs: its workers are expected to show something, or say why not."""
+    return workflow.needs.is_test and workflow.lifecycle.state is State.RUNNING and not job.paused
+
+
+def stuck_reason(idle_s: float, settings: JobSettings) -> str:
+    return f"stuck: no progress for {idle_s:.1f}s > {settings.stuck_s:.1f}s"

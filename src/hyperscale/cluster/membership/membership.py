@@ -118,6 +118,20 @@ class Membership:
         return len(self._station.news)
 
     @property
+    def news_dropped(self) -> int:
+        """What the queue had no room for."""
+        return self._station.news.overflowed
+
+    @property
+    def coordinate_updates(self) -> int:
+        return self._station.vivaldi.updates
+
+    @property
+    def coordinate_refused(self) -> int:
+        """Round trips or coordinates that made no sense."""
+        return self._station.vivaldi.refused
+
+    @property
     def unconfirmed(self) -> int:
         return len(self._station.confirmation)
 

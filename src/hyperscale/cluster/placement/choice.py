@@ -1,7 +1,9 @@
 """Choosing among peers: power of two choices, and how close they are.
 
 Two candidates at random and the less loaded of them is nearly as even as knowing all loads, and
-unlike "the least loaded" it does not send everybody to the same peer when reports are late.
+unlike "the least loaded" it does not send everybody to the same peer when reports are late. The
+dice are the host's, not those of a cipher: nobody gains by guessing them, and the simulator replays
+them.
 """
 
 from __future__ import annotations

@@ -87,6 +87,12 @@ class ArrivalPace(Pace[ArrivalRate | RampingRate]):
                 raise
         return None if intended is None else max(0.0, perf_counter() - intended)
 
+    def starts_by(self, now: float) -> float:
+        """The next arrival, if a VU is there to take it; after the last one the end of the plan."""
+        if self._schedule is None or not (self._idle or self.population.size < self._max_vus):
+            return math.inf
+        return self.clock.instant(min(self._schedule.due, self.load.planned_seconds))
+
     def scale(self, delta: int) -> None:
         self._max_vus = max(1, self._max_vus + delta)
 

@@ -15,6 +15,8 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.errors import BadInput, HyperscaleError
+from hyperscale.ledger.records.stages import Stages
+from hyperscale.ledger.wal.writer import Stats
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -104,6 +106,8 @@ class Status:
     """Voters that answered lately, while leading; this one included."""
     behind: tuple[tuple[str, int], ...]
     """While leading: how many records each other voter lacks."""
+    under_way_share: float = 0.0
+    """Of as many as may be, or of their bytes; at 1 no more are taken."""
     newcomer: bool = False
     """It began with an empty disk and does not count until a leader has brought it up to date."""
 
@@ -158,6 +162,16 @@ class Records(Protocol):
         ...
 
     def status(self) -> Status: ...
+
+    @property
+    def stages(self) -> Stages:
+        """How long records took, stage by stage."""
+        ...
+
+    @property
+    def log_stats(self) -> Stats:
+        """Of the log on this node's disk."""
+        ...
 
     async def handle(self, peer: str, request: bytes) -> bytes:
         """The answer to another voter's request; what it promises is on stable storage. Raises

@@ -22,10 +22,12 @@ from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.shelf import Condense, Shelf
 from hyperscale.ledger.records.snapshots import Captured, Parcel
+from hyperscale.ledger.records.stages import Stages
 from hyperscale.ledger.records.store import Store
 from hyperscale.ledger.records.under_way import UnderWay
 from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.latency import Latency
 
 T = TypeVar("T")
 
@@ -57,6 +59,7 @@ class Keeper:
         self.shelf = Shelf(condense)
         self.desk = Desk()
         self.under_way = UnderWay(settings)
+        self.stages = Stages(Latency())
         self.applied_index = 0
         self.led_term = 0
         """The term this replica leads and in which it has applied all that came before; or 0."""
@@ -69,6 +72,7 @@ class Keeper:
 
     async def open(self) -> None:
         found = await self.store.open()
+        self.stages = Stages(self.store.stats.commits)
         blank = self.replica
         self.replica = Replica(
             blank.name,
@@ -119,10 +123,14 @@ class Keeper:
         if self._failure is None and not self._closed:
             self._hand_over()
             for entry in self._to_apply():
+                began = self._host.clock.now()
+                self.stages.held(entry.index, began)
                 self._apply(entry)
+                self.stages.apply.add(self._host.clock.now() - began)
         if self.led_term and not replica.leads(self.led_term):
             self.led_term = 0
             self.under_way = UnderWay(self._settings)
+            self.stages.deposed()
             self.desk.refuse(lambda: Deposed("leadership ended while the record was under way"))
         self.on_turn()
         self.desk.tell_changed()

@@ -40,7 +40,9 @@ from hyperscale.ledger.records.recovery import Recovery
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.shelf import Condense
 from hyperscale.ledger.records.snapshots import Assembly, Parcel
+from hyperscale.ledger.records.stages import Stages
 from hyperscale.ledger.records.states import Role
+from hyperscale.ledger.wal.writer import Stats
 from hyperscale.runtime.host import Host, Task
 
 
@@ -176,8 +178,17 @@ class QuorumRecords:
             under_way=len(keeper.under_way),
             reachable=self._reachable() if leading else (),
             behind=tuple(sorted(replica.behind().items())),
+            under_way_share=keeper.under_way.share,
             newcomer=replica.newcomer,
         )
+
+    @property
+    def stages(self) -> Stages:
+        return self._keeper.stages
+
+    @property
+    def log_stats(self) -> Stats:
+        return self._keeper.store.stats
 
     # -- following ----------------------------------------------------------------------------
 
@@ -276,12 +287,16 @@ class QuorumRecords:
             raise self._unavailable()
 
     async def _confirmed(self, entry: Entry) -> int:
-        keeper = self._keeper
+        keeper, clock = self._keeper, self._host.clock
         keeper.under_way.written(entry)
+        began = clock.now()
+        keeper.stages.proposed(entry.index, began)
         keeper.turn()
         try:
             async with asyncio.timeout(self._settings.quorum_timeout_s):
-                return await keeper.desk.applied(entry.index, entry.term)
+                index = await keeper.desk.applied(entry.index, entry.term)
+            keeper.stages.append.add(clock.now() - began)
+            return index
         except TimeoutError:
             raise QuorumTimeout(
                 f"a majority did not confirm within {self._settings.quorum_timeout_s:g} s",

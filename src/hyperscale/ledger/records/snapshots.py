@@ -14,10 +14,10 @@ from struct import Struct
 
 import msgspec
 
-from hyperscale.ledger.journal import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.messages import State
+from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 
 VERSION = 1
 BITE_BYTES = 1 << 20

@@ -15,14 +15,15 @@ import msgspec
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Checkpoints, restore
-from hyperscale.ledger.journal import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.records.entries import Entry, EntryLog
 from hyperscale.ledger.records.replica import Left, Promise, Standing, Write
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
+from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 from hyperscale.ledger.wal import LogFailed, WriteAheadLog
 from hyperscale.ledger.wal.record import Record as WalRecord
 from hyperscale.ledger.wal.repair import REPAIRED_MARK
+from hyperscale.ledger.wal.writer import Stats
 from hyperscale.runtime.host import Host
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -152,6 +153,10 @@ class Store:
         self._queue.append(_Mark(captured, self._marks, first, saved))
         self._more.set()
         return saved
+
+    @property
+    def stats(self) -> Stats:
+        return Stats() if self._log is None else self._log.stats
 
     @property
     def log_bytes(self) -> int:

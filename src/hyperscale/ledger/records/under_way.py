@@ -22,6 +22,14 @@ class UnderWay:
     def __len__(self) -> int:
         return self._entries
 
+    @property
+    def share(self) -> float:
+        """How full it is, 0 to 1."""
+        settings = self._settings
+        return max(
+            self._entries / settings.under_way_max, self._bytes / settings.under_way_bytes_max
+        )
+
     def admit(self, shelf: Shelf, job_id: str, fence: Fence) -> None:
         """Raises StaleFence or RecordsFull when a record of this job cannot be written now."""
         self.check_room()

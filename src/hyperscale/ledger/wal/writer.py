@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hyperscale.ledger.wal.inbox import Entry
 from hyperscale.ledger.wal.opening import Opened
@@ -16,6 +16,7 @@ from hyperscale.ledger.wal.record import KIND_CLOSE, Record, encode_batch, last_
 from hyperscale.ledger.wal.segment import HEADER_BYTES, Header, Segment, create, join, name_of
 from hyperscale.ledger.wal.settings import WalSettings
 from hyperscale.runtime.host import Host
+from hyperscale.runtime.latency import Latency
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Stats:
     batches: int = 0
     bytes: int = 0
     batch_records_max: int = 0
+    commits: Latency = field(default_factory=Latency)
+    """Of each batch, written and synced."""
     commit_s_max: float = 0.0
     """The slowest write with its sync; above a second the disk is ill or overloaded."""
 
@@ -57,7 +60,9 @@ class Writer:
         began = self._host.clock.now()
         data = await self._append(segment, records)
         stats = self.stats
-        stats.commit_s_max = max(stats.commit_s_max, self._host.clock.now() - began)
+        took_s = self._host.clock.now() - began
+        stats.commits.add(took_s)
+        stats.commit_s_max = max(stats.commit_s_max, took_s)
         stats.records += len(records)
         stats.batches += 1
         stats.bytes += len(data)

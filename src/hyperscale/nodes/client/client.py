@@ -214,8 +214,11 @@ class HyperscaleClient:
                 return view
         raise AssertionError("the last try returns or raises")
 
-    async def get_job_status(self, job_id: str) -> JobView:
-        return await self._open().cluster.job(job_id)
+    async def get_job_status(self, job_id: str = "", *, idempotency_key: str = "") -> JobView:
+        """By the job's id, or by the key it was submitted with. Raises UnknownJob."""
+        if bool(job_id) == bool(idempotency_key):
+            raise BadInput("get_job_status() takes a job's id, or an idempotency_key")
+        return await self._open().cluster.job(job_id, idempotency_key)
 
     async def jobs(self) -> list[JobView]:
         return list((await self._open().cluster.jobs()).jobs)

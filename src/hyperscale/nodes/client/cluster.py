@@ -21,6 +21,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskJobs,
     AskResults,
     AskWorkers,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -32,6 +34,7 @@ from hyperscale.nodes.protocol.jobs import (
     WatchJob,
     WorkerViews,
 )
+from hyperscale.nodes.protocol.keys import check_key
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Refused, RemoteFailed
 
@@ -62,14 +65,20 @@ class Cluster:
                 raise JobNotAccepted(f"the cluster does not take the job: {ack.error}", ack.hint)
             await clock.sleep(ack.retry_after_s)
 
-    async def job(self, job_id: str) -> JobView:
-        return await self.managers.ask(AskJob(job_id=job_id), JobView)
+    async def job(self, job_id: str, key: str = "") -> JobView:
+        """By its id, or by the key it was submitted with. Raises UnknownJob."""
+        if key:
+            check_key(key)
+        return await self.managers.ask(AskJob(job_id=job_id, idempotency_key=key), JobView)
 
     async def jobs(self, limit: int = 100) -> JobViews:
         return await self.managers.ask(AskJobs(limit=limit), JobViews)
 
     async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
         return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)
+
+    async def drain(self, worker: str, by: str = "", undo: bool = False) -> DrainAck:
+        return await self.managers.ask(DrainWorker(worker=worker, by=by, undo=undo), DrainAck)
 
     async def results(self, job_id: str) -> JobResults:
         return await self.managers.ask(AskResults(job_id=job_id), JobResults)
@@ -129,7 +138,11 @@ def _undecided(submission: SubmitJob, error: NoManagersAvailable) -> NoManagersA
     job_id = submission.job_id
     hint = f"hyperscale status {job_id} tells whether it was; submitting again makes a second job"
     if submission.idempotency_key:
-        hint = "submit again with the same idempotency key: it makes no second job"
+        key = submission.idempotency_key
+        hint = (
+            f"submit again with the same idempotency key: it makes no second job; hyperscale "
+            f"status --key {key} tells whether there is one"
+        )
     return NoManagersAvailable(
         f"job {job_id} may have been accepted: {error.message}", hint, maybe_done=True
     )

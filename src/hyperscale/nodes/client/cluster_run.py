@@ -56,6 +56,8 @@ class ClusterRun:
         self._finished: Results | None = None
         self.on_trace: Callable[[str], None] | None = None
         self.on_trouble: Callable[[str], None] | None = None
+        self.on_waiting: Callable[[str], None] | None = None
+        """Told what the submission waits for; once the job has a name the view tells of it."""
 
     @classmethod
     def submit(
@@ -107,7 +109,7 @@ class ClusterRun:
         does not take the job."""
         self._began = perf_counter()
         async with RealHost(self._settings.identity.node_id, os.devnull) as host:
-            self._host, self._cluster = host, connect(host, self._settings)
+            self._host, self._cluster = host, self._connect(host)
             self._course = host.tasks.spawn("the run", self._run(self._cluster, host))
             try:
                 await self._course
@@ -133,12 +135,21 @@ class ClusterRun:
     async def detach(self) -> JobAck:
         """Submit, and leave the job to the cluster."""
         async with RealHost(self._settings.identity.node_id, os.devnull) as host:
-            cluster = connect(host, self._settings)
+            cluster = self._connect(host)
             assert self._submission is not None, "only what is submitted here can be left there"
             try:
                 return await self._submit(cluster, host, self._submission)
             finally:
                 cluster.managers.close()
+
+    def _connect(self, host: Host) -> Cluster:
+        cluster = connect(host, self._settings)
+        cluster.managers.on_waiting = self._waits
+        return cluster
+
+    def _waits(self, reason: str) -> None:
+        if self.on_waiting is not None and not self.accepted.is_set():
+            self.on_waiting(reason)
 
     async def _submit(self, cluster: Cluster, host: Host, submission: Submission) -> JobAck:
         message = submission.message(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import math
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,8 +22,9 @@ from hyperscale._version import __version__
 from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
+from hyperscale.nodes.client.waiting import Say, Waiting, waiting
 from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
-from hyperscale.nodes.protocol.jobs import JOBS, UNKNOWN_JOB, SubmitJob
+from hyperscale.nodes.protocol.jobs import JOBS, SUBMISSION_BYTES_MAX, UNKNOWN_JOB, SubmitJob
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Endpoint, Limits, Plaintext
@@ -52,6 +54,8 @@ PATIENCE_S = 60.0
 ATTEMPT_S = 8.0
 # And what a large submission adds to both: as a bad line carries it.
 SLOWEST_BYTES_PER_S = 100_000
+# So the largest submission is repeated for this long at most.
+REPEATED_S = math.ceil(PATIENCE_S + SUBMISSION_BYTES_MAX / SLOWEST_BYTES_PER_S)
 PAUSE_S = 0.1
 PAUSE_MAX_S = 2.0
 MANAGERS_MAX = 32
@@ -92,6 +96,8 @@ class Managers:
         self._secured = secured
         self._host = endpoint.host
         self._peers = [self._peer(address) for address in dict.fromkeys(addresses)]
+        self.on_waiting: Say | None = None
+        """Told what a question waits for, when it has to."""
         self._met = False
         self._asked: set[Address] = set()
 
@@ -145,6 +151,16 @@ class Managers:
         within_s: float | None = None,
         sending_s: float = 0.0,
     ) -> T:
+        with waiting(self.on_waiting) as word:
+            return await self._ask_around(attempt, within_s, sending_s, word)
+
+    async def _ask_around(
+        self,
+        attempt: Callable[[Peer, float], Awaitable[T]],
+        within_s: float | None,
+        sending_s: float,
+        word: Waiting | None,
+    ) -> T:
         clock = self._host.clock
         patience_s = PATIENCE_S + sending_s if within_s is None else within_s
         is_first = not self._met and within_s is None
@@ -160,6 +176,8 @@ class Managers:
                 left_s = deadline - clock.now()
                 if left_s <= 0:
                     break
+                if word is not None:
+                    word.asks(str(known.address))
                 try:
                     with self._line(known, sending_s) as peer:
                         await _reach(peer, left_s / (len(peers) - tried))
@@ -179,6 +197,8 @@ class Managers:
                     self._found(known)
                     return answer
             _complain_of_certificates(failures)
+            if word is not None and failures:
+                word.because(_what_is_missing(failures))
             pause_s = min(PAUSE_MAX_S, pause_s * 2)
             wait_s = max(wait_s, self._host.random.uniform(pause_s / 2, pause_s))
             if clock.now() + wait_s >= deadline:
@@ -289,6 +309,16 @@ def _tls_error(error: BaseException) -> ssl.SSLError | None:
             return seen
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def _what_is_missing(failures: dict[Address, WireError]) -> str:
+    """While it is still waited for. A manager that speaks knows more than one that is silent."""
+    for error in failures.values():
+        if isinstance(error, Refused):
+            return error.reason
+    address, error = next(iter(failures.items()))
+    others = f", nor do {len(failures) - 1} others" if len(failures) > 1 else ""
+    return f"{address} does not answer{others}: {error}"
 
 
 def _unreachable(

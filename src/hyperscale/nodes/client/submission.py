@@ -7,6 +7,7 @@ code as bytes that only a generator process opens.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -15,18 +16,26 @@ from typing import get_args
 import msgspec
 
 from hyperscale.cluster.jobs.records import LostLoad
-from hyperscale.engine.bundle import bundle
+from hyperscale.engine.bundle import bundle, largest
 from hyperscale.engine.run import RunOptions
-from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
+from hyperscale.engine.source import (
+    BundleSource,
+    ClassSource,
+    FileSource,
+    PickledSource,
+    encode_overrides,
+    encode_source,
+)
 from hyperscale.errors import BadInput
 from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
+from hyperscale.nodes.protocol.keys import check_key
 from hyperscale.workload.facts import test_facts
 from hyperscale.workload.load import ShapedVUs
 from hyperscale.workload.plan import Overrides, TestPlan, plan_test
 
 _encode = msgspec.msgpack.Encoder().encode
-# Of the largest message: ids, keys and the envelope.
-ROOM_BYTES = 64 * 1024
+# The largest message but for ids, keys and the envelope.
+BODY_BYTES_MAX = SUBMISSION_BYTES_MAX - 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +52,12 @@ class Submission:
     ) -> SubmitJob:
         """The id is the client's, so a repeated message makes no second job. `key` does the same
         for a program that cannot remember the id."""
-        body = _encode(self.body)
-        if len(body) > SUBMISSION_BYTES_MAX - ROOM_BYTES:
-            raise BadInput(
-                f"the test is {len(body) / 1e6:.1f} MB, more than a cluster takes",
-                "let workers fetch large data themselves, in setup()",
-            )
+        if key:
+            check_key(key)
         return SubmitJob(
             job_id=job_id,
-            body=body,
-            idempotency_key=checked_key(key) if key else "",
+            body=_encode(self.body),
+            idempotency_key=key,
             requested_by=requested_by,
             correlation_id=correlation_id or job_id,
         )
@@ -78,9 +83,11 @@ def prepare(
                 "to another worker could not tell how far it was",
                 "set duration, or use -d; the shape may end before",
             )
+    bundled = bundle(source)
     body = Body(
         workflows=facts,
-        source=encode_source(bundle(source)),
+        source=encode_source(bundled),
+        identity=_identity(source, bundled),
         overrides=encode_overrides(overrides),
         name=options.name or ", ".join(workflow.name for workflow in facts),
         timeout_s=options.timeout_s,
@@ -93,7 +100,22 @@ def prepare(
         warnings=plan.warnings,
         lost_load=options.lost_load,
     )
+    size_bytes = len(_encode(body))
+    if size_bytes > BODY_BYTES_MAX:
+        raise BadInput(
+            f"the test and its files take {size_bytes / 1e6:.1f} MB when packed, and at most "
+            f"{BODY_BYTES_MAX / 1e6:.1f} MB can be sent; the largest are {largest(bundled)}",
+            "make the data smaller, or let a function fetch or generate it",
+        )
     return Submission(plan, body)
+
+
+def _identity(source: FileSource | ClassSource, bundled: BundleSource | PickledSource) -> str:
+    """Files are the same bytes whenever they are read; a pickled class is not."""
+    if isinstance(source, FileSource):
+        return ""
+    brought = _encode(bundled.baggage)
+    return hashlib.blake2b(source.identity() + brought, digest_size=16).hexdigest()
 
 
 def outline_of(body: Body) -> Outline:
@@ -105,13 +127,6 @@ def outline_of(body: Body) -> Outline:
         tags=body.tags,
         warnings=body.warnings,
     )
-
-
-def checked_key(text: str) -> str:
-    """Raises BadInput for what is no key."""
-    from hyperscale.ledger.idempotency.key import IdempotencyKey
-
-    return str(IdempotencyKey.parse(text))
 
 
 def new_job_id(dice: Random) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -30,6 +31,7 @@ from hyperscale.nodes.client.pushes import (
     status_push,
     window_push,
 )
+from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 
 StatusCallback = Callable[[JobStatusPush], Awaitable[None] | None]
@@ -225,8 +227,9 @@ class JobWatch:
         if which in self._complained:
             return
         self._complained.add(which)
-        import structlog
-
-        structlog.get_logger("hyperscale.client").error(
-            "callback raised", callback=f"on_{which}", job=self._job_id, exc_info=error
+        # As text, however the program has set up its logs: some print the values of variables
+        # beside each frame, and those of a program are nobody's business.
+        text = "".join(traceback.format_exception(error))
+        logs.logger("client").error(
+            "callback raised", callback=f"on_{which}", job=self._job_id, exception=text
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
@@ -21,20 +21,31 @@ TEST_STOPPED, TEST_FAILED = "test", "test failed"
 _CUT: dict[str, Cut] = {"cancel": "signal", "stop": "signal", "timeout": "timeout"}
 
 
-def ends_of(workflow: WorkflowState) -> list[PartEnd]:
+def ends_of(workflow: WorkflowState) -> Iterator[PartEnd]:
     """Everything that was measured, each once. A workflow that is no test begins anew after a
     loss, so only its last end counts."""
-    found = []
     for part in sorted(workflow.parts.values(), key=lambda part: part.number):
         if workflow.needs.is_test:
-            found += [decode_end(loss.result) for loss in part.losses if loss.result]
+            yield from (decode_end(loss.result) for loss in part.losses if loss.result)
         if part.ended is not None:
-            found.append(decode_end(part.ended.result))
-    return found
+            yield decode_end(part.ended.result)
 
 
 def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> WorkflowAggregate:
     """A workflow that is over, as one machine would have measured it."""
+    steps = merging(facts, workflow, job)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            whole: WorkflowAggregate = end.value
+            return whole
+
+
+def merging(
+    facts: WorkflowFacts, workflow: WorkflowState, job: JobState
+) -> Generator[None, None, WorkflowAggregate]:
+    """The same, one end of a part at a time."""
     whole = aggregate_of(facts)
     known = whole.facts
     users: dict[int, int] = {}  # by part: those of a lost one went on elsewhere
@@ -43,6 +54,7 @@ def merged(facts: WorkflowFacts, workflow: WorkflowState, job: JobState) -> Work
             whole.absorb(end.state)
         known.prepare_s = max(known.prepare_s, end.prepare_s)
         users[end.part.number] = max(users.get(end.part.number, 0), end.peak_vus)
+        yield
     known.vus_max = sum(users.values())
     whole.unmeasured_requests("teardown", workflow.teardown_requests)
     known.cores = workflow.total_cores
@@ -64,8 +76,11 @@ def conclude(
     lost: Sequence[str],
     judges: Sequence[Judge],
     environment: Environment,
+    aggregates: Sequence[WorkflowAggregate] = (),
 ) -> Results:
-    aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
+    """`aggregates` are the workflows as `merged`, in the order of the body."""
+    if not aggregates:
+        aggregates = [merged(facts, job.workflows[facts.name], job) for facts in body.workflows]
     cut, reason = _cut(job, judges), job.reason
     died = [sentence for workflow in job.workflows.values() for sentence in _died(workflow)]
     failed = [sentence for one in job.workflows.values() if one.error for sentence in _died(one)]

@@ -20,6 +20,7 @@ from hyperscale.cluster.jobs.records import (
     PartLost,
     Started,
     Submitted,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.state import Condense
 from hyperscale.ledger.records import Record
@@ -51,15 +52,15 @@ def condensed(records: Sequence[Record]) -> Sequence[Record]:
     return [
         record if less is one else replace(record, payload=job_records.encode(less))
         for record, one in zip(records, decoded, strict=True)
-        for less in [_less(one)]
+        for less in [condensed_record(one)]
     ]
 
 
-def _less(record: JobRecord) -> JobRecord:
+def condensed_record(record: JobRecord) -> JobRecord:
     match record:
         case Submitted():
             return replace(record, body=condensed_body(record.body))
-        case PartEnded(result=result) | PartLost(result=result) if result:
+        case PartEnded(result=result) | PartLost(result=result) | ToldLate(result=result) if result:
             return replace(record, result=condensed_result(result))
         case Started(context=context) if context:
             return replace(record, context=b"")

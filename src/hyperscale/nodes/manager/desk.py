@@ -16,7 +16,7 @@ from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
 from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passing_on
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -24,6 +24,8 @@ from hyperscale.nodes.protocol.jobs import (
     AskResults,
     AskWorkers,
     Body,
+    DrainAck,
+    DrainWorker,
     JobAck,
     JobResults,
     JobUpdate,
@@ -40,8 +42,10 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerViews,
     WorkflowDone,
 )
+from hyperscale.nodes.protocol.keys import InvalidKey, check_key
+from hyperscale.nodes.protocol.parts import DrainAnswer, DrainOrder
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -50,8 +54,14 @@ if TYPE_CHECKING:
 ID_CHARS_MAX = 128
 TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 JOBS_LISTED_MAX = 1_000
+ANOTHER_TEST_HINT = (
+    "a new test needs a new key; a test whose values are made by chance or from the clock when its "
+    "module is loaded is a new one each time"
+)
 # How long a watcher may know no more than what a job is at: who was lost, how much is covered.
 VIEW_S = 0.5
+# A worker answers at once, or is not there.
+DRAIN_S = 3.0
 
 
 class Desk:
@@ -73,6 +83,7 @@ class Desk:
             AskJobs: on_leader(JobViews, self.jobs),
             AskResults: on_leader(JobResults, self.results),
             AskWorkers: on_leader(WorkerViews, self.workers),
+            DrainWorker: on_leader(DrainAck, self.drain),
             WatchJob: self.watch,
         }
 
@@ -81,20 +92,18 @@ class Desk:
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
         manager = self._manager
         try:
+            if ask.idempotency_key:
+                check_key(ask.idempotency_key)
+        except InvalidKey as error:
+            self.refused += 1
+            return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
+        try:
             record = submitted(ask, self._sealing)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
-            self.refused += 1
-            return JobAck(job_id=ask.job_id, accepted=False, error=f"it cannot be read: {error}")
+            return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
         verdict, effects = manager.jobs.submit(manager.now(), record)
         if isinstance(verdict, Rejected):
-            self.refused += 1
-            return JobAck(
-                job_id=ask.job_id,
-                accepted=False,
-                error=verdict.reason,
-                retry_after_s=verdict.retry_after_s,
-                idempotency_key=ask.idempotency_key,
-            )
+            return self._refuse(ask, verdict)
         held = manager.accepting(verdict.job_id)
         manager.carry_out(effects)
         try:
@@ -114,11 +123,24 @@ class Desk:
             durability=manager.durability,
         )
 
+    def _refuse(self, ask: SubmitJob, verdict: Rejected) -> JobAck:
+        """Nothing of it is remembered: a refusal for good follows from what was submitted, so the
+        same is refused again with the same words, and its key is free for the test once mended."""
+        self.refused += 1
+        return JobAck(
+            job_id=ask.job_id,
+            accepted=False,
+            error=verdict.reason,
+            hint=ANOTHER_TEST_HINT if verdict.conflict else "",
+            retry_after_s=verdict.retry_after_s,
+            idempotency_key=ask.idempotency_key,
+        )
+
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
         """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
         job = self._known(call, ask.job_id)
-        by = ask.by or call.peer.node_id
+        by = ask.by or asker(call, ask)
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
@@ -143,7 +165,13 @@ class Desk:
     # -- asking ------------------------------------------------------------------------------
 
     async def job(self, call: Call, ask: AskJob) -> JobView:
-        return self._view(self._known(call, ask.job_id))
+        if not ask.idempotency_key:
+            return self._view(self._known(call, ask.job_id))
+        job = self._manager.jobs.job_of_key(ask.idempotency_key)
+        if job is None:
+            what = f"no job with the key {ask.idempotency_key[:TEXT_CHARS_MAX]!r} is known here"
+            raise Refused(call.kind.name, what, code=UNKNOWN_JOB)
+        return self._view(job)
 
     async def jobs(self, _call: Call, ask: AskJobs) -> JobViews:
         newest = self._manager.jobs.jobs()[::-1][: min(max(ask.limit, 0), JOBS_LISTED_MAX)]
@@ -172,6 +200,23 @@ class Desk:
             free_cores=sum(row.free_cores for row in rows),
         )
 
+    async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
+        """Not recorded: the worker remembers it, and tells every leader."""
+        manager, name = self._manager, ask.worker
+        peer = manager.commands.couriers.peer(name)
+        if peer is None:
+            return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
+        by = ask.by or call.peer.node_id
+        order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
+        try:
+            answer = await peer.request(order, DrainAnswer, DRAIN_S)
+        except (WireError, OSError) as error:
+            return DrainAck(worker=name, accepted=False, error=f"{name} does not answer: {error}")
+        manager.log.info("worker drained", worker=name, undo=ask.undo, by=by, obeyed=answer.obeyed)
+        return DrainAck(
+            worker=name, accepted=answer.obeyed, parts=answer.parts, error=answer.reason
+        )
+
     def _known(self, call: Call, job_id: str) -> JobState:
         job = self._manager.jobs.job(job_id)
         if job is None:
@@ -188,12 +233,12 @@ class Desk:
         manager = self._manager
         if not manager.leadership.leads():
             peer = manager.leadership.elsewhere(call, ask)
-            passed_on = msgspec.structs.replace(ask, passed_on=True)
             with passing_on(call):
-                async with await peer.subscribe(passed_on, JobUpdate) as updates:
+                async with await peer.subscribe(passed_on(call, ask), JobUpdate) as updates:
                     async for passed in updates:
                         yield passed
             return
+        manager.leadership.count(call, ask)
         job = self._known(call, ask.job_id)
         seen = _Seen(since=manager.now())
         while manager.leadership.leads():
@@ -218,9 +263,9 @@ class Desk:
         for facts in body.workflows:
             workflow = job.workflows[facts.name]
             if workflow.is_settled:
-                if facts.name not in seen.done:
+                if facts.name not in seen.done and (told := manager.merging.done(job, facts.name)):
                     seen.done.add(facts.name)
-                    done.append(manager.done(job, facts.name))
+                    done.append(told)
             elif live and not job.is_over:
                 self._news(job, facts.name, seen, snapshots, windows)
         marks = tuple((m.workflow, m.at_s, m.text) for m in job.marks[seen.marks :])
@@ -294,7 +339,6 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     body = msgspec.msgpack.decode(ask.body, type=Body)
     for what, text in (
         ("name", body.name),
-        ("idempotency key", ask.idempotency_key),
         ("correlation id", ask.correlation_id),
         ("requester", ask.requested_by),
     ):
@@ -321,7 +365,8 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
 
 def _digest(body: Body) -> str:
     """Of what a job is; when and how it was asked for makes no other job of it."""
-    same = msgspec.structs.replace(body, started_at="", command="")
+    source = b"" if body.identity else body.source
+    same = msgspec.structs.replace(body, started_at="", command="", source=source)
     return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
 

@@ -14,7 +14,7 @@ import msgspec
 from hyperscale.cluster import calm
 from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
 from hyperscale.cluster.identity import Node as Identity
-from hyperscale.cluster.jobs.inputs import Ended, PartReport, Unwanted
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
@@ -145,6 +145,9 @@ class Foreman:
         manager = self._manager
         event = tell.event
         self._own(call, event.worker)
+        if isinstance(event, PartEnd) and manager.leadership.leads():
+            ended = event
+            event = await manager.bites.take(lambda: self._readable(ended))
         if not manager.leadership.leads():
             return EventAnswer(
                 settled=False,
@@ -159,7 +162,6 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
-                event = self._readable(event)
                 self._stop_test(event)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
@@ -216,7 +218,7 @@ class Foreman:
                 [self._progressed(progress) for progress in report.parts],
                 report.draining,
                 self._is_degraded(worker),
-                _busiest_percent(report),
+                _cpu_use(report),
             )
             if heard is None:
                 self.reports_unknown += 1
@@ -265,6 +267,7 @@ class Foreman:
         if not manager.leadership.leads():
             return ExtensionAnswer(granted=False, denial="this manager does not lead")
         grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
+        manager.tally.extensions["granted" if grant.granted else "denied"] += 1
         manager.carry_out(effects)
         return ExtensionAnswer(
             granted=grant.granted,
@@ -329,6 +332,7 @@ class Foreman:
                     cpu_percent=report.cpu_percent if report else 0.0,
                     memory_percent=report.memory_percent if report else 0.0,
                     routing=manager.jobs.routing(name),
+                    heard_s=max(0.0, manager.now() - worker.heard_at),
                 )
             )
         return rows
@@ -421,8 +425,9 @@ class Foreman:
             progress.fence,
             progress.state,
             progress.elapsed_s,
-            self._manager.live.counted(progress),
+            progress.moved,
             cores_done=progress.cores_done,
+            idle_s=progress.idle_s,
         )
 
     def _is_degraded(self, worker: str) -> bool:
@@ -446,8 +451,9 @@ class Foreman:
         return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
 
 
-def _busiest_percent(report: ReportProgress) -> float:
-    """Of the machine's CPU, or of the core of a generator process, which can use no more than
-    one."""
-    busiest = max((delta.cpu for told in report.parts for delta in told.deltas), default=0.0)
-    return max(report.cpu_percent, 100.0 * busiest)
+def _cpu_use(report: ReportProgress) -> CpuUse | None:
+    """None when numbers of its generators are held back."""
+    shares = [delta.cpu for told in report.parts for delta in told.deltas]
+    if report.parts and not shares:
+        return None
+    return CpuUse(report.cpu_percent, 100.0 * max(shares, default=0.0))

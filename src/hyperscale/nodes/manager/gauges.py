@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
+from hyperscale.nodes.manager.tally import EXTENSION_ANSWERS, TIMEOUT_REASONS
+from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ JOBS_SHOWN_MAX: Final = 100
 def metrics(manager: Manager) -> Iterator[Metric]:
     yield single("leading", "gauge", "1 while it leads and takes jobs.", manager.leadership.leads())
     yield from _jobs(manager)
+    yield from _times(manager)
     yield from _workers(manager)
     yield from _progress(manager)
     yield from _records(manager)
@@ -53,6 +55,33 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
         "Changes of a workflow's state, since this manager started.",
         ("before", "after"),
         {states: float(count) for states, count in manager.jobs.transitions().items()},
+    )
+    text = "Decisions on a state that a workflow was not in any more, since this manager started."
+    refused = manager.jobs.transitions_refused
+    yield single("workflow_transitions_refused_total", "counter", text, refused)
+
+
+def _times(manager: Manager) -> Iterator[Metric]:
+    tally = manager.tally
+    yield labelled(
+        "job_timeouts_detected_total",
+        "counter",
+        "Jobs ended because their time was over, or nothing of them moved.",
+        "reason",
+        {reason: float(tally.timeouts[reason]) for reason in TIMEOUT_REASONS},
+    )
+    yield single(
+        "job_timeout_checks_total",
+        "counter",
+        "Times the leader looked whether a job is past its time or stuck.",
+        manager.jobs.time_checks(),
+    )
+    yield labelled(
+        "worker_extensions_total",
+        "counter",
+        "Requests of workers for more time.",
+        "answer",
+        {answer: float(tally.extensions[answer]) for answer in EXTENSION_ANSWERS},
     )
 
 
@@ -142,6 +171,20 @@ def _records(manager: Manager) -> Iterator[Metric]:
         ("records_voters", "Managers that hold records.", len(manager.settings.node.voters)),
     ):
         yield single(name, "gauge", text, value)
+    stages, log = manager.records.stages, manager.records.log_stats
+    yield histogram(
+        "records_stage_seconds",
+        "How long records take: sync on this disk, quorum until a majority holds them, apply here,"
+        " append in all for whoever waits.",
+        "stage",
+        {"sync": stages.sync, "quorum": stages.quorum, "apply": stages.apply,
+         "append": stages.append},
+    )  # fmt: skip
+    written = {"records": log.records, "batches": log.batches, "bytes": log.bytes}
+    text = "Written to this node's log since it started."
+    yield labelled("records_log_written_total", "counter", text, "what", _floats(written))
+    text = "The slowest batch: above a second the disk is ill or overloaded."
+    yield single("records_log_commit_seconds_max", "gauge", text, log.commit_s_max)
     sizes = {"memory": status.bytes, "disk": status.disk_bytes}
     yield labelled("records_bytes", "gauge", "Of job records.", "where", _floats(sizes))
     yield single(
@@ -186,10 +229,12 @@ def readiness(manager: Manager) -> Health:
     """It can take a job, or pass it on to who can. Without workers jobs wait, which is no fault.
     One that lived through a fault of its own goes on, and says so."""
     health = _standing(manager)
+    remarks = [health.reason]
+    if health.reason != (difference := manager.node.difference):
+        remarks.append(difference)
     if manager.faults.count:
-        remark = f"{manager.faults.count} faults, see its log; the last: {manager.faults.last}"
-        return Health(ok=health.ok, reason=f"{health.reason}; {remark}")
-    return health
+        remarks.append(f"{manager.faults.count} faults, see its log; last: {manager.faults.last}")
+    return Health(ok=health.ok, reason="; ".join(filter(None, remarks)))
 
 
 def _standing(manager: Manager) -> Health:
@@ -198,8 +243,10 @@ def _standing(manager: Manager) -> Health:
         return Health(ok=False, reason="it is starting")
     if manager.over.is_set():
         return Health(ok=False, reason="it is ending")
+    if manager.node.barred:
+        return Health(ok=False, reason=manager.node.barred)
     if not leadership.leader:
-        return Health(ok=False, reason=f"no leader: a majority of {voters} managers must agree")
+        return Health(ok=False, reason=manager.leadership.waits_for())
     if leadership.leader != manager.id:
         return Health(ok=True, reason=f"{leadership.leader} leads")
     if not leadership.leads():

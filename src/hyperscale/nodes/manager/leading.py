@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.membership import State
 from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.member.electorate import listed
 from hyperscale.nodes.member.node import Node
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Reason, Refused
@@ -20,6 +22,7 @@ from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
 A = TypeVar("A")
+M = TypeVar("M", bound=msgspec.Struct)
 
 # An election takes some seconds; asking this often finds the new leader soon after.
 ASK_AGAIN_S = 0.5
@@ -57,6 +60,25 @@ class Leadership:
         election = self._node.election
         return 0 if election is None else election.term
 
+    def waits_for(self) -> str:
+        """Why nobody leads, as far as this manager can tell."""
+        node = self._node
+        if node.barred:
+            return f"no leader: {node.barred}"
+        voters = sorted(node.settings.voters)
+        if self.leader:
+            return f"no leader yet: {self.leader} was elected and collects the records of jobs"
+        answering = [m.node_id for m in node.membership.core.members() if m.state is State.ALIVE]
+        alive = {node.settings.id, *answering}
+        silent = [voter for voter in voters if voter not in alive]
+        if not silent:
+            return f"no leader: {listed(voters)} elect one"
+        do = "does" if len(silent) == 1 else "do"
+        return (
+            f"no leader: waiting for a majority of {', '.join(voters)}; "
+            f"{listed(silent)} {do} not answer"
+        )
+
     def leader_address(self) -> tuple[str, int] | None:
         return self._address_of(self.leader)
 
@@ -81,9 +103,7 @@ class Leadership:
             peer = self.peer(leader) if leader and leader != self._node.settings.id else None
             if peer is not None:
                 return peer
-        raise Refused(
-            call.kind.name, "there is no leader at the moment", ASK_AGAIN_S, Reason.OVERLOADED
-        )
+        raise Refused(call.kind.name, self.waits_for(), ASK_AGAIN_S, Reason.OVERLOADED)
 
     def on_leader(
         self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]
@@ -92,13 +112,32 @@ class Leadership:
 
         async def handle(call: Call, message: Any) -> A:
             if self.leads():
+                self.count(call, message)
                 return await handler(call, message)
             peer = self.elsewhere(call, message)
-            passed_on = msgspec.structs.replace(message, passed_on=True)
             with passing_on(call):
-                return await peer.request(passed_on, answer, PASS_ON_TIMEOUT_S)
+                return await peer.request(passed_on(call, message), answer, PASS_ON_TIMEOUT_S)
 
         return handle
+
+    def count(self, call: Call, message: Any) -> None:
+        """A question that another manager passed on is one of whoever asked that manager. Raises
+        Refused when it is one too many of theirs."""
+        if call.peer.role == "manager":
+            denial = self._node.door.counts_for(call.kind, asker(call, message))
+            if denial is not None:
+                raise Refused(call.kind.name, *denial)
+
+
+def asker(call: Call, message: Any) -> str:
+    """Who asks, as the manager before which it stood knows it. Only managers may say so."""
+    if call.peer.role == "manager" and message.asked_by:
+        return str(message.asked_by)
+    return call.peer.node_id
+
+
+def passed_on(call: Call, message: M) -> M:
+    return msgspec.structs.replace(message, passed_on=True, asked_by=call.peer.node_id)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from hyperscale.metrics.packed import Outlines, PackedDelta, pack
 from hyperscale.metrics.tiers import LOAD_S_MAX, POINTS_MAX
 from hyperscale.nodes.protocol.jobs import Snapshot, Window
 from hyperscale.nodes.protocol.parts import Progress
+from hyperscale.nodes.protocol.records import Note
 from hyperscale.workload.facts import WorkflowFacts
 
 # A watcher that is further behind gets a snapshot instead: five seconds of windows.
@@ -105,7 +106,7 @@ class LiveWorkflow:
     facts: WorkflowFacts
     outlines: Outlines
     parts: dict[int, LivePart] = field(default_factory=dict)
-    kept: list[bytes] = field(default_factory=list)  # of parts that ended or were lost
+    kept: WorkflowAggregate | None = None  # of parts that ended or were lost, each added once
     pending: list[PackedDelta] = field(default_factory=list)
     index: int = 0
     elapsed_s: float = 0.0
@@ -148,8 +149,9 @@ class LiveWorkflow:
         self.turn()
         if self.whole is None:
             self.whole = aggregate_of(self.facts)
-            for state in (*self.kept, *(part.summed().export() for part in self.parts.values())):
-                self.whole.restore(_ALL, state, self.index)
+            known = [part.summed() for part in self.parts.values()]
+            for one in [self.kept, *known] if self.kept is not None else known:
+                self.whole.restore(_ALL, one.export(), self.index)
         self.whole.advance(self.elapsed_s)
         return self.whole
 
@@ -188,23 +190,34 @@ class Live:
                 complete=fresh,
             )
 
+    def leave(self, part: Part) -> LivePart | None:
+        """Nothing more is heard of it; what was is counted until `replace`."""
+        live = self._workflows.get((part.job_id, part.workflow))
+        return None if live is None else live.parts.pop(part.number, None)
+
     def keep(self, facts: WorkflowFacts, part: Part, state: bytes) -> None:
         """A part's final numbers are in: they take the place of what it had reported."""
+        self.replace(facts, part, state, self.leave(part))
+
+    def replace(
+        self, facts: WorkflowFacts, part: Part, state: bytes, reported: LivePart | None
+    ) -> None:
+        """The same, of a part that has left: this takes some 30 ms after a load of minutes."""
         live = self._followed(facts, part)
-        reported = live.parts.pop(part.number, None)
         if not state:
             return
-        whole = aggregate_of(facts)
+        kept = live.kept or aggregate_of(facts)
+        requests, failed = kept.requests, kept.failed
         try:
-            whole.absorb(state)
+            kept.absorb(state)
         except DamagedState:
             self.damaged += 1
             return
+        live.kept = kept
         live.whole = None
-        live.kept.append(state)
-        live.requests += whole.requests - (reported.requests if reported else 0)
-        live.failed += whole.failed - (reported.failed if reported else 0)
-        live.elapsed_s = max(live.elapsed_s, whole.elapsed_s)
+        live.requests += kept.requests - requests - (reported.requests if reported else 0)
+        live.failed += kept.failed - failed - (reported.failed if reported else 0)
+        live.elapsed_s = max(live.elapsed_s, kept.elapsed_s)
 
     def _followed(self, facts: WorkflowFacts, part: Part) -> LiveWorkflow:
         key = (part.job_id, part.workflow)
@@ -260,11 +273,38 @@ class Live:
         told = [progress.snapshot_seq, *(delta.seq for delta in progress.deltas)]
         return max(progress.settled_seq, *told)
 
+    def running(self) -> list[Part]:
+        """Parts of which something may have been heard."""
+        return [
+            Part(job_id, name, number)
+            for (job_id, name), live in self._workflows.items()
+            for number in live.parts
+        ]
+
+    def seen(self, part: Part) -> tuple[Fence, int] | None:
+        """How much was heard of it; None: not all that there is."""
+        known = self._part(part)
+        return None if known is None or not known.complete else (known.fence, known.seq)
+
+    def note(self, part: Part) -> Note | None:
+        """All that was heard of it, without its course over time."""
+        known = self._part(part)
+        if known is None or not known.seq:
+            return None
+        whole = known.summed()
+        return Note(
+            part=part,
+            fence=known.fence,
+            at_s=whole.elapsed_s,
+            iterations=whole.iterations,
+            state=whole.brief(),
+        )
+
     def close(self, part: Part, fence: Fence) -> tuple[float, int, bytes]:
         """Take out what a lost part had reported: load time, iterations, mergeable state."""
         live = self._workflows.get((part.job_id, part.workflow))
         known = live.parts.get(part.number) if live is not None else None
-        if live is None or known is None or known.fence != fence:
+        if live is None or known is None or known.fence != fence or not known.complete:
             return (live.elapsed_s if live is not None else 0.0), 0, b""
         whole = known.summed()
         whole.gone(known.first_core)
@@ -283,12 +323,6 @@ class Live:
         """Requests of a part so far, and its rate over the last second."""
         known = self._part(part)
         return (0, 0.0) if known is None else (known.requests, known.rate)
-
-    def counted(self, progress: Progress) -> int:
-        """What grows while a part does anything at all."""
-        known = self._part(progress.part)
-        told = progress.deltas[-1].seq if progress.deltas else 0
-        return told if known is None else known.requests + max(known.seq, told)
 
     def _part(self, part: Part) -> LivePart | None:
         live = self._workflows.get((part.job_id, part.workflow))

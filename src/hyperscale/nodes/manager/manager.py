@@ -6,11 +6,11 @@ done while this manager leads; leadership comes and goes with the election.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 
 import msgspec
 
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW, RateLimitSettings
+from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.core import Jobs
@@ -33,7 +33,9 @@ from hyperscale.cluster.jobs.records import (
     Part,
     PartEnded,
     PartLost,
+    Placement,
     Submitted,
+    TimedOut,
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
@@ -41,9 +43,9 @@ from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
-from hyperscale.metrics import results as metrics_results
-from hyperscale.metrics.results import Environment, Results, WorkflowResult
+from hyperscale.metrics.exported import DamagedState, spread
 from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager.bites import Bites
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.condensing import CONDENSE
 from hyperscale.nodes.manager.desk import Desk
@@ -51,27 +53,29 @@ from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.foreman import Foreman
 from hyperscale.nodes.manager.judging import Judging
 from hyperscale.nodes.manager.leading import Leadership
-from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.live import Live, LivePart
+from hyperscale.nodes.manager.merging import Merging
+from hyperscale.nodes.manager.notes import Notes
 from hyperscale.nodes.manager.recording import Recording
 from hyperscale.nodes.manager.rounds import Rounds
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.manager.tally import Tally
 from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
 from hyperscale.nodes.member.node import Node
-from hyperscale.nodes.protocol.jobs import JOBS, Body, WorkflowDone
+from hyperscale.nodes.protocol.jobs import JOBS, Body
 from hyperscale.nodes.protocol.parts import PARTS, PartEnd
-from hyperscale.nodes.protocol.records import RECORDS, RecordsRequest
+from hyperscale.nodes.protocol.records import RECORDS, NoteParts, RecordsRequest
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.wire.messages import Registry
+from hyperscale.workload.facts import WorkflowFacts
 
 LEAD_RETRY_S = 0.5
-# A share of a stressed manager is one for each of a thousand workers.
-LIMITS = RateLimitSettings(
-    limits={**LIMITS_PER_WINDOW, "submit.job": 50, "steer.job": 20},
-    stressed_budget=10_000,
-)
+# A job is watched by who submits it, so one is as often asked for as the other. A share of a
+# stressed manager is one for each of a thousand workers.
+LIMITS = RateLimitSettings(limits={"submit.job": 50, "watch.job": 50}, stressed_budget=10_000)
 
 
 class Manager:
@@ -81,20 +85,24 @@ class Manager:
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
         self.faults = Faults(self.log)
+        self.tally = Tally()
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
+        self.notes = Notes(self)
         self.endings = Endings()
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
         self.node = Node(host, settings.node, kinds, limits=LIMITS)
+        self.node.queue = self._queue
+        self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(host, self.node)
         self.recording = Recording(self)
         self.records = self.recording.records
         self.commands = Commands(self)
         self.foreman = Foreman(self)
         self.desk = Desk(self)
-        self.node.answer({RecordsRequest: self.recording.asked})
+        self.node.answer({RecordsRequest: self.recording.asked, NoteParts: self.notes.heard})
         self.node.answer(self.foreman.handlers())
         self.node.answer(self.desk.handlers())
         self.over = self.node.over
@@ -104,6 +112,8 @@ class Manager:
         self._settling: Waiting[tuple[Part, Fence], bool] = Waiting()
         self._bodies: dict[str, Body] = {}
         self.judging = Judging(self)
+        self.bites = Bites(host.clock)
+        self.merging = Merging(self)
         self.stirred = TimedEvent()
 
     @property
@@ -116,6 +126,10 @@ class Manager:
 
     def now(self) -> float:
         return self.host.clock.now()
+
+    def _queue(self) -> float:
+        """Records that a majority has not confirmed yet, of as many as may be under way."""
+        return self.records.status().under_way_share
 
     # -- life --------------------------------------------------------------------------------
 
@@ -169,6 +183,8 @@ class Manager:
         while election.may_lead() and election.term == term:
             try:
                 await self.records.lead(term)
+                self.live.clear()
+                await self.bites.run(self._recall_finished())
                 if election.may_lead() and election.term == term:
                     self._take_over(term)
                 return
@@ -188,13 +204,11 @@ class Manager:
     def _take_over(self, term: int) -> None:
         self.leadership.term = term
         self.log.info("leading", term=term, jobs=len(self.jobs.jobs()))
-        self.live.clear()
-        self._recall_finished()
         self.carry_out(self.jobs.lead(self.now(), term))
         self._tell_deaths()
 
-    def _recall_finished(self) -> None:
-        """What parts of running jobs have measured before this leadership."""
+    def _recall_finished(self) -> Generator[None, None, None]:
+        """What parts of running jobs have measured before this leadership, one part at a time."""
         for job in self.jobs.jobs():
             if job.is_over:
                 continue
@@ -203,6 +217,7 @@ class Manager:
                 workflow = job.workflows[facts.name]
                 for end in conclusion.ends_of(workflow):
                     self.live.keep(facts, end.part, end.state)
+                    yield
                 for placement in workflow.live():
                     self.live.follow(
                         facts, placement, fresh=not workflow.started, parts=len(workflow.parts)
@@ -224,12 +239,14 @@ class Manager:
         self.foreman.retire()
         self.live.clear()
         self.judging.clear()
+        self.merging.clear()
         self._settling.tell_all(False)
         self._accepting.tell_all(RunFailed("leadership ended before it was held"))
 
     def _leader_changed(self, term: int, leader: str | None) -> None:
         if leader != self.id:
             self.records.follow(term)
+            self.jobs.look(self.now(), led=leader is not None)
 
     # -- records -----------------------------------------------------------------------------
 
@@ -243,10 +260,14 @@ class Manager:
                 self.accept(decoded.job_id, None)
             if self.leadership.term and self.jobs.took_effect:
                 self._measured(decoded)
+            if isinstance(decoded, TimedOut) and self.jobs.took_effect:
+                self.tally.timed_out(self.jobs, decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
+                self.notes.forget(decoded.job_id)
                 self.commands.handed_on.forget(decoded.job_id)
                 self._bodies.pop(decoded.job_id, None)  # the book keeps less of it now
+                self.merging.forget(decoded.job_id)
         for effect in effects:
             with self.faults.contained(about):
                 self.carry_out((effect,))
@@ -259,8 +280,19 @@ class Manager:
                 facts = next(
                     f for f in self.body_of(job).workflows if f.name == record.part.workflow
                 )
-                end = orders.decode_end(record.result)
-                self.live.keep(facts, record.part, end.state)
+                reported = self.live.leave(record.part)
+                self.host.tasks.spawn(
+                    f"take in {record.part}",
+                    self.bites.take(lambda: self._replace(facts, record, reported)),
+                )
+
+    def _replace(
+        self, facts: WorkflowFacts, record: PartEnded | PartLost, reported: LivePart | None
+    ) -> None:
+        job = self.jobs.job(record.job_id)
+        if self.leadership.term and job is not None and not job.is_over:
+            state = orders.decode_end(record.result).state
+            self.live.replace(facts, record.part, state, reported)
 
     def _forgotten(self, job_id: str) -> None:
         """All managers forget at the same place in the log, whatever their clocks say."""
@@ -270,6 +302,7 @@ class Manager:
         self.judging.drop(job_id)
         self.live.ended(job_id)
         self.endings.forget(job_id)
+        self.merging.forget(job_id)
 
     # -- what the core wants -----------------------------------------------------------------
 
@@ -293,8 +326,8 @@ class Manager:
                     self._settling.tell((part, fence), True)
                 case Snatch():
                     self._snatch(effect)
-                case Conclude(job_id, status, reason):
-                    self._conclude(job_id, status, reason)
+                case Conclude():
+                    self.merging.conclude(effect)
                 case Gone(worker):
                     self.foreman.forget(worker)
                 case Tell():
@@ -302,7 +335,7 @@ class Manager:
 
     def _snatch(self, effect: Snatch) -> None:
         placement = effect.placement
-        at_s, iterations, state = self.live.close(placement.part, placement.fence)
+        at_s, iterations, state = self._heard_of(placement)
         end = PartEnd(
             part=placement.part,
             fence=placement.fence,
@@ -318,41 +351,18 @@ class Manager:
             result = b""
         self.carry_out(self.jobs.part_lost(self.now(), placement, at_s, iterations, result))
 
-    def _conclude(self, job_id: str, status: job_records.JobStatus, reason: str) -> None:
-        job = self.jobs.job(job_id)
-        if job is None:
-            return
+    def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
+        """By us, or by the leader before us."""
+        part, fence = placement.part, placement.fence
+        heard = self.live.close(part, fence)
+        note = self.notes.of(part, fence)
+        if heard[2] or note is None:
+            return heard
         try:
-            room_bytes = self.recording.room_bytes(job_id, reason)
-            results = conclusion.kept(self._results(job, status), room_bytes)
-        except Exception as error:  # whatever the log holds, every job must end
-            self.log.exception("no results", job=job_id, error=repr(error))
-            status, results = "failed", b""
-            reason = f"its results could not be put together: {error}"
-        self.carry_out(self.jobs.concluded(self.now(), job_id, status, reason, results))
-
-    def _results(self, job: JobState, status: job_records.JobStatus) -> Results:
-        body = self.body_of(job)
-        return conclusion.conclude(
-            body,
-            job,
-            status,
-            elapsed_s=self.jobs.age_s(self.now(), job.job_id),
-            lost=self.jobs.lost_sentences(job.job_id),
-            judges=self.judges(job),
-            environment=self._environment(body),
-        )
-
-    def _environment(self, body: Body) -> Environment:
-        from hyperscale._version import __version__
-
-        workers = len(self.jobs.pool.workers)
-        return Environment(
-            hyperscale=__version__,
-            workers=workers,
-            host=f"cluster {self.settings.node.cluster}",
-            command=body.command,
-        )
+            return note.at_s, note.iterations, spread(note.state, placement.resume_at_s)
+        except DamagedState as error:
+            self.log.warning("note not readable", part=str(part), reason=error.message)
+            return heard
 
     def _tell(self, effect: Tell) -> None:
         job = self.jobs.job(effect.job_id)
@@ -385,23 +395,3 @@ class Manager:
 
     def judges(self, job: JobState) -> list[Judge]:
         return self.judging.of(job)
-
-    def done(self, job: JobState, name: str) -> WorkflowDone:
-        """A finished workflow, for whoever watches."""
-        workflow = job.workflows[name]
-        hints = [end.hint for end in conclusion.ends_of(workflow) if end.hint]
-        return WorkflowDone(
-            workflow=name,
-            status=workflow.lifecycle.public,
-            result=msgspec.json.encode(self._measurement(job, name)),
-            error=workflow.error,
-            hint=hints[0] if hints else "",
-        )
-
-    def _measurement(self, job: JobState, name: str) -> WorkflowResult:
-        """From the parts while they have it, from the job's result after that."""
-        if job.finished is not None and job.finished.results:
-            results = metrics_results.decode(job.finished.results)
-            return next(workflow for workflow in results.workflows if workflow.name == name)
-        facts = next(f for f in self.body_of(job).workflows if f.name == name)
-        return conclusion.merged(facts, job.workflows[name], job).freeze()

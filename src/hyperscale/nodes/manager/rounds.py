@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.assembly import watch
+from hyperscale.nodes.manager.notes import NOTE_S
 from hyperscale.nodes.member.vital import spawn_vital
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Rounds:
             ("windows", self._run_windows()),
             ("thresholds", self._run_thresholds()),
             ("orphans", self._run_scan()),
+            ("notes", self._run_notes()),
             ("doubtful workers", self._run_reach()),
         ):
             spawn_vital(manager.host, manager.node, name, work)
@@ -50,6 +52,9 @@ class Rounds:
                 ticked_at = manager.now()
                 if manager.leadership.leads():
                     self._try("deadlines", self._tick)
+                else:
+                    leader = manager.leadership.leader
+                    manager.jobs.look(ticked_at, led=leader not in ("", manager.id))
 
     def _tick(self) -> None:
         manager = self._manager
@@ -92,6 +97,13 @@ class Rounds:
                 manager.now(), job.job_id, "stop", by="threshold", reason=reason
             )
             manager.carry_out(effects)
+
+    async def _run_notes(self) -> None:
+        manager = self._manager
+        while True:
+            await manager.host.clock.sleep(NOTE_S)
+            if manager.leadership.leads():
+                self._try("notes", manager.notes.tell)
 
     async def _run_scan(self) -> None:
         manager = self._manager

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import BadInput
 from hyperscale.ledger.records.settings import RecordsSettings
+from hyperscale.nodes.client.managers import REPEATED_S
 from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.sources import Reading, Section, numbers_of
@@ -60,6 +61,7 @@ SECTIONS = (
 def manager_settings(reading: Reading) -> ManagerSettings:
     """Raises BadInput. `reading` is of `SECTIONS`."""
     worker.check_fencing(reading)
+    _check_keys(reading)
     return reading.build(
         "manager",
         ManagerSettings,
@@ -67,3 +69,14 @@ def manager_settings(reading: Reading) -> ManagerSettings:
         jobs=reading.build("jobs", JobSettings),
         records=reading.build("records", RecordsSettings),
     )
+
+
+def _check_keys(reading: Reading) -> None:
+    """A job that is forgotten while its client still asks for it would be made once more."""
+    kept = reading.of("jobs", "key_kept_s")
+    if kept.value < REPEATED_S:
+        raise BadInput(
+            f"jobs.key_kept_s is {kept.value:g} ({kept.origin}), but a client repeats a submission "
+            f"for up to {REPEATED_S:g} s, and would make a second job of it",
+            f"jobs.key_kept_s must be at least {REPEATED_S:g}",
+        )

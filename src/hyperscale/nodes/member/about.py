@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LIVE = "/health/live"
 READY = "/health/ready"
+STARTUP = "/health/startup"
 
 
 def _no_metrics() -> Iterable[Metric]:
@@ -40,8 +41,13 @@ class About:
 
     def page(self, node: Node, host: Host, address: Address) -> MetricsPage:
         pages = {**debug_pages(node, host), **self.pages} if is_loopback(address.host) else {}
-        checks = {LIVE: lambda: _alive(node), READY: self.ready}
+        checks = {LIVE: lambda: _alive(node), READY: self.ready, STARTUP: lambda: _begun(node)}
         return MetricsPage(host, lambda: (*report.metrics(node), *self.metrics()), pages, checks)
+
+
+def _begun(node: Node) -> Health:
+    """Read, listening, and looking for its cluster. Until then nobody should judge it otherwise."""
+    return Health(ok=node.started, reason="" if node.started else "it is starting")
 
 
 def _alive(node: Node) -> Health:

@@ -29,6 +29,7 @@ class Annex:
         self.disk = host.disk
         self.tasks = host.tasks
         self.random = host.random
+        self.usage = host.usage
 
 
 class MembershipNetwork:

@@ -58,9 +58,9 @@ CACHE_BYTES_MAX = 64 * 1024
 
 
 class Bootstrap:
-    """Hooks are called once for each peer found, when this node became the first, and each time
-    somebody asked did not take us in, with the reason; what they raise is reported as a failed
-    task and disturbs nothing."""
+    """Hooks are called once for each peer found, when this node became the first, each time
+    somebody asked did not take us in, with the reason, and when the search changed its state; what
+    they raise is reported as a failed task and disturbs nothing."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Bootstrap:
         self.on_found: list[Callable[[Node], None]] = []
         self.on_formed: list[Callable[[], None]] = []
         self.on_unanswered: list[Callable[[Address, Exception], None]] = []
+        self.on_state: list[Callable[[State, State], None]] = []
         self.counts: Counter[str] = Counter()
         self._host = host
         self._me = me
@@ -84,6 +85,7 @@ class Bootstrap:
         self._resolving: dict[DnsName, Task] = {}
         self._unsaved: bytes | None = None
         self._saving = False
+        self._state_told = State.INITIAL
         self._decided = asyncio.Event()
         self._failure = ""
 
@@ -92,6 +94,11 @@ class Bootstrap:
     @property
     def state(self) -> State:
         return self._core.state if self._core is not None else State.INITIAL
+
+    @property
+    def looked(self) -> bool:
+        """It has found somebody, or has asked everybody once and found nobody."""
+        return self._core is not None and (self._core.formed or self.state is State.JOINED)
 
     def metrics(self) -> dict[str, int]:
         """Counters by name."""
@@ -142,6 +149,9 @@ class Bootstrap:
     # -- effects -----------------------------------------------------------------------------
 
     def _carry(self, effects: list[Effect]) -> None:
+        if self.state is not self._state_told:
+            before, self._state_told = self._state_told, self.state
+            self._call(self.on_state, before, self.state)
         for effect in effects:
             match effect:
                 case Ask(address, probe):

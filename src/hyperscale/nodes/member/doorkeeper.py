@@ -16,16 +16,31 @@ from hyperscale.cluster.calm import (
     Priority,
     RateLimiter,
     Resources,
+    Verdict,
 )
+from hyperscale.cluster.calm.ratelimit import Cause
 from hyperscale.runtime.host import Host, Task
+from hyperscale.wire.errors import Reason
 from hyperscale.wire.identity import Identity
 from hyperscale.wire.messages import Kind
+from hyperscale.wire.serving import Denial
 
 # Ten samples fill the detector's fast window: a second.
 SAMPLE_EVERY_S = 0.1
 ASSESS_EVERY_SAMPLES = 5
 
+# Until one of many subscriptions has likely ended.
+WATCH_AGAIN_S = 1.0
+
 _CLASSES = tuple(Priority)
+_WHY = {
+    Cause.SHED: "this node is overloaded",
+    Cause.TOO_MANY_CLIENTS: "this node has too many clients",
+    Cause.LIMIT: "rate limited: too many of these from one client",
+    Cause.FAIR_SHARE: "rate limited: this node is stressed, and each client has a share of it",
+    Cause.ABUSE: "rate limited: too many from one client",
+}
+_OURS = (Cause.SHED, Cause.TOO_MANY_CLIENTS)  # no fault of who asks
 
 
 class Doorkeeper:
@@ -49,26 +64,47 @@ class Doorkeeper:
     def load(self) -> Load:
         return self.detector.load
 
-    def enter(self, kind: Kind, peer: Identity) -> float | None:
-        """None: come in, and `leave` follows. Otherwise seconds to wait."""
+    def enter(self, kind: Kind, peer: Identity) -> Denial | None:
+        """None: come in, and `leave` follows."""
         priority = _CLASSES[kind.priority]
         load = self.detector.load
         if not self.admission.try_acquire(priority, peer.node_id, load).admitted:
-            return RETRY_AFTER_S[load]
+            return Denial("this node is overloaded", RETRY_AFTER_S[load])
+        if kind.on_behalf and peer.role == "manager":
+            return None  # `counts_for` follows, when it is known for whom it asks
+        denial = self.counts_for(kind, peer.node_id)
+        if denial is not None:
+            self.admission.release(priority, peer.node_id)
+        return denial
+
+    def counts_for(self, kind: Kind, client: str) -> Denial | None:
+        """One more request of this client; None: it may."""
         if self.limiter is None:
             return None
-        now = self._host.clock.now()
         # Admission has shed what this load sheds, but for the few HIGH it keeps room for (state
         # sync must go on); the limiter must not shed those again.
-        felt = min(load, Load.STRESSED)
-        refusal = self.limiter.check(now, peer.node_id, kind.name, priority, felt)
+        felt = min(self.detector.load, Load.STRESSED)
+        priority = _CLASSES[kind.priority]
+        refusal = self.limiter.check(self._host.clock.now(), client, kind.name, priority, felt)
         if refusal is None:
             return None
-        self.admission.release(priority, peer.node_id)
-        return refusal.retry_after_s
+        code = Reason.OVERLOADED if refusal.cause in _OURS else Reason.RATE_LIMITED
+        return Denial(_WHY[refusal.cause], refusal.retry_after_s, code)
 
     def leave(self, kind: Kind, peer: Identity) -> None:
         self.admission.release(_CLASSES[kind.priority], peer.node_id)
+
+    def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
+        shared = kind.on_behalf and peer.role == "manager"
+        verdict = self.admission.try_subscribe(peer.node_id, shared)
+        if verdict.admitted:
+            return None
+        if verdict is Verdict.SUBSCRIBED:
+            return Denial("one client watches too much at once", WATCH_AGAIN_S, Reason.RATE_LIMITED)
+        return Denial("too much is watched at once", WATCH_AGAIN_S)
+
+    def unsubscribe(self, kind: Kind, peer: Identity) -> None:
+        self.admission.unsubscribe(peer.node_id)
 
     def watch(self, resources: Callable[[], Resources] = Resources) -> Task:
         return self._host.tasks.spawn("watch the load", self._watch(resources))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,11 +24,13 @@ from hyperscale.cluster.election import (
     HandoverRefused,
     LeaderChanged,
     LostLeadership,
+    Message,
     Persist,
     Send,
     SetTimer,
     Standing,
     State,
+    list_digest,
 )
 from hyperscale.cluster.fencing import Fence
 from hyperscale.errors import BadInput
@@ -47,14 +49,6 @@ OUT_OF_FILES_PAUSE_S = 0.2
 """Until a vote is saved the voter says nothing; others wait for it about a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class VoterAddress:
-    """Where a configured voter receives election datagrams: a name or an IP address."""
-
-    address: Address
-    priority: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionPlan:
     """The same on every voter of a group, but for `node_id` and `bind`."""
@@ -63,7 +57,8 @@ class ElectionPlan:
     """Names the electorate, such as "managers of eu-1": strangers are not listened to."""
     node_id: str
     bind: Address
-    voters: Mapping[str, VoterAddress]
+    voters: Mapping[str, Address]
+    """Where each receives election datagrams: a name or an IP address."""
     settings: ElectionSettings = field(default_factory=ElectionSettings)
     directory: str = "election"
 
@@ -73,6 +68,10 @@ class ElectionPlan:
                 f"{self.node_id} is not among the voters of {self.group}",
                 "list every voter of the role, this node included, on every node",
             )
+
+    @property
+    def list_digest(self) -> bytes:
+        return list_digest(tuple(self.voters))
 
 
 class Cipher(Protocol):
@@ -89,7 +88,7 @@ class MakeElection(Protocol):
     def __call__(
         self,
         node_id: str,
-        voters: Mapping[str, int],
+        voters: Collection[str],
         settings: ElectionSettings,
         dice: random.Random,
         durable: Durable,
@@ -118,6 +117,7 @@ class ElectionShell:
         self.datagrams_ignored = 0
         self._host = host
         self._plan = plan
+        self._list_digest = plan.list_digest
         self._cipher = cipher
         self._make_election = make_election
         self._named = named
@@ -156,6 +156,9 @@ class ElectionShell:
         """For how long no leader has acted by our support; 0: one may do so now."""
         return 0.0 if self._core is None else self._core.leaderless_s(self._host.clock.now())
 
+    def quorum_alive(self, alive: Iterable[str]) -> bool:
+        return self._core is not None and self._core.quorum_alive(alive)
+
     def fence(self, epoch: int = 0, attempt: int = 0) -> Fence:
         return Fence(self.term, epoch, attempt)
 
@@ -167,13 +170,14 @@ class ElectionShell:
 
     # -- life --------------------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, standing: Standing | None = None) -> None:
+        """`standing` is what it begins with, before it could do anything."""
         durable = await self._file.load()
         plan = self._plan
         self._port = await self._host.network.bind(plan.bind, self._on_datagram)
         self._core = self._make_election(
             plan.node_id,
-            {name: voter.priority for name, voter in plan.voters.items()},
+            tuple(plan.voters),
             plan.settings,
             self._host.random,
             durable,
@@ -185,6 +189,8 @@ class ElectionShell:
             spawn(f"election resolver {plan.group}", self._run_resolver()),
         ]
         self._apply(self._core.start(self._host.clock.now()))
+        if standing is not None:
+            self.set_standing(standing)
 
     async def stop(self) -> None:
         """Leave in good order: a leader hands over first, without waiting for the successor."""
@@ -228,7 +234,7 @@ class ElectionShell:
         except msgspec.MsgspecError:
             return None
         known = envelope.group == self._plan.group and envelope.sender in self._plan.voters
-        return envelope if known else None
+        return envelope if known and envelope.voters == self._list_digest else None
 
     # -- out ---------------------------------------------------------------------------------
 
@@ -236,7 +242,7 @@ class ElectionShell:
         for effect in effects:
             match effect:
                 case Send(to, message):
-                    self._send(to, Envelope(self._plan.group, self._plan.node_id, message))
+                    self._send(to, message)
                 case Persist():
                     self._unsaved = effect
                     self._something_unsaved.set()
@@ -251,8 +257,9 @@ class ElectionShell:
                 case HandoverRefused(reason):
                     self._call(self.on_handover_refused, reason)
 
-    def _send(self, to: str, envelope: Envelope) -> None:
-        data = _ENCODER.encode(envelope)
+    def _send(self, to: str, message: Message) -> None:
+        plan = self._plan
+        data = _ENCODER.encode(Envelope(plan.group, plan.node_id, self._list_digest, message))
         address = self._addresses.get(to)
         if self._port is not None and address is not None:
             self._port.send(address, self._cipher.seal(data) if self._cipher else data)
@@ -309,9 +316,9 @@ class ElectionShell:
         """A name that does not resolve keeps its last address: DNS may fail, voters live on."""
         network = self._host.network
         while True:
-            for name, voter in self._plan.voters.items():
+            for name, address in self._plan.voters.items():
                 try:
-                    found = await network.resolve(voter.address.host, voter.address.port)
+                    found = await network.resolve(address.host, address.port)
                 except OSError:
                     continue
                 self._addresses[name] = found[0]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
 from hyperscale.runtime.host import Address, Host, Listener, Stream
+from hyperscale.runtime.latency import Latency
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON = "application/json"
@@ -32,10 +33,12 @@ class Metric:
     """One family. Samples by the values of `labels`, in their order."""
 
     name: str
-    kind: Literal["counter", "gauge"]
+    kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
     samples: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    latencies: Mapping[tuple[str, ...], Latency] = field(default_factory=dict)
+    """Instead of samples, of a histogram."""
 
 
 def single(name: str, kind: Literal["counter", "gauge"], help: str, value: float) -> Metric:
@@ -52,6 +55,12 @@ def labelled(
     return Metric(name, kind, help, (label,), {(key,): value for key, value in values.items()})
 
 
+def histogram(name: str, help: str, label: str, values: Mapping[str, Latency]) -> Metric:
+    return Metric(
+        name, "histogram", help, (label,), latencies={(key,): one for key, one in values.items()}
+    )
+
+
 def render(metrics: Iterable[Metric]) -> str:
     lines: list[str] = []
     for metric in metrics:
@@ -59,12 +68,25 @@ def render(metrics: Iterable[Metric]) -> str:
         lines.append(f"# HELP {name} {_escaped(metric.help, quotes=False)}")
         lines.append(f"# TYPE {name} {metric.kind}")
         for values, number in sorted(metric.samples.items()):
-            pairs = zip(metric.labels, values, strict=True)
-            inside = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
-            lines.append(
-                f"{name}{{{inside}}} {_number(number)}" if inside else f"{name} {_number(number)}"
-            )
+            lines.append(_line(name, metric.labels, values, number))
+        for values, latency in sorted(metric.latencies.items()):
+            lines += _bucket_lines(name, metric.labels, values, latency)
     return "\n".join(lines) + "\n"
+
+
+def _line(name: str, labels: Iterable[str], values: Iterable[str], number: float) -> str:
+    pairs = zip(labels, values, strict=True)
+    inside = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+    return f"{name}{{{inside}}} {_number(number)}" if inside else f"{name} {_number(number)}"
+
+
+def _bucket_lines(
+    name: str, labels: tuple[str, ...], values: tuple[str, ...], latency: Latency
+) -> Iterator[str]:
+    for bound, count in (*latency.up_to(), (math.inf, latency.count)):
+        yield _line(f"{name}_bucket", (*labels, "le"), (*values, _number(bound)), count)
+    yield _line(f"{name}_sum", labels, values, latency.sum_s)
+    yield _line(f"{name}_count", labels, values, latency.count)
 
 
 def _escaped(text: str, quotes: bool = True) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -17,20 +17,22 @@ import msgspec
 from hyperscale.cluster.calm import (
     SETTINGS_BY_ROLE,
     Admission,
+    Load,
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
     RateLimitSettings,
+    Resources,
 )
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
-from hyperscale.cluster.election import Standing
+from hyperscale.cluster.identity import Node as Member
 from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
 from hyperscale.nodes.member import report
 from hyperscale.nodes.member.about import About
-from hyperscale.nodes.member.annex import Annex, ElectionNetwork, MembershipNetwork, named
+from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
-from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
+from hyperscale.nodes.member.election_shell import ElectionShell
 from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
 from hyperscale.nodes.member.exposition import MetricsPage
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
@@ -46,8 +48,10 @@ from hyperscale.nodes.member.queries import (
 from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.shared_port import SharedPort
+from hyperscale.nodes.member.voting import Voting
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.handshake import Introduction
@@ -87,10 +91,12 @@ class Node:
         )
         self.counts: Counter[str] = Counter()
         self.vitals: dict[str, Vitals] = {}
+        self.queue: Callable[[], float | None] = lambda: None
+        """How full the queues of the role are, 0 to 1."""
         self.pulse = b""
         """What the role adds to `Vitals`; told with the next beat."""
         self._host = host
-        self._log = logs.logger("node", node_id=settings.id)
+        self.log = logs.logger("node", node_id=settings.id)
         self._registry = Registry()
         for more in (QUERIES, PROBES, EXCHANGES, *([kinds] if kinds else [])):
             self._registry.include(more)
@@ -103,16 +109,20 @@ class Node:
             settings.previous_secret,
             self._exchange_failed,
         )
-        self._refusals = RefusalLog(self._log)
+        self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
+        self._load_told = Load.HEALTHY
         self._beats = 0
+        self._news_dropped = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
-        self._started = False
+        self.started = False
         self.endpoint: Endpoint
         self.server: Server
         self.membership: MembershipShell
-        self.election: ElectionShell | None = None
+        self.voting: Voting | None = None
+        self.syncing: Callable[[], bool] = lambda: False
+        """Whether a voter has still to catch up with the others; its role says so."""
         self.bootstrap: Bootstrap | None = None
         self.about = About()
         """A role adds to it before `start`."""
@@ -130,6 +140,25 @@ class Node:
     @property
     def uptime_s(self) -> float:
         return self.now() - self._started_at
+
+    @property
+    def election(self) -> ElectionShell | None:
+        return None if self.voting is None else self.voting.election
+
+    @property
+    def barred(self) -> str:
+        """Why this voter takes no part in elections now; empty when it does, or is none."""
+        return "" if self.voting is None else self.voting.electorate.why_barred
+
+    @property
+    def difference(self) -> str:
+        """What is wrong when voters have different lists; empty when nothing is."""
+        return "" if self.voting is None else self.voting.electorate.sentence
+
+    @property
+    def has_looked(self) -> bool:
+        """It has found others, or has asked everybody it could once."""
+        return self.started and (self.bootstrap is None or self.bootstrap.looked)
 
     @property
     def datagrams_dropped(self) -> Counter[str]:
@@ -151,7 +180,7 @@ class Node:
         self._started_at = host.clock.now()
         life = await IncarnationFile(host.disk).read() + 1
         self.endpoint = self._make_endpoint(life)
-        self.server = Server(self.endpoint)
+        self.server = Server(self.endpoint, self._greeted)
         address = await self.server.start(settings.bind)
         await self._port.open(address, life)
         self._exchanges.endpoint = self.endpoint
@@ -162,11 +191,11 @@ class Node:
         if settings.metrics is not None:
             self.page = self.about.page(self, host, settings.metrics)
             self.metrics_address = await self.page.start(settings.metrics)
-        self.door.watch()
+        self.door.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
-        self._started = True
+        self.started = True
         me = self.membership.me
-        self._log.info(
+        self.log.info(
             "ready",
             address=str(Address(*me.tcp)),
             role=me.role,
@@ -179,7 +208,7 @@ class Node:
 
     async def stop(self) -> None:
         """Hand leadership over, tell the others, then be silent; nothing of it is left."""
-        self._log.info("leaving")
+        self.log.info("leaving")
         if self.election is not None:
             await self.election.stop()
         if self.bootstrap is not None:
@@ -189,7 +218,7 @@ class Node:
         await self.membership.leave()
         self.membership.stop()
         self.server.close()
-        self._log.info("left", incarnation=self.membership.me.incarnation)
+        self.log.info("left", incarnation=self.membership.me.incarnation)
 
     async def _start_membership(self) -> None:
         settings = self.settings
@@ -220,22 +249,9 @@ class Node:
         self._introduce(self.membership.me.incarnation)
 
     async def _start_election(self) -> None:
-        settings = self.settings
-        if not settings.voters:
-            return
-        plan = ElectionPlan(
-            group=settings.group,
-            node_id=settings.id,
-            bind=settings.bind,
-            voters={voter: VoterAddress(Address(voter, 0)) for voter in settings.voters},
-            settings=settings.election,
-        )
-        network = ElectionNetwork(self._port, self._place_of)
-        self.election = ElectionShell(Annex(self._host, network), plan, named=named)
-        self.election.on_leader_change.append(self._leader_changed)
-        self.election.on_lose_leadership.append(self._leadership_lost)
-        await self.election.start()
-        self._host.tasks.spawn("watch the voter", self._watch_voter(self.election))
+        if self.settings.voters:
+            self.voting = Voting(self._host, self, self._port)
+            await self.voting.start()
 
     async def _start_discovery(self) -> None:
         settings = self.settings
@@ -247,7 +263,12 @@ class Node:
             lambda node: self.membership.join([node.tcp], configured=False)
         )
         self.bootstrap.on_unanswered.append(self._refusals.say)
-        self.bootstrap.on_formed.append(lambda: self._log.info("nobody answers: first node"))
+        self.bootstrap.on_state.append(
+            lambda before, now: self.log.debug(
+                "looking for the cluster", state=now.value, before=before.value
+            )
+        )
+        self.bootstrap.on_formed.append(lambda: self.log.info("nobody answers: first node"))
         await self.bootstrap.start(self.endpoint)
 
     # -- making ------------------------------------------------------------------------------
@@ -299,9 +320,11 @@ class Node:
             clock=self._host.clock.now,
         )
 
-    def _place_of(self, node_id: str) -> Address | None:
-        member = self.membership.core.member(node_id)
-        return None if member is None else Address(*member.node.udp)
+    def _resources(self) -> Resources:
+        """A worker's cores are meant to be full, and admit work by their number."""
+        use = self._host.usage()
+        cpu = None if self.settings.role == "worker" else use.cpu
+        return Resources(cpu=cpu, memory=use.memory, queue=self.queue())
 
     # -- what others ask ---------------------------------------------------------------------
 
@@ -322,19 +345,30 @@ class Node:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
         return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
 
+    def _greeted(self, connection: Connection) -> None:
+        session = connection.session
+        self.log.debug(
+            "greeted",
+            peer=session.peer.node_id,
+            role=session.peer.role,
+            protocol=".".join(map(str, session.protocol)),
+            capabilities=sorted(session.capabilities),
+            version=session.node_version,
+        )
+
     def _asked(self, call: Call, correlation_id: str) -> None:
         self._check_started(call)
         with logs.correlated(correlation_id=correlation_id):
-            self._log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
+            self.log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
 
     def _check_started(self, call: Call) -> None:
-        if not self._started:
+        if not self.started:
             raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
 
     # -- what happens ------------------------------------------------------------------------
 
     def _changed(self, event: Changed) -> None:
-        say = self._log.warning if event.change in _LOUD else self._log.info
+        say = self.log.warning if event.change in _LOUD else self.log.info
         say(
             f"member {event.change.value}",
             member=event.node.node_id,
@@ -347,37 +381,27 @@ class Node:
             self.vitals.pop(event.node.node_id, None)
         if self.bootstrap is not None:
             self.bootstrap.members_are([node.node_id for node in self.membership.core.active()])
+        self._look_at_voters(event.node)
 
     def _heard(self, event: Heartbeat) -> None:
         try:
             self.vitals[event.node.node_id] = _vitals.decode(event.payload)
         except msgspec.MsgspecError:
             self.counts["heartbeats_malformed"] += 1
+        self._look_at_voters(event.node)
+
+    def _look_at_voters(self, member: Member) -> None:
+        if self.started and self.voting is not None and member.role == self.settings.role:
+            self.voting.refresh()
 
     def _seed_silent(self, event: SeedSilent) -> None:
-        self._log.warning(
+        self.log.warning(
             "seed silent", address=str(Address(*event.address)), silent_s=round(event.silent_s)
-        )
-
-    def _leader_changed(self, term: int, leader: str | None) -> None:
-        self._log.info("leader changed", leader=leader, term=term, correlation_id=f"term-{term}")
-
-    def _leadership_lost(self, term: int, reason: str) -> None:
-        self._log.warning(
-            "leadership lost", term=term, reason=reason, correlation_id=f"term-{term}"
         )
 
     def _exchange_failed(self, address: Address, error: WireError) -> None:
         self.counts["exchanges_failed"] += 1
         self._refusals.say(address, error)
-
-    async def _watch_voter(self, election: ElectionShell) -> None:
-        try:
-            await election.failed()
-        except OSError as error:
-            self._log.critical("a voter that cannot remember must not vote", error=str(error))
-            self.failure = error
-            self.over.set()
 
     async def _beat(self) -> None:
         while True:
@@ -385,22 +409,32 @@ class Node:
             await self._host.clock.sleep(BEAT_S)
 
     def _refresh(self) -> None:
-        core, election = self.membership.core, self.election
+        core, voting = self.membership.core, self.voting
         if core.me.incarnation != self.endpoint.introduction.identity.incarnation:
             self._introduce(core.me.incarnation)
-        if election is not None:
-            election.set_standing(Standing(lhm=float(core.health_score)))
-        term, leader = (0, None) if election is None else (election.term, election.leader)
-        vitals = Vitals(core.health_score, term, leader, self.pulse)
+        vitals = Vitals(core.health_score, 0, None, self.pulse)
+        if voting is not None:
+            voting.refresh()
+            vitals = voting.vitals(core.health_score, self.pulse)
         if vitals != self._last_vitals:
             self._beats += 1
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        if core.news_dropped > self._news_dropped:
+            dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
+            self.log.warning("no room for all news of members", dropped=dropped)
+        if self.door.load is not self._load_told:
+            self._tell_load(self.door.load)
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
+
+    def _tell_load(self, load: Load) -> None:
+        say = self.log.warning if load > self._load_told else self.log.info
+        say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
+        self._load_told = load
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
         fresh = turned_away - self._turned_away
         for reason, count in sorted(fresh.items()):
-            self._log.warning("turned away", reason=reason, count=count)
+            self.log.warning("turned away", reason=reason, count=count)
         self._turned_away = Counter(turned_away)

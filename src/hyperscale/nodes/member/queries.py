@@ -29,6 +29,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     address: str
     since_s: float  # in this state
+    syncing: bool = False  # a manager whose copy of the records does not count yet
     health_score: int | None = None  # 0 is well, 8 is worst
     rtt_s: float | None = None  # estimated from coordinates
     rtt_measured_s: float | None = None  # of the last probe
@@ -43,6 +44,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True, tag="member.members"):
     voters: list[str] = []
     leader: str | None = None
     term: int = 0
+    difference: str = ""  # what is wrong when voters were given different lists
 
 
 class AskStatus(msgspec.Struct, frozen=True, tag="member.ask_status"):
@@ -68,6 +70,8 @@ class Vitals(msgspec.Struct, frozen=True, array_like=True):
     term: int
     leader: str | None
     pulse: bytes = b""  # of its role, see `nodes.protocol`
+    voters: bytes = b""  # digest of its list; empty when it does not vote
+    syncing: bool = False  # its copy of the records does not count yet
 
 
 QUERIES: Final = Registry()

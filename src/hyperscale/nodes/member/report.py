@@ -34,6 +34,7 @@ def members(node: Node) -> Members:
         voters=[] if election is None else sorted(node.settings.voters),
         leader=leader,
         term=term,
+        difference=node.difference,
     )
 
 
@@ -59,6 +60,7 @@ def _own_row(node: Node) -> MemberRow:
         incarnation=core.me.incarnation,
         address=str(Address(*core.me.tcp)),
         since_s=node.uptime_s,
+        syncing=node.syncing(),
         health_score=core.health_score,
         coordinate_error=core.coordinate.error,
     )
@@ -76,6 +78,7 @@ def _row(node: Node, member: Member) -> MemberRow:
         incarnation=member.incarnation,
         address=str(Address(*member.node.tcp)),
         since_s=max(0.0, node.now() - member.changed_at),
+        syncing=vitals is not None and vitals.syncing,
         health_score=None if vitals is None else vitals.health_score,
         rtt_s=core.rtt_estimate_s(member.node_id) if member.live else None,
         rtt_measured_s=member.rtt_s,
@@ -118,12 +121,37 @@ def metrics(node: Node) -> Iterator[Metric]:
         "Relative error of our network coordinate.",
         node.membership.core.coordinate.error,
     )
+    core = node.membership.core
+    measured = {"taken": float(core.coordinate_updates), "refused": float(core.coordinate_refused)}
+    yield labelled(
+        "coordinate_updates_total",
+        "counter",
+        "Round trips from which our coordinate learnt, or did not.",
+        "fate",
+        measured,
+    )
+    yield single(
+        "membership_news_dropped_total",
+        "counter",
+        "Updates about members that found no room and were told to nobody else.",
+        core.news_dropped,
+    )
     yield from _calm(node)
     yield from _wire(node)
     if node.bootstrap is not None:
         counts = {name: float(n) for name, n in node.bootstrap.metrics().items()}
         yield labelled("discovery_events_total", "counter", "Looking for peers.", "event", counts)
     if node.election is not None:
+        voting = node.voting
+        assert voting is not None
+        differing = float(len(voting.electorate.known.differing))
+        yield single(
+            "election_voters_differing", "gauge", "Voters with another list than ours.", differing
+        )
+        text = "1 while enough voters are alive to elect a leader."
+        yield single("election_quorum_alive", "gauge", text, float(bool(voting.quorum)))
+        text = "Times that enough voters were alive, or not any more."
+        yield single("election_quorum_changes_total", "counter", text, voting.quorum_changes)
         leads = float(node.election.may_lead())
         yield single("election_term", "gauge", "Term this voter knows.", node.election.term)
         yield single("election_leading", "gauge", "1 while this node holds the lease.", leads)

@@ -23,7 +23,7 @@ from hyperscale.runtime.host import Address
 from hyperscale.runtime.logs import Level
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Plaintext
-from hyperscale.wire.identity import ROLES
+from hyperscale.wire.identity import NAME_RULE, ROLES, is_name
 from hyperscale.wire.sealed import check_secret
 
 PORT_DEFAULT = 7_000
@@ -44,7 +44,7 @@ class NodeSettings:
     seeds: tuple[Endpoint, ...] = ()
     names: tuple[DnsName, ...] = ()
     nameservers: tuple[Address, ...] = ()
-    cluster: str = "default"
+    cluster: str = "default"  # of programs that make it themselves: `node_settings` needs it said
     env: str = "dev"
     dc: str = "local"
     role: str = "probe"
@@ -84,11 +84,12 @@ _TEXTS: dict[str, object] = {
     "advertise": "",
     "seed": (),
     "nameserver": (),
-    "cluster": "default",
-    "env": "dev",
+    "cluster": "",
+    "env": "",
     "dc": "local",
     "role": "probe",
     "certs": "",
+    "verify_hostname": True,
     "secret_file": "",
     "previous_secret_file": "",
     "voters": (),
@@ -108,8 +109,6 @@ SECTIONS = (
         may_be_zero=(
             "lease_slack_s",
             "first_delay_max_s",
-            "priority_step_s",
-            "handicap_max_s",
             "lhm_step_s",
             "reluctance_s",
             "reluctance_step_s",
@@ -127,7 +126,7 @@ def read_settings(sources: Sources) -> NodeSettings:
 def node_settings(reading: Reading, role: str = "") -> NodeSettings:
     """Raises BadInput. Without a `role` the settings say it."""
     given = {name: reading.of("node", name) for name in _TEXTS}
-    node_id = _name(given["id"]) if given["id"].value else _missing("id", "a name of its own")
+    node_id = _required(given["id"], "a name of its own", "--id m1")
     bind = _address(given["bind"])
     if not given["advertise"].value and _is_anywhere(bind.host):
         raise BadInput(
@@ -137,7 +136,8 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
     if given["advertise"].value and not _is_literal(given["advertise"].value):
         raise BadInput(
             f"{given['advertise'].label} takes an IP address, not {given['advertise'].value!r}",
-            "datagrams go without asking a name server; certificates may still be for the name",
+            "datagrams go without asking a name server; certificates name the address as well: "
+            "hyperscale certs --host",
         )
     seeds, names = _seeds(given["seed"])
     plaintext = given["plaintext"].value
@@ -157,11 +157,13 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         seeds=seeds,
         names=names,
         nameservers=tuple(_addresses(given["nameserver"], 53)),
-        cluster=_name(given["cluster"]),
-        env=_name(given["env"]),
+        cluster=_required(given["cluster"], "the cluster it belongs to", "--cluster shop"),
+        env=_required(given["env"], "the environment it belongs to", "--env prod"),
         dc=_name(given["dc"], DC_CHARS_MAX),
         role=role or _role(given["role"]),
-        credentials=_credentials(given["certs"], node_id, plaintext),
+        credentials=_credentials(
+            given["certs"], node_id, plaintext, given["verify_hostname"].value
+        ),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
         voters=_voters(given["voters"], node_id, role),
@@ -177,14 +179,24 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
 # -- values --------------------------------------------------------------------------------------
 
 
-def _missing(name: str, what: str) -> str:
-    raise BadInput(f"--{name} is missing: {what}")
+def _required(given: Setting, what: str, example: str) -> str:
+    """No default: nodes of two clusters that both left it out would take each other in."""
+    if given.value:
+        return _name(given)
+    flag = example.split()[0].removeprefix("--")
+    raise BadInput(
+        f"--{flag} is missing: a node needs {what}",
+        f"{example}, HYPERSCALE_NODE_{flag.upper()}, or {flag} in the [node] table of "
+        "hyperscale.toml; hyperscale dev needs none of it",
+    )
 
 
-def _name(given: Setting, bytes_max: int = NODE_ID_CHARS_MAX) -> str:
+def _name(given: Setting, chars_max: int = NODE_ID_CHARS_MAX) -> str:
     value: str = given.value
-    if not value or len(value.encode()) > bytes_max or not value.isprintable():
-        raise BadInput(f"{given.label} takes 1 to {bytes_max} characters, not {value!r}")
+    if not is_name(value) or len(value) > chars_max:
+        raise BadInput(
+            f"{given.label} takes 1 to {chars_max} characters: {NAME_RULE}, not {value!r}"
+        )
     return value
 
 
@@ -198,6 +210,12 @@ def _voters(given: Setting, node_id: str, role: str) -> tuple[str, ...]:
     if role == "worker":
         return ()
     voters = tuple(_name(given._replace(value=voter)) for voter in given.value)
+    twice = sorted({voter for voter in voters if voters.count(voter) > 1})
+    if twice:
+        raise BadInput(
+            f"{given.label} names {', '.join(twice)} more than once",
+            "a majority is counted over the list, so each voter stands in it once",
+        )
     if voters and node_id not in voters:
         raise BadInput(
             f"{node_id} is not among the voters {', '.join(voters)} ({given.label})",
@@ -252,7 +270,9 @@ def _is_anywhere(host: str) -> bool:
     return _is_literal(host) and ipaddress.ip_address(host).is_unspecified
 
 
-def _credentials(given: Setting, node_id: str, plaintext: bool) -> Credentials | None:
+def _credentials(
+    given: Setting, node_id: str, plaintext: bool, verify_hostname: bool
+) -> Credentials | None:
     folder: str = given.value
     if plaintext:
         if folder:
@@ -264,7 +284,10 @@ def _credentials(given: Setting, node_id: str, plaintext: bool) -> Credentials |
             "for a try on one machine there is --plaintext",
         )
     made = Credentials(
-        Path(folder, "ca.pem"), Path(folder, f"{node_id}.pem"), Path(folder, f"{node_id}-key.pem")
+        Path(folder, "ca.pem"),
+        Path(folder, f"{node_id}.pem"),
+        Path(folder, f"{node_id}-key.pem"),
+        verify_hostname,
     )
     for path in (made.ca, made.certificate, made.key):
         if not path.is_file():

@@ -35,6 +35,7 @@ class Body(Fields, frozen=True, kw_only=True):
     started_at: str = ""  # the client's wall time: a label
     warnings: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
+    identity: str = ""  # of the test, where the bytes of `source` differ from time to time
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
     lost_load: LostLoad = "squeeze"
 
@@ -48,6 +49,7 @@ class SubmitJob(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class SteerJob(Fields, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
     workflow: str = ""  # the only one concerned, if so
 
 
@@ -84,13 +87,15 @@ class SteerAck(Fields, frozen=True, kw_only=True):
 
 
 class AskJob(Fields, frozen=True, kw_only=True):
-    job_id: str
+    job_id: str  # empty: the job of the key
     passed_on: bool = False
+    idempotency_key: str = ""
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
     name: str
-    state: str  # E-12: pending running completed failed cancelled aggregated
+    state: str  # E-12: pending running completed failed cancelled
     lifecycle: str  # E-1, exact
     cores: int = 0
     workers: tuple[str, ...] = ()
@@ -119,11 +124,13 @@ class JobView(Fields, frozen=True, kw_only=True):
     requested_by: str = ""
     correlation_id: str = ""
     exit_code: int | None = None
+    idempotency_key: str = ""
 
 
 class AskJobs(Fields, frozen=True, kw_only=True):
     limit: int = 100
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobViews(Fields, frozen=True, kw_only=True):
@@ -134,6 +141,7 @@ class JobViews(Fields, frozen=True, kw_only=True):
 class AskResults(Fields, frozen=True, kw_only=True):
     job_id: str
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class JobResults(Fields, frozen=True, kw_only=True):
@@ -146,6 +154,7 @@ class JobResults(Fields, frozen=True, kw_only=True):
 class AskWorkers(Fields, frozen=True, kw_only=True):
     job_id: str = ""  # only those that work for it, with its live numbers
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class WorkerView(Fields, frozen=True, kw_only=True):
@@ -160,6 +169,7 @@ class WorkerView(Fields, frozen=True, kw_only=True):
     cpu_percent: float = 0.0
     memory_percent: float = 0.0
     routing: str = ""  # route hold investigate drain evict
+    heard_s: float = 0.0  # since its last word
 
 
 class WorkerViews(Fields, frozen=True, kw_only=True):
@@ -169,10 +179,27 @@ class WorkerViews(Fields, frozen=True, kw_only=True):
     free_cores: int = 0
 
 
+class DrainWorker(Fields, frozen=True, kw_only=True):
+    """A worker shall take no new parts and finish what runs; or take new ones again."""
+
+    worker: str
+    undo: bool = False
+    by: str = ""
+    passed_on: bool = False
+
+
+class DrainAck(Fields, frozen=True, kw_only=True):
+    worker: str
+    accepted: bool
+    parts: int = 0  # that go on
+    error: str = ""
+
+
 class WatchJob(Fields, frozen=True, kw_only=True):
     job_id: str
     live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
 
 
 class Window(Fields, frozen=True, kw_only=True):
@@ -238,6 +265,8 @@ for _kind, _struct, _priority, _limit in (
     ("job.results", JobResults, Priority.NORMAL, UPDATE_BYTES_MAX),
     ("ask.workers", AskWorkers, Priority.NORMAL, 1 << 10),
     ("worker.views", WorkerViews, Priority.NORMAL, 16 << 20),
+    ("drain.worker", DrainWorker, Priority.HIGH, 1 << 10),
+    ("drain.ack", DrainAck, Priority.HIGH, 1 << 10),
     ("watch.job", WatchJob, Priority.NORMAL, 1 << 10),
     ("job.update", JobUpdate, Priority.NORMAL, UPDATE_BYTES_MAX),
 ):

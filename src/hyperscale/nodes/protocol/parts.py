@@ -219,6 +219,8 @@ class Progress(Fields, frozen=True, kw_only=True):
     snapshot_seq: int = 0  # deltas up to this one are in the snapshot
     cores_done: int = 0  # as in `PartStatus`: it only grows
     test_stop: TestStop | None = None  # repeated until the part is told to end
+    moved: int | None = None  # events of its own in this attempt; None: a worker that tells none
+    idle_s: float = 0.0  # for so long nothing has moved, and nothing explains it
 
 
 class ReportProgress(Fields, frozen=True, kw_only=True):
@@ -272,6 +274,20 @@ class WorkerPulse(Fields, frozen=True, kw_only=True, array_like=True):
     version: int  # only grows within one incarnation
 
 
+class DrainOrder(Fields, frozen=True, kw_only=True):
+    """To a worker, from the leader: take no new parts, or take them again."""
+
+    term: int
+    undo: bool = False
+    by: str = ""
+
+
+class DrainAnswer(Fields, frozen=True, kw_only=True):
+    obeyed: bool
+    parts: int = 0  # that go on
+    reason: str = ""
+
+
 class LeaveWorker(Fields, frozen=True, kw_only=True):
     worker: str
     incarnation: int
@@ -298,6 +314,8 @@ for _kind, _struct, _priority, _limit in (
     ("progress.answer", ProgressAnswer, Priority.NORMAL, 1 << 20),
     ("ask.extension", AskExtension, Priority.HIGH, 1 << 16),
     ("extension.answer", ExtensionAnswer, Priority.HIGH, 1 << 16),
+    ("drain.order", DrainOrder, Priority.HIGH, 1 << 10),
+    ("drain.answer", DrainAnswer, Priority.HIGH, 1 << 10),
     ("leave.worker", LeaveWorker, Priority.HIGH, 1 << 10),
     ("left", Left, Priority.HIGH, 1 << 10),
 ):

@@ -19,6 +19,7 @@ from hyperscale.nodes.protocol.parts import (
 )
 from hyperscale.nodes.worker.part_life import Conclude, PartLife, State
 from hyperscale.nodes.worker.reporting import Held
+from hyperscale.nodes.worker.silence import Silence
 from hyperscale.nodes.worker.stage import Ended, Performer, Ready
 from hyperscale.runtime.host import Task
 
@@ -46,6 +47,7 @@ class Engagement:
     cores: int
     life: PartLife
     performer: Performer
+    silence: Silence
     cores_done: int = 0  # given back, though the part goes on or is kept
     context: Values = field(default_factory=dict)  # for its start
     run_age_s: float = 0.0
@@ -68,8 +70,9 @@ class Engagement:
             return 0.0
         return min(1.0, self.performer.elapsed_s / self.planned_s)
 
-    def held(self) -> Held:
-        performer = self.performer
+    def held(self, now: float) -> Held:
+        performer, silence = self.performer, self.silence
+        runs = self.life.state is State.RUNNING
         return Held(
             self.part,
             self.fence,
@@ -77,6 +80,8 @@ class Engagement:
             performer.elapsed_s,
             self.cores_done,
             performer.test_stop,
+            silence.moved,
+            silence.idle_s(now, runs=runs, quiet_s=performer.quiet_s),
         )
 
     def status(self) -> PartStatus:

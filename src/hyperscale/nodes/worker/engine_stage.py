@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from time import perf_counter
 
 from hyperscale.cluster.jobs.records import Action
 from hyperscale.engine.assembly import aggregate_of
@@ -21,6 +22,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.runtime.cgroup import memory_share
 from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
@@ -79,7 +81,9 @@ class EngineStage:
     def use(self) -> MachineUse:
         import psutil
 
-        return MachineUse(psutil.cpu_percent(None), psutil.virtual_memory().percent)
+        share = memory_share()
+        memory = psutil.virtual_memory().percent if share is None else 100.0 * share
+        return MachineUse(psutil.cpu_percent(None), memory)
 
     async def close(self) -> None:
         self._closed = True
@@ -149,6 +153,7 @@ class EnginePerformer:
         self._closing: RealTask | None = None
         self._left = asyncio.Event()
         self.test_stop: TestStop | None = None
+        self._quiet_until = 0.0
         self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
         casting = Casting(
             source=order.source,
@@ -176,6 +181,7 @@ class EnginePerformer:
             on_progress=progressed,
             on_done=stage.core_done,
             on_stop_test=self._ask_for_end,
+            on_quiet=self._be_quiet,
         )
 
     def _ask_for_end(self, reason: str, failed: bool) -> None:
@@ -183,6 +189,13 @@ class EnginePerformer:
         asked = self.test_stop
         if asked is None or (failed and not asked.failed):
             self.test_stop = TestStop(reason, failed)
+
+    def _be_quiet(self, for_s: float) -> None:
+        self._quiet_until = max(self._quiet_until, perf_counter() + for_s)
+
+    @property
+    def quiet_s(self) -> float:
+        return max(0.0, self._quiet_until - perf_counter())
 
     @property
     def elapsed_s(self) -> float:

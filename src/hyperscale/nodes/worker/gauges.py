@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
+from hyperscale.cluster.calm.circuit import State as CircuitState
 from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
 from hyperscale.nodes.protocol.parts import PartState, WorkerPulse, WorkerState
 from hyperscale.nodes.worker.worker import Worker
@@ -54,6 +55,9 @@ def metrics(worker: Worker, pids: Pids) -> Iterator[Metric]:
     )
     counts = {kind: float(worker.conversation.counts[kind]) for kind in TALK}
     yield labelled("worker_talk_total", "counter", "Messages to managers.", "kind", counts)
+    open_to = Counter(status.state.value for status in worker.links.circuits().values())
+    circuits = {state.value: float(open_to[state.value]) for state in CircuitState}
+    yield labelled("worker_circuits", "gauge", "Circuits to managers, by state.", "state", circuits)
     numbers = pids()
     yield single("worker_generators", "gauge", "Generator processes.", len(numbers))
     yield single(
@@ -85,7 +89,7 @@ def readiness(worker: Worker) -> Health:
     if worker.over.is_set():
         return Health(ok=False, reason="it is ending")
     if worker.parts.draining:
-        return Health(ok=False, reason="it is draining")
+        return Health(ok=False, reason=f"it takes no new parts: {worker.parts.duty.off}")
     now = worker.node.now()
     if worker.contact.is_cut_off(now):
         silent_s = worker.contact.silent_s(now)
@@ -118,4 +122,15 @@ def pages(worker: Worker) -> dict[str, Callable[[], object]]:
             "silent_s": round(worker.contact.silent_s(worker.node.now()), 1),
         }
 
-    return {"/debug/parts": parts, "/debug/managers": managers}
+    def circuits() -> object:
+        return {
+            address: {
+                "state": status.state.value,
+                "failures": {category.value: n for category, n in status.failures.items()},
+                "retry_after_s": round(status.retry_after_s, 1),
+                "opened": status.opened_count,
+            }
+            for address, status in worker.links.circuits().items()
+        }
+
+    return {"/debug/parts": parts, "/debug/managers": managers, "/debug/circuits": circuits}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hyperscale.cluster.calm import Category, Circuits, CircuitSettings
+from hyperscale.cluster.calm import Category, Circuits, CircuitSettings, CircuitStatus
 from hyperscale.nodes.protocol.parts import ProgressAnswer, Registered
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.runtime.host import Address, Host
@@ -89,6 +89,10 @@ class Links:
             elif answer.leader != manager:  # one that leads and does not take us is no contact
                 now = self._clock.now()
                 contact.heard(asked_at, now, manager, answer.term, answer.leaderless_s)
+
+    def circuits(self) -> dict[str, CircuitStatus]:
+        """By the manager's address."""
+        return self._circuits.statuses(self._clock.now())
 
     def keep(self, addresses: Iterable[Address]) -> None:
         """Hang up on everybody else."""

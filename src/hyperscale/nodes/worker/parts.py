@@ -14,7 +14,7 @@ from typing import Any
 from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import HyperscaleError
-from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.delta import Delta, movement
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -29,6 +29,7 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
 )
 from hyperscale.nodes.worker.cores import Cores
+from hyperscale.nodes.worker.duty import Duty
 from hyperscale.nodes.worker.engagement import Engagement, check_values, failed, portable
 from hyperscale.nodes.worker.outbox import Outbox
 from hyperscale.nodes.worker.part_life import (
@@ -45,6 +46,7 @@ from hyperscale.nodes.worker.part_life import (
 )
 from hyperscale.nodes.worker.reporting import Held, ReportBuffer
 from hyperscale.nodes.worker.settings import WorkerSettings
+from hyperscale.nodes.worker.silence import Silence
 from hyperscale.nodes.worker.stage import Stage
 from hyperscale.nodes.worker.versions import ContextVersions
 from hyperscale.runtime import logs
@@ -72,7 +74,7 @@ class Parts:
         leash_s: Callable[[], float],
     ) -> None:
         self.cores: Cores[Key] = Cores(settings.cores)
-        self.draining = False
+        self.duty = Duty()
         self._host = host
         self._worker = settings.node.id
         self._stage = stage
@@ -110,6 +112,11 @@ class Parts:
         }
 
     @property
+    def draining(self) -> bool:
+        """It takes nothing new."""
+        return bool(self.duty.off)
+
+    @property
     def idle(self) -> bool:
         """Nothing runs and nothing will; parts kept for their teardown are over too."""
         return not any(one.life.live for one in self._held.values())
@@ -122,7 +129,8 @@ class Parts:
         return len(self._held)
 
     def held(self) -> list[Held]:
-        return [one.held() for one in self._held.values()]
+        now = self._host.clock.now()
+        return [one.held(now) for one in self._held.values()]
 
     def statuses(self) -> tuple[PartStatus, ...]:
         """All there are, also those that are over while nobody has settled their end yet."""
@@ -223,7 +231,7 @@ class Parts:
         for one in older:
             self._do(one, one.life.unwanted(now, "a later attempt took its place"))
         if self.draining:
-            return self._refuse("this worker is leaving", no_room=True)
+            return self._refuse(self.duty.off, no_room=True)
         if not self._leash_s():
             return self._refuse("this worker is cut off from its managers", no_room=True)
         if self._outbox.full:
@@ -261,6 +269,7 @@ class Parts:
             cores=order.cores,
             life=life,
             performer=performer,
+            silence=Silence(now),
         )
         self._held[key] = one
         self._buffer.open(order.part, order.fence)
@@ -399,4 +408,7 @@ class Parts:
 
     def _progressed(self, key: Key, at_s: float, core: int, delta: Delta) -> None:
         self._buffer.add(*key, core, delta)
+        one = self._held.get(key)
+        if one is not None:
+            one.silence.move(movement(delta))
         self._on_numbers()

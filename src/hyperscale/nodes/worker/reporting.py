@@ -38,6 +38,8 @@ class Held:
     elapsed_s: float
     cores_done: int = 0
     test_stop: TestStop | None = None
+    moved: int = 0
+    idle_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -147,6 +149,8 @@ class ReportBuffer:
             elapsed_s=held.elapsed_s,
             cores_done=held.cores_done,
             test_stop=held.test_stop,
+            moved=held.moved,
+            idle_s=held.idle_s,
         )
         if known is None or known.fence != held.fence or not numbers:
             return plain

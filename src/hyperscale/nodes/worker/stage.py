@@ -60,6 +60,11 @@ class Performer(Protocol):
         ...
 
     @property
+    def quiet_s(self) -> float:
+        """For how long from now nothing need move, as its generators say; 0: something should."""
+        ...
+
+    @property
     def cores_done(self) -> int:
         """How many of its places have no more load to make; it never falls."""
         ...

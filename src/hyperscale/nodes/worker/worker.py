@@ -13,11 +13,10 @@ from typing import Final
 import msgspec
 
 from hyperscale.cluster.calm import RateLimitSettings
-from hyperscale.cluster.calm.ratelimit import LIMITS_PER_WINDOW
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.vital import spawn_vital
-from hyperscale.nodes.protocol.parts import PARTS, WorkerPulse
+from hyperscale.nodes.protocol.parts import PARTS, DrainAnswer, DrainOrder, WorkerPulse
 from hyperscale.nodes.worker.condition import Condition
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.nodes.worker.conversation import Conversation
@@ -31,6 +30,7 @@ from hyperscale.nodes.worker.stage import MachineUse, Stage
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.wire.errors import Reason, Refused
+from hyperscale.wire.serving import Call
 
 # How late a limit, a silence or our own lateness is noticed at most.
 TICK_S: Final = 0.1
@@ -45,11 +45,11 @@ LAST_WORDS_S: Final = 15.0
 COMMANDS_PER_WINDOW: Final = 2_000
 
 
-def _limits() -> RateLimitSettings:
-    commands = ("dispatch.part", "start.part", "steer.part", "tear.down.part", "ask.parts")
-    return RateLimitSettings(
-        limits={**LIMITS_PER_WINDOW, **dict.fromkeys(commands, COMMANDS_PER_WINDOW)}
+LIMITS: Final = RateLimitSettings(
+    limits=dict.fromkeys(
+        ("dispatch.part", "start.part", "tear.down.part", "ask.parts"), COMMANDS_PER_WINDOW
     )
+)
 
 
 class Worker:
@@ -61,13 +61,13 @@ class Worker:
         self.outbox = Outbox(EVENTS_MAX, host.random)
         self._host = host
         self._stage = stage
-        self._links = Links(host, self.contact)
+        self.links = Links(host, self.contact)
         self._buffer = ReportBuffer()
         self.conversation = Conversation(
             host,
             settings,
             self.registration,
-            self._links,
+            self.links,
             self.outbox,
             self._buffer,
             me=lambda: self.node.membership.me,
@@ -85,7 +85,8 @@ class Worker:
             leash_s=lambda: self.contact.remaining_s(host.clock.now()),
         )
         self.conversation.parts = self.parts
-        self.node = Node(host, settings.node, PARTS, self.parts.handlers, _limits())
+        handlers = self.parts.handlers | {DrainOrder: self._on_drain}
+        self.node = Node(host, settings.node, PARTS, handlers, LIMITS)
         self._condition = Condition()
         self._use = MachineUse(0.0, 0.0)
         self._pulse: WorkerPulse | None = None
@@ -109,7 +110,7 @@ class Worker:
         """Raises BadInput or OSError."""
         await self._stage.open()
         await self.node.start()
-        self._links.endpoint = self.node.endpoint
+        self.links.endpoint = self.node.endpoint
         self.conversation.life = self.node.membership.me.incarnation
         self.node.membership.on_change(self._member_changed)
         self._look()
@@ -124,9 +125,9 @@ class Worker:
 
     async def drain(self) -> None:
         """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
-        if self.parts.draining:
+        if self.parts.duty.leaving:
             return
-        self.parts.draining = True
+        self.parts.duty.leaving = True
         self._log.info("draining", parts=len(self.parts), limit_s=self.settings.drain_s)
         self._look()
         self.conversation.changed()
@@ -148,7 +149,7 @@ class Worker:
             task.cancel()
         await self._stage.close()
         await self.conversation.leave()
-        self._links.close()
+        self.links.close()
         await self.node.stop()
 
     # -- watching ----------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class Worker:
             found += [Address(*seed) for seed in self.settings.node.seeds]
         self.registration.know(found)
         leader = self.registration.leader
-        self._links.keep([*self.registration.managers, *([leader] if leader else [])])
+        self.links.keep([*self.registration.managers, *([leader] if leader else [])])
         self._use = self._stage.use()
         self._tell_pulse()
 
@@ -240,6 +241,21 @@ class Worker:
         self.node.pulse = msgspec.msgpack.encode(self._pulse)
 
     # -- what others say ---------------------------------------------------------------------
+
+    def _on_drain(self, call: Call, order: DrainOrder) -> DrainAnswer:
+        """Of an administrator, through the leader."""
+        duty = self.parts.duty
+        if not self._heard_term(order.term, call.peer.node_id):
+            return DrainAnswer(obeyed=False, reason="a leader of a later term has spoken")
+        if duty.leaving:
+            return DrainAnswer(obeyed=False, reason=duty.off)
+        duty.obey(order)
+        self._log.info(
+            "in service again" if order.undo else "drained", by=order.by, parts=len(self.parts)
+        )
+        self._look()
+        self.conversation.changed()
+        return DrainAnswer(obeyed=True, parts=len(self.parts))
 
     def _heard_term(self, term: int, speaker: str) -> bool:
         """A command of a term; False when a later one is known."""

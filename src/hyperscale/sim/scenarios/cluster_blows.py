@@ -17,7 +17,8 @@ from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import Cut, Traffic, one_way, only, partition
-from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
+from hyperscale.sim.scenarios.cluster_shapes import FULL_S, TIGHT
+from hyperscale.sim.scenarios.cluster_truth import Performance, Truth, WatchedStage
 from hyperscale.sim.world import World
 
 # Until a death is noticed (some 5 s), believed (8 s) and made up for.
@@ -33,6 +34,7 @@ CUTS: Final[tuple[tuple[Traffic, str], ...]] = (
 )
 MISSED_S: Final = 10.0
 LOOK_EVERY_S: Final = 0.5
+ENDS_S: Final = 4.0  # a worker without managers ends its load after 6 s
 LEAVE: Final = "leave"
 
 
@@ -58,8 +60,8 @@ class Blows:
             name = await self._somebody(lambda: self._at_work(MISSED_S))
             await self._cut_off(name, dice)
 
-    async def fall(self, until_s: float) -> None:
-        """Those that the seed draws."""
+    async def fall(self, until_s: float, *, is_full: bool = False) -> None:
+        """Those that the seed draws; where a job has all cores, it loses some."""
         dice = self._world.random_stream("blows")
         late_s = until_s * 0.9
         blows: list[Awaitable[None]] = []
@@ -78,6 +80,14 @@ class Blows:
             blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.2:
             blows.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
+        if dice.random() < 0.25:
+            at_s, between_s = dice.uniform(5.0, until_s / 2), dice.uniform(0.0, 3.0)
+            blows.append(self._kill_both(at_s, between_s, dice.uniform(1.0, 20.0)))
+        if dice.random() < 0.7:
+            blows.append(self._stop_quorum(dice.uniform(18.0, 25.0)))
+        if is_full:
+            at_s = self._world.random_stream("full blow").uniform(8.0, until_s * 0.6)
+            blows.append(self._kill_at_full_work(at_s))
         await asyncio.gather(*blows)
 
     # -- without warning ---------------------------------------------------------------------
@@ -115,6 +125,16 @@ class Blows:
             self._world.crash(name)
             self._world.restart_after(name, down_s)
 
+    async def _kill_both(self, at_s: float, between_s: float, down_s: float) -> None:
+        """The leader, and a worker before anybody else has asked it for its numbers."""
+        await self._world.sleep(at_s)
+        name = await self._somebody(lambda: self._at_work(MISSED_S))
+        await self._kill_leader(0.0, down_s)
+        await self._world.sleep(between_s)
+        self._world.coverage["leader and worker killed"] += 1
+        self._world.crash(name)
+        self._world.restart_after(name, down_s)
+
     async def _kill_managers(self, at_s: float, disk: CrashDisk) -> None:
         await self._world.sleep(at_s)
         self._world.coverage["all managers killed"] += 1
@@ -122,10 +142,32 @@ class Blows:
             self._world.crash(name, disk)
             self._world.restart_after(name, 1.0 + number)
 
+    async def _stop_quorum(self, seconds: float) -> None:
+        """Most managers stand still while a load with little time comes to its end: nobody can
+        lead, and no worker has missed them for long enough to end its load."""
+        world = self._world
+        while not any(one.loading and one.performer.left_s < ENDS_S for one in self._tight()):
+            await world.sleep(LOOK_EVERY_S / 2)
+        world.coverage["without a quorum"] += 1
+        stopped = sorted(self._managers)[: len(self._managers) // 2 + 1]
+        world.observe("without_quorum", seconds=seconds)
+        for name in stopped:
+            world.pause(name, seconds)
+
+    def _tight(self) -> list[Performance]:
+        every = [one for many in self._truth.performances.values() for one in many]
+        return [one for one in every if one.order.facts.name == TIGHT]
+
     async def _kill_for_good(self, at_s: float, worker: str) -> None:
         await self._world.sleep(at_s)
         self._world.coverage["worker gone for good"] += 1
         self._world.crash(worker, for_good=True)
+
+    async def _kill_at_full_work(self, at_s: float) -> None:
+        await self._world.sleep(at_s)
+        name = await self._somebody(lambda: self._at_work(FULL_S / 2))
+        self._world.coverage["worker killed, no core free"] += 1
+        self._world.crash(name, for_good=True)
 
     # -- with a word (SIGTERM) ---------------------------------------------------------------
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
+from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.jobs.pool import Worker as PoolWorker
 from hyperscale.cluster.jobs.records import (
     Dispatched,
@@ -19,6 +21,7 @@ from hyperscale.cluster.jobs.records import (
     JobStatus,
     Part,
     PartEnded,
+    Placement,
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
@@ -27,8 +30,10 @@ from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.orders import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
+from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.nodes.worker.engagement import Engagement
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
 from hyperscale.nodes.worker.part_life import Kill, Steer
@@ -61,6 +66,12 @@ CANARIES: Final = {
     "fence-by-probes": "OneLoad",
     "wait-for-probes": "UnderCommand",
     "outlive": "UnderCommand",
+    "call-it-complete": "TrueCoverage",
+    "forget-heard": "HeardIsKept",
+    "progress-by-messages": "StuckIfHanging",
+    "limits-at-once": "LimitsInTime",
+    "leave-lost-load": "TakenOver",
+    "squeeze-anybody": "ToSpare",
 }
 
 
@@ -156,6 +167,34 @@ class CountsTwice(Manager):
         self.live.close = twice  # type: ignore[method-assign]
 
 
+class CallsItComplete(Manager):
+    """A part whose generator process died has ended, and all of its load counts."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        ended = self.jobs.ended
+
+        def kindly(now: float, end: Ended) -> Any:
+            told = decode_end(end.result)
+            if told.lost:
+                state = exported.decode(told.state)
+                state.offered = 1e9
+                told = msgspec.structs.replace(
+                    told, outcome="completed", error="", lost=(), state=exported.encode(state)
+                )
+                end = replace(end, outcome="completed", error="", lost="", result=encode_end(told))
+            return ended(now, end)
+
+        self.jobs.ended = kindly  # type: ignore[method-assign]
+
+
+class ForgetsHeard(Manager):
+    """What the leader before had heard of a part is lost with the part."""
+
+    def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
+        return self.live.close(placement.part, placement.fence)
+
+
 class NeverConcludes(Manager):
     """All parts are in, and nobody says so."""
 
@@ -197,6 +236,34 @@ class AbortsNothing(Manager):
             return (None, []) if more.get("by") == "threshold" else steer(*args, **more)
 
         self.jobs.steer = unmoved  # type: ignore[method-assign]
+
+
+class CountsMessages(Manager):
+    """Whoever reports numbers is at work, whoever does not is not."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        progressed = self.foreman._progressed
+        told_at: dict[tuple[Part, Fence], float] = {}
+
+        def by_messages(progress: Progress) -> PartReport:
+            about, now = (progress.part, progress.fence), self.now()
+            since = told_at.setdefault(about, now)
+            if progress.deltas:
+                told_at[about] = since = now
+            return replace(progressed(progress), idle_s=now - since)
+
+        self.foreman._progressed = by_messages  # type: ignore[method-assign]
+
+
+class LimitsAtOnce(Manager):
+    """A new leader judges before it has heard anybody, and for all the time that has passed."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        desk = self.jobs._desk
+        desk.led.at = lambda now: now  # type: ignore[method-assign]
+        desk.hears_until = lambda job: 0.0  # type: ignore[method-assign]
 
 
 class LeavesAtOnce(Worker):
@@ -327,6 +394,22 @@ class WaitsForProbes(Manager):
         self.jobs.pool.gone_at = buried_at  # type: ignore[method-assign]
 
 
+class LeavesLostLoad(Manager):
+    """Nobody is asked to share a core, whatever a job wants."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.jobs.pool.can_share = lambda now, worker: False  # type: ignore[method-assign]
+
+
+class SqueezesAnybody(Manager):
+    """Lost load goes where it finds room, however busy it is there."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        careless = replace(settings.jobs, squeeze_cpu_percent=1e9)
+        super().__init__(host, replace(settings, jobs=careless))
+
+
 class _Hasty(_Workflow):
     def _show(self, aggregate: Any) -> None:
         self.shown, self._catching_up = aggregate, None
@@ -349,6 +432,8 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "own-ending": OwnEnding,
     "count-twice": CountsTwice,
     "never-conclude": NeverConcludes,
+    "call-it-complete": CallsItComplete,
+    "forget-heard": ForgetsHeard,
     "forget-early": ForgetsEarly,
     "forget-never": ForgetsNever,
     "judge-nothing": JudgesNothing,
@@ -356,6 +441,10 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
     "wait-for-probes": WaitsForProbes,
+    "progress-by-messages": CountsMessages,
+    "limits-at-once": LimitsAtOnce,
+    "leave-lost-load": LeavesLostLoad,
+    "squeeze-anybody": SqueezesAnybody,
 }
 WORKERS: Final[dict[str, type[Worker]]] = {
     "no-fence": Unfenced,

@@ -25,9 +25,11 @@ LOOK_EVERY_S: Final = 0.5
 # A worker without a leader ends its load after 6 s and kills it a second later; one that has a
 # leader hears within a second that nobody waits for it, and has 3 s before it is killed.
 OUTLIVES_S: Final = 9.0
-# A worker that cannot be commanded is given up after 8 s, which takes a record, and is noticed to
-# have lost what it was given within the time of a few tries.
+# A worker that cannot be commanded is given up after 8 s, or what it has ended is, and its loss
+# takes a record.
 UNTENDED_S: Final = 14.0
+# A dispatch is tried three times, for 5 s each.
+UNDELIVERED_S: Final = 20.0
 
 
 class UnderCommand(ClusterChecker):
@@ -93,6 +95,8 @@ class UnderCommand(ClusterChecker):
         untended = {key for key in self._placed.items() if not self.truth.is_tended(*key)}
         self._untended = {key: self._untended.get(key, now) for key in untended}
         for (part, fence), since in self._untended.items():
-            if now - max(since, self._led_since) > UNTENDED_S:
+            arrived = any(one.order.fence == fence for one in self.truth.performances[part])
+            limit_s = UNTENDED_S if arrived else UNDELIVERED_S
+            if now - max(since, self._led_since) > limit_s:
                 where = self.truth.placed[part, fence]
                 self.fail(f"{part} is placed on {where}, where nobody has tended it since {since}")

@@ -13,6 +13,7 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Finished, Part, PartLost, Steered, Submitted, TimedOut
+from hyperscale.cluster.jobs.review import keep_s
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.placement.provision import in_use
 from hyperscale.metrics.results import Results, WorkflowResult, decode
@@ -104,9 +105,7 @@ class Kept(ClusterChecker):
                     self.fail(f"{node} remembers {job}, whose time was up {over_s:.1f} s ago")
 
     def _kept_s(self, job: str) -> float:
-        settings = self._settings()
-        completed = self.truth.finished[job].status == "completed"
-        return settings.completed_kept_s if completed else settings.failed_kept_s
+        return keep_s(self._settings(), self.truth.finished[job].status)
 
 
 class Verdict(ClusterChecker):

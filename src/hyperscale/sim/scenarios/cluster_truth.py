@@ -38,6 +38,16 @@ class Performance:
     def where(self) -> str:
         return f"{self.host.name}/{self.host.generation}"
 
+    def shares_with(self, order: DispatchPart) -> bool:
+        """It is another part of the same workflow in the same process."""
+        mine, other = self.order.part, order.part
+        return (
+            (mine.job_id, mine.workflow) == (other.job_id, other.workflow)
+            and mine != other
+            and self.loading
+            and not set(self.order.slots).isdisjoint(order.slots)
+        )
+
     @property
     def loading(self) -> bool:
         """Generators end with the worker that started them."""
@@ -107,6 +117,14 @@ class Truth:
             for one in self.performances[part]
         )
 
+    def on(self, worker: str) -> list[Performance]:
+        return [
+            one
+            for all_of in self.performances.values()
+            for one in all_of
+            if one.host.name == worker
+        ]
+
     def loading(self) -> list[Performance]:
         return [one for all_of in self.performances.values() for one in all_of if one.loading]
 
@@ -129,6 +147,8 @@ class WatchedStage(SimStage):
         self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
     ) -> SimPerformer:
         performer = super().perform(order, slots, progressed)
+        if any(one.shares_with(order) for one in self._truth.on(self.host.name)):
+            self._world.coverage["part squeezed"] += 1
         one = self._here[id(order)] = Performance(self.host, order, performer)
         self._truth.performances[order.part].append(one)
         if order.fence.attempt > 1:

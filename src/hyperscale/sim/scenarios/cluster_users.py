@@ -30,6 +30,7 @@ from hyperscale.wire.identity import Identity
 
 AGAIN_S: Final = 1.0
 ERRANDS_MAX: Final = 3
+NONCE: Final = "0123456789abcdef"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -54,7 +55,7 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     for number in range(dice.randint(1, ERRANDS_MAX)):
         shape = draw_shape(dice)
         wish = Wish(
-            key=f"{client}-{number}",
+            key=f"{client}:{number}:{NONCE}",
             shape=shape,
             body=_encode(body_of(shape, dice)),
             at_s=dice.uniform(0.0, until_s),
@@ -68,10 +69,27 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
 
 def draw_long_wishes(dice: Random, client: str) -> list[Wish]:
     """Load that is there for as long as anybody could need it to be lost."""
-    wish = Wish(f"{client}-0", "long", _encode(body_of("long", dice)), dice.uniform(0.0, 5.0))
+    body = _encode(body_of("long", dice))
+    wish = Wish(f"{client}:0:{NONCE}", "long", body, at_s=dice.uniform(0.0, 5.0))
     if dice.random() < 0.4:
         wish.steering = [(dice.uniform(10.0, 60.0), "cancel", 0)]
     return [wish]
+
+
+def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
+    """Now and then somebody has a job that is quiet, hangs, or has little time."""
+    if dice.random() >= 0.4:
+        return []
+    shape = dice.choice(("hanging", "late", "tight", "tight"))
+    body = _encode(body_of(shape, dice))
+    return [
+        Wish(
+            key=f"{client}-{shape}:0:{NONCE}",
+            shape=shape,
+            body=body,
+            at_s=dice.uniform(0.0, until_s),
+        )
+    ]
 
 
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:

@@ -18,7 +18,7 @@ import msgspec
 
 from hyperscale.cluster.election import ElectionSettings, Envelope, Standing, State
 from hyperscale.cluster.fencing import FenceGuard, Ruling
-from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell, VoterAddress
+from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell
 from hyperscale.nodes.member.term_file import TermFile
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
@@ -83,7 +83,7 @@ class ElectionScenario(Scenario):
             node_id=host.name,
             bind=Address("0.0.0.0", PORT),
             settings=HASTY if self.story == "late answers" else ElectionSettings(),
-            voters={name: VoterAddress(Address(name, PORT)) for name in self.node_names()},
+            voters={name: Address(name, PORT) for name in self.node_names()},
         )
         file = FILES.get(self.canary, TermFile)(host.disk, plan.directory)
         shell = ElectionShell(
@@ -266,12 +266,12 @@ class ElectionScenario(Scenario):
         await world.stop(name)
         world.loop.at(world.now + seconds, world.restart, name)
 
-    def _end_drains(self, world: World) -> None:
-        """A cluster whose voters are all being taken out of service has no leader, rightly."""
+    def _lift_bars(self, world: World) -> None:
+        """A cluster whose voters have all been told to stay out has no leader, rightly."""
         for name, shell in self.shells(world).items():
             standing = self._standings.get(name)
-            if standing is not None and standing.draining:
-                back = replace(standing, draining=False)
+            if standing is not None and standing.barred:
+                back = replace(standing, barred=False)
                 world.loop.post(world.host(name).process, shell.set_standing, back)
 
     # -- judging -----------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class ElectionScenario(Scenario):
         """One leader whom all follow, the same for two leases: late messages have no more say."""
         if self._healed_at is None:
             self._healed_at = world.now
-            self._end_drains(world)
+            self._lift_bars(world)
         shells = {name: s for name, s in self.shells(world).items() if name in world.core}
         leading = [name for name, shell in shells.items() if shell.may_lead()]
         states = ", ".join(f"{name} {shell.state.value}" for name, shell in shells.items())

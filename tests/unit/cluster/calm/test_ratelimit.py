@@ -4,12 +4,10 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.calm import (
-    CooperationSettings,
     Load,
     Priority,
     RateLimited,
     RateLimiter,
-    RateLimitObedience,
     RateLimitSettings,
     SlidingWindow,
 )
@@ -56,7 +54,7 @@ def test_an_old_window_weighs_nothing() -> None:
 
 
 def test_the_51st_job_submit_is_refused_and_another_clients_is_not() -> None:
-    limiter = RateLimiter()
+    limiter = RateLimiter(RateLimitSettings(limits={"job_submit": 50}))
     assert [ask(limiter, 0.1 * n) for n in range(50)] == [None] * 50
     refusal = ask(limiter, 5.0)
     assert refusal is not None
@@ -133,6 +131,7 @@ def test_idle_clients_are_forgotten() -> None:
     assert len(limiter) == 100
     limiter.sweep(460.0)
     assert len(limiter) == 0
+    assert not limiter._active, "nor are those of a healthy node kept"
 
 
 def test_clients_are_bounded_and_no_counter_that_weighs_is_forgotten() -> None:
@@ -160,58 +159,3 @@ def test_impossible_settings_are_refused() -> None:
 
 
 # -- the client's side ---------------------------------------------------------------------------
-
-
-def test_a_cooperative_client_waits_before_it_is_refused() -> None:
-    client = RateLimitObedience(
-        CooperationSettings(server=RateLimitSettings(limits={"job_submit": 5}))
-    )
-    for _ in range(5):
-        assert client.wait_s(0.0, "job_submit") == 0.0
-        client.sent(0.0, "job_submit")
-    wait_s = client.wait_s(0.0, "job_submit")
-    assert wait_s == pytest.approx(12.0)
-    assert client.wait_s(0.0, "job_status") == 0.0
-    assert client.wait_s(wait_s + 1e-6, "job_submit") == 0.0
-
-
-def test_a_refusal_holds_all_requests_for_that_operation() -> None:
-    client = RateLimitObedience()
-    assert client.refused(0.0, "job_submit", client.begin(0.0), 4.0) == 4.0
-    assert client.wait_s(1.0, "job_submit") == 3.0
-    assert client.wait_s(1.0, "cancel") == 0.0
-
-
-def test_patience_grows_and_ends() -> None:
-    client = RateLimitObedience()
-    patience = client.begin(0.0)
-    assert [patience.refused(0.0) for _ in range(4)] == [1.0, 1.5, 2.25, None]
-    patience = client.begin(0.0)
-    assert patience.refused(0.0, 61.0) is None, "longer than all its patience"
-    patience = client.begin(0.0)
-    assert patience.refused(59.5, 1.0) is None
-    assert patience.allows(59.0, 1.0)
-    assert not patience.allows(59.5, 1.0)
-
-
-def test_a_flooding_client_ends_within_its_patience() -> None:
-    server = RateLimiter(RateLimitSettings(limits={"job_submit": 10}))
-    client = RateLimitObedience(
-        CooperationSettings(server=RateLimitSettings(limits={"job_submit": 1_000}))
-    )
-    now, accepted, gave_up = 0.0, 0, 0
-    for _ in range(40):
-        patience = client.begin(now)
-        began = now
-        while True:
-            now += client.wait_s(now, "job_submit")
-            client.sent(now, "job_submit")
-            refusal = ask(server, now)
-            if refusal is None:
-                accepted += 1
-                break
-            if client.refused(now, "job_submit", patience, refusal.retry_after_s) is None:
-                gave_up += 1
-                break
-        assert now - began <= 60.0
-    assert (accepted, gave_up) == (40, 0)

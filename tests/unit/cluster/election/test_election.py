@@ -41,13 +41,8 @@ LEASE = SETTINGS.lease_s
 class Story:
     """Drives one voter and answers for the disk."""
 
-    def __init__(
-        self,
-        voters: int = 3,
-        durable: Durable = Durable(),
-        priorities: dict[str, int] | None = None,
-    ) -> None:
-        names = {f"m{i}": 0 for i in range(voters)} | (priorities or {})
+    def __init__(self, voters: int = 3, durable: Durable = Durable()) -> None:
+        names = [f"m{i}" for i in range(voters)]
         self.core = Election("m0", names, SETTINGS, random.Random(7), durable)
         self.now = 100.0
         self.token = 0
@@ -81,7 +76,7 @@ class Story:
 
     def lead(self) -> Story:
         """Get elected for the next term."""
-        term = self.core.term + 1
+        term = self.core._next_term
         (_, request), *_ = self.said(self.wait())
         assert isinstance(request, PreVoteRequest)
         self.hear("m1", PreVoteReply(self.core.term, request.round, True))
@@ -91,7 +86,7 @@ class Story:
         return self
 
     def acknowledge(self, voter: str, round_number: int, lhm: float = 0.0) -> list[Effect]:
-        reply = HeartbeatReply(self.core.term, round_number, True, LEASE, lhm, False, False)
+        reply = HeartbeatReply(self.core.term, round_number, True, LEASE, lhm, False)
         return self.hear(voter, reply)
 
 
@@ -241,7 +236,7 @@ def test_a_leader_that_slept_past_its_lease_knows_before_it_acts() -> None:
 
 def test_a_leader_that_learns_of_a_higher_term_campaigns_soon() -> None:
     story = Story().lead()
-    reply = HeartbeatReply(5, 1, False, 0.0, 0.0, False, False)
+    reply = HeartbeatReply(5, 1, False, 0.0, 0.0, False)
     effects = story.hear("m2", reply)
     assert LostLeadership(1, "higher term seen") in effects
     assert story.saved == Durable(5, None)
@@ -320,9 +315,18 @@ def test_an_overburdened_voter_leaves_candidacy_to_others_for_long() -> None:
     assert story.core.state is State.PRE_CANDIDATE
 
 
-def test_a_drained_voter_never_campaigns_until_it_returns() -> None:
+def test_a_voter_that_has_not_caught_up_leaves_candidacy_to_others_for_long() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(draining=True)))
+    story._note(story.core.set_standing(story.now, Standing(syncing=True)))
+    began = story.now
+    while story.core.state is State.FOLLOWER:
+        story.wait()
+    assert story.now - began > SETTINGS.reluctance_s
+
+
+def test_a_barred_voter_never_campaigns_until_it_may() -> None:
+    story = Story()
+    story._note(story.core.set_standing(story.now, Standing(barred=True)))
     story.wait()
     assert story.timer is None
     assert story.core.state is State.FOLLOWER
@@ -331,13 +335,48 @@ def test_a_drained_voter_never_campaigns_until_it_returns() -> None:
     assert story.core.state is State.PRE_CANDIDATE
 
 
+def test_a_barred_voter_neither_votes_nor_follows() -> None:
+    story = Story()
+    story._note(story.core.set_standing(story.now, Standing(barred=True)))
+    assert story.said(story.hear("m1", PreVoteRequest(1, 1))) == [("m1", PreVoteReply(0, 1, False))]
+    assert story.said(story.hear("m1", VoteRequest(1, 0))) == [("m1", VoteReply(0, 1, False, 0.0))]
+    story.hear("m2", Heartbeat(1, 1))
+    [(_, reply)] = story.said(story.disk())
+    assert isinstance(reply, HeartbeatReply)
+    assert not reply.accepted
+    assert story.core.leader is None
+
+
+def test_a_barred_leader_stops_at_once() -> None:
+    story = Story().lead()
+    effects = story.core.set_standing(story.now, Standing(barred=True))
+    assert LostLeadership(1, "most managers have another list of voters") in effects
+    assert not story.core.may_lead(story.now)
+
+
+def test_a_barred_candidate_gives_up() -> None:
+    story = Story()
+    story.wait()
+    assert story.core.state is State.PRE_CANDIDATE
+    story._note(story.core.set_standing(story.now, Standing(barred=True)))
+    assert story.core.state is State.FOLLOWER
+    story.wait()
+    assert story.timer is None
+
+
+def test_a_campaign_goes_above_every_term_of_voters_with_another_list() -> None:
+    story = Story()
+    story._note(story.core.set_standing(story.now, Standing(other_term=7)))
+    story.lead()
+    assert story.core.term == 8
+
+
 @pytest.mark.parametrize(
     ("standing", "leaves"),
     [
         (Standing(lhm=5.0), False),
         (Standing(lhm=6.0), True),
         (Standing(lhm=8.0), True),
-        (Standing(draining=True), True),
     ],
 )
 def test_a_leader_in_distress_hands_over(standing: Standing, leaves: bool) -> None:
@@ -352,14 +391,6 @@ def test_when_all_suffer_the_least_ill_leads_on() -> None:
     story.acknowledge("m1", 1, lhm=8.0)
     assert story.said(story.core.set_standing(story.now, Standing(lhm=8.0))) == []
     assert story.core.state is State.LEADER
-
-
-def test_of_unequal_priorities_the_higher_one_waits_less() -> None:
-    favoured = Story(priorities={"m0": 5, "m1": 0, "m2": 0})
-    ordinary = Story(priorities={"m0": 0, "m1": 5, "m2": 0})
-    assert favoured.timer is not None
-    assert ordinary.timer is not None
-    assert ordinary.timer - favoured.timer == pytest.approx(5 * SETTINGS.priority_step_s)
 
 
 def test_a_sole_voter_leads_at_once_and_for_ever() -> None:
@@ -405,7 +436,7 @@ def test_quorum_counts_self_and_configured_voters_only() -> None:
 
 def test_a_voter_must_be_configured() -> None:
     with pytest.raises(InvariantBroken, match="not among the voters"):
-        Election("m9", {"m0": 0}, SETTINGS, random.Random(1), Durable())
+        Election("m9", ["m0"], SETTINGS, random.Random(1), Durable())
 
 
 def test_killing_the_leader_of_three_brings_the_next_term() -> None:

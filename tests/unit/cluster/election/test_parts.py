@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 
-from hyperscale.cluster.election.ballot import Ballot, Outcome, quorum_of
+from hyperscale.cluster.election.ballot import Ballot, Outcome, list_digest, quorum_of
 from hyperscale.cluster.election.lease import LeaderLease, Promise
 from hyperscale.cluster.election.messages import Envelope, Heartbeat
 from hyperscale.cluster.election.settings import ElectionSettings
@@ -127,22 +127,27 @@ def test_four_changes_in_more_than_a_minute_do_not() -> None:
     assert not damping.cooling(62)
 
 
-def test_the_successor_is_healthy_first_and_then_preferred() -> None:
-    priorities = {"a": 0, "b": 9, "c": 0}
-    peers = {"a": Standing(1.0), "b": Standing(1.0), "c": Standing(2.0)}
-    assert successor(peers, priorities, SETTINGS) == "b"
-    peers["b"] = Standing(0.0, draining=True)
-    assert successor(peers, priorities, SETTINGS) == "a"
-    ill = {"a": Standing(7.0), "b": Standing(6.5, syncing=True), "c": Standing(5.0, draining=True)}
-    assert successor(ill, priorities, SETTINGS) is None
-    assert successor(ill, priorities, SETTINGS, healthier_than=8.0) == "b"
-    assert successor(ill, priorities, SETTINGS, healthier_than=6.0) is None
+def test_the_successor_is_the_healthiest_that_has_caught_up() -> None:
+    peers = {"a": Standing(1.0), "b": Standing(0.5), "c": Standing(2.0)}
+    assert successor(peers, SETTINGS) == "b"
+    peers["b"] = Standing(0.0, syncing=True)
+    assert successor(peers, SETTINGS) == "a"
+    ill = {"a": Standing(7.0), "b": Standing(6.5, syncing=True)}
+    assert successor(ill, SETTINGS) is None
+    assert successor(ill, SETTINGS, healthier_than=8.0) == "b"
+    assert successor(ill, SETTINGS, healthier_than=6.0) is None
+
+
+def test_lists_are_equal_in_whatever_order_they_were_written() -> None:
+    assert list_digest(("m1", "m2", "m3")) == list_digest(("m3", "m1", "m2"))
+    assert list_digest(("m1", "m2")) != list_digest(("m1", "m2", "m3"))
+    assert list_digest(("m1", "m2")) != list_digest(("m1m2",))
 
 
 def test_unknown_kinds_and_impossible_numbers_are_refused_by_the_decoder() -> None:
-    good = msgspec.msgpack.encode(Envelope("managers", "m1", Heartbeat(1, 1)))
+    good = msgspec.msgpack.encode(Envelope("managers", "m1", b"list", Heartbeat(1, 1)))
     assert msgspec.msgpack.decode(good, type=Envelope).message == Heartbeat(1, 1)
     for message in (["heartbeat", -1, 1], ["coup", 1, 1], ["heartbeat", 1]):
-        bad = msgspec.msgpack.encode(["election/1", "managers", "m1", message])
+        bad = msgspec.msgpack.encode(["election/1", "managers", "m1", b"list", message])
         with pytest.raises(msgspec.ValidationError):
             msgspec.msgpack.decode(bad, type=Envelope)

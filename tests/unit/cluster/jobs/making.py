@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Snatch
-from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
@@ -65,8 +65,9 @@ class Shell:
         self.hold = False
         self.lost_at_s = 41.0
         self.beating: set[str] = set()
-        self.cpu_percent: dict[str, float] = {}  # of workers that tell it
+        self.cpu: dict[str, CpuUse] = {}  # of workers that tell it
         self.degraded: set[str] = set()
+        self.ready: list[Placement] = []
         self.carry(self.jobs.lead(self.now, 1))
 
     def carry(self, effects: list[Effect]) -> None:
@@ -131,6 +132,7 @@ class Shell:
         return [effect.placement for effect in self.take(Dispatch)]
 
     def prepare(self, place: Placement, context: bytes = b"") -> None:
+        self.ready.append(place)
         self.carry(
             self.jobs.dispatch_answered(self.now, place, True)
             + self.jobs.prepared(self.now, place.part, place.fence, place.worker, context)[1]
@@ -183,12 +185,23 @@ class Shell:
                     name,
                     worker.incarnation,
                     free,
-                    [],
+                    self._reports(name) if name in self.cpu else [],
                     degraded=name in self.degraded,
-                    cpu_percent=self.cpu_percent.get(name),
+                    cpu=self.cpu.get(name),
                 )
                 assert heard is not None
                 self.carry(heard[1])
+
+    def _reports(self, worker: str) -> list[PartReport]:
+        """All that was prepared and started runs."""
+        found = []
+        for place in self.jobs.book.by_worker.get(worker, {}).values():
+            name, job_id = place.part.workflow, place.part.job_id
+            load_s = self.jobs.load_s(self.now, job_id, name)
+            if place in self.ready and self.workflow(name, job_id).started:
+                counter = int(10 * self.now)
+                found.append(PartReport(place.part, place.fence, "running", load_s, counter))
+        return found
 
     # -- views -----------------------------------------------------------------------------------
 

@@ -150,6 +150,11 @@ def test_a_conclusion_that_was_not_written_is_asked_for_again() -> None:
     assert shell.job().status == "completed"
 
 
+def test_a_job_is_remembered_as_long_as_its_key() -> None:
+    shell = running(completed_kept_s=1.0, failed_kept_s=900.0, key_kept_s=400.0)
+    assert (shell.jobs.keep_s("completed"), shell.jobs.keep_s("failed")) == (400.0, 900.0)
+
+
 def test_jobs_are_forgotten_when_the_log_says_so() -> None:
     shell = running(completed_kept_s=300.0, failed_kept_s=3600.0)
     [place] = shell.prepare_all()

@@ -65,13 +65,33 @@ class TestPace:
     def test_a_long_run_progresses(self) -> None:
         assert self.pace(600.0).progress(600.0, 10.0, 120.0) is Progress.PROGRESSING
 
-    def test_frozen_counters_stall_then_are_stuck(self) -> None:
+    @pytest.mark.parametrize(
+        ("idle_s", "frozen_s", "expected"),
+        [
+            (0.0, 0.0, Progress.PROGRESSING),
+            (0.0, 10.0, Progress.STALLED),  # one of its parts stands still
+            (0.0, 500.0, Progress.STALLED),
+            (10.0, 10.0, Progress.STALLED),
+            (120.0, 120.0, Progress.STUCK),
+        ],
+    )
+    def test_what_its_parts_say_stalls_it_then_it_is_stuck(
+        self, idle_s: float, frozen_s: float, expected: Progress
+    ) -> None:
         pace = self.pace()
-        assert pace.progress(39.9, 10.0, 120.0) is Progress.STALLED
-        assert pace.progress(149.0, 10.0, 120.0) is Progress.STALLED
-        assert pace.progress(150.0, 10.0, 120.0) is Progress.STUCK
-        pace.moved(151.0, 100)
-        assert pace.progress(151.0, 10.0, 120.0) is not Progress.STUCK
+        pace.idle_s, pace.frozen_s = idle_s, frozen_s
+        assert pace.progress(30.5, 10.0, 120.0) is expected
+
+    def test_silence_alone_says_nothing(self) -> None:
+        assert self.pace().progress(500.0, 10.0, 120.0) is Progress.PROGRESSING
+
+    def test_one_event_now_and_then_is_no_rate(self) -> None:
+        pace = Pace()
+        pace.work(0.0, True)
+        for turn in range(30):
+            pace.moved(turn * 2.0, 1 + turn % 3)
+        pace.moved(61.5, 1)
+        assert pace.grade(62.0, 120.0) is Grade.NORMAL
 
     def test_a_tenth_of_its_usual_rate_is_worth_a_look(self) -> None:
         pace = self.pace()
@@ -146,7 +166,8 @@ def test_a_worker_that_lists_its_parts_has_not_moved_by_that() -> None:
         if shell.records(TimedOut):
             break
         told = PartReport(place.part, place.fence, "running", shell.now)
-        shell.hear("w1", replace(told, counter=min(second, 60)))
+        idle_s = max(0.0, second - 60.0)
+        shell.hear("w1", replace(told, counter=min(second, 60), idle_s=idle_s))
         if second % 30 == 0:  # as a scan, or a worker that registers again
             shell.carry(shell.jobs.worker_registered(shell.now, "w1", 1, 4, 0, [told])[1])
     (timed_out,) = shell.records(TimedOut)

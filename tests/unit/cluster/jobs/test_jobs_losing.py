@@ -298,12 +298,48 @@ def test_a_worker_that_was_cut_off_tells_its_true_numbers() -> None:
     assert shell.workflow().results() == [b"result"]
 
 
-def test_a_late_end_after_the_loss_is_not_counted_again() -> None:
+def test_a_worker_that_comes_back_tells_how_far_it_had_come() -> None:
     shell = running()
     [place] = shell.prepare_all()
     kill(shell, place.worker)
-    assert shell.end(place, "cut off")
     assert shell.workflow().results() == [b"partial"]
+    assert not shell.end(place, "cut off")  # not before it is recorded
+    assert shell.workflow().results() == [b"result"]
+    assert shell.end(place, "cut off")  # and only once
+    [again] = shell.dispatched()
+    shell.prepare(again)
+    shell.end(again)
+    assert shell.workflow().results() == [b"result", b"result"]
+    assert shell.end(place, "cut off")
+
+
+def test_iterations_that_are_told_in_time_are_not_made_again() -> None:
+    shell = running(needs(planned_s=None, peak_vus=2), workers=1)
+    [place] = shell.prepare_all()
+    kill(shell, place.worker)
+    assert shell.workflow().parts[0].iterations_done == 7
+    shell.end(place, "cut off", iterations=9)
+    assert shell.workflow().parts[0].iterations_done == 9
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    kill(shell, place.worker)
+    [again] = shell.prepare_all()
+    shell.end(again)
+    assert shell.end(place, "cut off")
+    assert shell.workflow().results() == [b"partial", b"result"]
+
+
+def test_load_time_never_runs_backwards() -> None:
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(3.0)
+    shell.lost_at_s = 20.0
+    kill(shell, place.worker)
+    [again] = shell.dispatched()
+    assert again.resume_at_s == 20.0
 
 
 def test_a_restarted_worker_has_lost_its_parts_at_that_moment() -> None:
@@ -404,7 +440,7 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     for beat in range(1, 200):
         shell.wait(1.0)
         shell.hear(first.worker, report(first, counter=beat))
-        shell.hear(second.worker, report(second, counter=1))
+        shell.hear(second.worker, report(second, counter=1, idle_s=float(beat)))
         if beat == 130:
             assert shell.jobs.routing(second.worker) == "drain"
             assert not shell.records(PartLost)
@@ -412,6 +448,26 @@ def test_a_stuck_worker_is_drained_then_its_parts_are_moved() -> None:
     assert lost.worker == second.worker
     assert "no progress" in lost.reason
     assert any(c.placement == second for c in shell.take(Command))
+
+
+def test_a_part_that_stands_still_beside_one_that_moves_is_moved_alone() -> None:
+    loads = [needs(name, peak_vus=3, planned_s=900.0, limit_s=990.0) for name in ("a", "b")]
+    shell = running(*loads, workers=3, cores=2)
+    _, moving, _, frozen = shell.prepare_all()
+    assert moving.worker == frozen.worker
+    shell.register("w4", 2)
+    for beat in range(1, 200):
+        shell.wait(1.0)
+        for name in ("a", "b"):
+            for place in shell.workflow(name).live():
+                idle_s = float(beat) if place == frozen else 0.0
+                shell.hear(place.worker, report(place, counter=beat, idle_s=idle_s))
+        if beat == 20:
+            assert shell.jobs.routing(frozen.worker) in ("investigate", "hold")
+    [lost] = shell.records(PartLost)
+    assert (lost.part, lost.worker) == (frozen.part, frozen.worker)
+    assert "no progress on worker" in lost.reason
+    assert moving in shell.workflow("a").live()
 
 
 # -- leaders -------------------------------------------------------------------------------------

@@ -228,22 +228,22 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
 
 
 def test_what_waits_is_bounded_by_its_size_too() -> None:
-    shell = Shell(JobSettings(queue_bytes_max=1_000))
-    bodies = {"j1": 700, "j2": 200, "j3": 200}
+    shell = Shell(JobSettings(queue_mb_max=1))
+    bodies = {"j1": 700_000, "j2": 200_000, "j3": 200_000}
     answers = [shell.submit(job_id=name, body=bytes(size)) for name, size in bodies.items()]
     refused = answers.pop()
     assert all(isinstance(answer, Accepted) for answer in answers)
     assert isinstance(refused, Rejected)
-    assert "the jobs that wait would take more than 1,000 bytes" in refused.reason
+    assert "the jobs that wait would take more than 1 MB" in refused.reason
     assert refused.retry_after_s > 0
     shell.register("w1", 100)
     shell.prepare_all()  # the first one waits no longer
-    assert isinstance(shell.submit(job_id="j3", body=bytes(200)), Accepted)
+    assert isinstance(shell.submit(job_id="j3", body=bytes(200_000)), Accepted)
 
 
 def test_a_job_alone_may_be_as_large_as_any() -> None:
-    shell = Shell(JobSettings(queue_bytes_max=1_000))
-    assert isinstance(shell.submit(body=bytes(5_000)), Accepted)
+    shell = Shell(JobSettings(queue_mb_max=1))
+    assert isinstance(shell.submit(body=bytes(5_000_000)), Accepted)
 
 
 def test_no_room_after_all_costs_no_retry() -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from hyperscale.cluster.jobs.effects import Start
+from hyperscale.cluster.jobs.inputs import PartReport
 from hyperscale.cluster.jobs.records import Needs, Placement, Started
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -213,6 +214,7 @@ def test_a_part_that_is_lost_before_its_load_waits_for_it_elsewhere() -> None:
     shell.submit(needs(start_time_s=60.0, warmup_s=5.0))
     shell.prepare_all()
     shell.register("w2", 1)
+    shell.lost_at_s = 0.0
     shell.die("w1")
     shell.wait(10.0)
     [again] = shell.prepare_all()
@@ -224,9 +226,14 @@ def test_waiting_for_its_start_time_is_not_being_stuck() -> None:
     shell = Shell(JobSettings(stuck_s=30.0))
     shell.register("w1", 1)
     shell.submit(needs(start_time_s=100.0, limit_s=200.0))
-    shell.prepare_all()
-    shell.wait(99.0)
-    assert shell.job().status == "running"
-    assert shell.workflow().live()
-    shell.wait(100.0)
+    [place] = shell.prepare_all()
+    for second in range(1, 150):
+        shell.wait(1.0)
+        idle_s = max(0.0, second - 100.0)  # its worker knows that it waits, and then that it hangs
+        told = PartReport(place.part, place.fence, "running", counter=0, idle_s=idle_s)
+        if shell.job().ending:
+            break
+        assert second <= 131
+        shell.hear("w1", told)
     assert shell.job().ending == "timeout"
+    assert "stuck" in shell.job().reason

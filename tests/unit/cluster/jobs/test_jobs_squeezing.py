@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hyperscale.cluster.jobs.coverage import coverage, losses, sentences
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     GivenUp,
@@ -19,19 +20,19 @@ from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.squeezing import REFUSALS_MAX
 from tests.unit.cluster.jobs.making import Shell, needs
 
-IDLE = 5.0
+IDLE = CpuUse(5.0, 5.0)
 UNTIL_KNOWN_S = 10.0
 
 
 def running(
-    workers: dict[str, int], *workflows: Needs, cpu: float | None = IDLE, **given: Any
+    workers: dict[str, int], *workflows: Needs, cpu: CpuUse | None = IDLE, **given: Any
 ) -> tuple[Shell, list[Placement]]:
     """All cores are used by the job, whose load runs; reports tell the workers' CPU."""
     shell = Shell(JobSettings(evict_population_min=99))
     for name, cores in workers.items():
         shell.register(name, cores)
         if cpu is not None:
-            shell.cpu_percent[name] = cpu
+            shell.cpu[name] = cpu
     shell.submit(*(workflows or (needs(),)), **given)
     places = shell.prepare_all()
     shell.wait(3.0)
@@ -52,6 +53,7 @@ def free(shell: Shell) -> dict[str, int]:
 def test_a_survivor_takes_the_part_on_the_core_it_has() -> None:
     shell, places = running({"w1": 1, "w2": 1})
     kept = next(place for place in places if place.worker == "w1")
+    shell.lost_at_s = 3.0
     [again] = lose(shell, "w2")
     assert (again.worker, again.slots) == ("w1", kept.slots)
     assert (again.fence.attempt, again.cores) == (2, 1)
@@ -93,7 +95,7 @@ def test_a_core_that_becomes_free_in_time_is_better() -> None:
 
 def test_who_has_the_most_to_spare_is_asked() -> None:
     shell, _ = running({"w1": 1, "w2": 1, "w3": 1})
-    shell.cpu_percent |= {"w1": 30.0, "w3": 10.0}
+    shell.cpu |= {"w1": CpuUse(30.0, 5.0), "w3": CpuUse(10.0, 10.0)}
     shell.wait(5.0)
     [again] = lose(shell, "w2")
     assert again.worker == "w3"
@@ -122,24 +124,51 @@ def test_processes_are_shared_evenly() -> None:
     assert (again.slots, again.cores) == (kept.slots, 2)
 
 
-@pytest.mark.parametrize("cpu", [None, 45.0, 90.0])
-def test_nobody_is_asked_who_could_not_bear_it(cpu: float | None) -> None:
+@pytest.mark.parametrize(
+    "cpu", [None, CpuUse(45.0, 5.0), CpuUse(5.0, 45.0), CpuUse(90.0, 90.0)], ids=str
+)
+def test_nobody_is_asked_who_could_not_bear_it(cpu: CpuUse | None) -> None:
     """With 45 % for one core of load a second one would make it 90 %."""
     shell, _ = running({"w1": 1, "w2": 1}, cpu=cpu)
     assert not lose(shell, "w2")
-    shell.cpu_percent["w1"] = IDLE
+    shell.cpu["w1"] = IDLE
     shell.wait(10.0)
     [again] = shell.dispatched()
     assert again.worker == "w1"
 
 
+def test_one_process_of_many_may_be_too_busy() -> None:
+    """Four cores at 60 %: with one more the machine has 75 %, and a process would have 120 %."""
+    shell, _ = running({"w1": 4, "w2": 1}, cpu=CpuUse(60.0, 60.0))
+    assert not lose(shell, "w2")
+    shell.cpu["w1"] = CpuUse(60.0, 39.0)
+    shell.wait(10.0)
+    assert len(shell.dispatched()) == 1
+
+
 def test_what_is_taken_counts_before_it_shows() -> None:
     """Two parts are lost: the survivor could bear one more, not two."""
-    shell, _ = running({"w1": 1, "w2": 1, "w3": 1}, cpu=30.0)
+    shell, _ = running({"w1": 1, "w2": 1, "w3": 1}, cpu=CpuUse(30.0, 30.0))
     shell.die("w2")
     shell.die("w3")
     shell.wait(9.6)
     assert len(shell.dispatched()) == 1
+
+
+def test_a_worker_that_has_just_begun_is_not_asked() -> None:
+    """Its CPU tells nothing of what it has to do yet."""
+    shell, _ = running({"w1": 1, "w2": 1})
+    shell.die("w1")
+    shell.die("w2")
+    shell.wait(UNTIL_KNOWN_S)
+    shell.register("w3", 1)
+    shell.cpu["w3"] = IDLE
+    [first] = shell.prepare_all()
+    assert first.worker == "w3"
+    shell.wait(2.0)
+    assert not shell.dispatched()
+    shell.wait(3.0)
+    assert [place.slots for place in shell.dispatched()] == [first.slots]
 
 
 def test_a_degraded_worker_is_not_asked() -> None:
@@ -164,7 +193,7 @@ def test_one_that_gives_cores_back_shares_none() -> None:
 def test_a_worker_that_does_not_run_the_job_is_not_asked() -> None:
     shell, _ = running({"w1": 1, "w2": 1})
     shell.register("w3", 1)
-    shell.cpu_percent["w3"] = 1.0
+    shell.cpu["w3"] = CpuUse(1.0, 1.0)
     shell.submit(needs(peak_vus=1), job_id="j2")
     assert [place.worker for place in shell.prepare_all()] == ["w3"]
     [again] = lose(shell, "w2")
@@ -214,7 +243,7 @@ def test_before_the_load_begins_the_workflow_is_placed_again() -> None:
     shell = Shell()
     for name in ("w1", "w2"):
         shell.register(name, 1)
-        shell.cpu_percent[name] = IDLE
+        shell.cpu[name] = IDLE
     shell.submit()
     kept = next(place for place in shell.dispatched() if place.worker == "w1")
     shell.prepare(kept)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start
 from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.inputs import PartReport, Steering
@@ -340,9 +342,9 @@ def test_counts_sum_to_the_workflows_of_live_jobs() -> None:
 def test_stuck_job_names_the_time() -> None:
     shell = running(needs(priority="exclusive", planned_s=900.0, limit_s=999.0))
     [place] = shell.prepare_all()
-    for _ in range(121):
+    for second in range(1, 122):
         shell.wait(1.0)
-        shell.hear("w1", report(place, 1))
+        shell.hear("w1", replace(report(place, 1), idle_s=float(second)))
     [record] = shell.records(TimedOut)
     assert record.reason.startswith("stuck: no progress for 1")
     assert not shell.records(Dispatched)[1:]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
+from hyperscale.ledger.journal import UnreadableRecord
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.ledger.journal import UnreadableRecord
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.messages import State

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.ledger.journal import UnreadableRecord
 from hyperscale.ledger.records import Record
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.replica import Promise, Write
 from hyperscale.ledger.records.snapshots import Captured
 from hyperscale.ledger.records.store import Found, Store, _encode
+from hyperscale.ledger.unreadable import UnreadableRecord
 from hyperscale.ledger.wal import Record as WalRecord
 from tests.unit.ledger.records.cluster import SETTINGS
 from tests.unit.sim.worlds import finish, world_of

@@ -207,3 +207,54 @@ def test_a_large_test_over_a_slow_line_is_sent_once(met: bool) -> None:
 
     case.play(story)
     assert case.submitted == ["j1"]
+
+
+def test_what_is_waited_for_is_said_at_once_and_again_when_it_changes() -> None:
+    case = Case("m1", "m2")
+    case.refusal = Refused("submit.job", "no leader: m1 and m2 elect one", 0.5)
+    said: list[tuple[float, str]] = []
+
+    async def story() -> None:
+        clock = case.world.host("c1").clock
+        began = clock.now()
+        cluster = case.client()
+        cluster.managers.on_waiting = lambda text: said.append((clock.now() - began, text))
+        submitting = asyncio.ensure_future(cluster.submit(SubmitJob(job_id="j1", body=b"")))
+        await asyncio.sleep(3.0)
+        case.refusal = Refused("submit.job", "no leader: m2 does not answer", 0.5)
+        await asyncio.sleep(3.0)
+        case.refusal = None
+        assert (await submitting).accepted
+
+    case.play(story)
+    assert [text for _, text in said] == [
+        "no leader: m1 and m2 elect one",
+        "no leader: m2 does not answer",
+    ]
+    assert said[0][0] <= 2.0
+
+
+def test_a_manager_that_hangs_is_named_at_once() -> None:
+    case = Case("m1", after_s=5.0)
+    said: list[str] = []
+
+    async def story() -> None:
+        cluster = case.client()
+        cluster.managers.on_waiting = said.append
+        assert (await cluster.submit(SubmitJob(job_id="j1", body=b""))).accepted
+
+    case.play(story)
+    assert said == [f"waiting for an answer of {at(case.world, 'm1', PORT)}"]
+
+
+def test_a_cluster_that_answers_is_not_spoken_of() -> None:
+    case = Case("m1", after_s=0.5)
+    said: list[str] = []
+
+    async def story() -> None:
+        cluster = case.client()
+        cluster.managers.on_waiting = said.append
+        assert (await cluster.submit(SubmitJob(job_id="j1", body=b""))).accepted
+
+    case.play(story)
+    assert said == []

@@ -77,7 +77,7 @@ def test_a_manager_that_starts_anew_knows_the_same() -> None:
 
 def test_without_a_result_of_the_job_its_parts_keep_theirs() -> None:
     async def story(lone: LoneManager) -> None:
-        lone.manager._results = None  # type: ignore[method-assign,assignment]
+        lone.manager.merging._environment = None  # type: ignore[method-assign,assignment]
         job = await over(lone)
         assert job.finished is not None
         assert not job.finished.results

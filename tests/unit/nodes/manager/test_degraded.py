@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.packed import PackedDelta, pack
 from hyperscale.nodes.member.queries import Vitals
@@ -44,18 +45,18 @@ def test_a_worker_that_says_nothing_is_well(told: bytes) -> None:
     play(story)
 
 
-def test_a_worker_is_as_busy_as_its_machine_or_its_busiest_generator() -> None:
-    """A generator process uses one core at most: one of many may be all it has."""
+def test_how_busy_a_machine_and_its_busiest_generator_are_reaches_the_core() -> None:
+    """The mean with what was told before."""
 
     async def story(lone: LoneManager) -> None:
         order = await lone.running(FACTS)
-        seen = []
+        seen: list[CpuUse | None] = []
         for seq, (machine_percent, generator) in enumerate([(10.0, 0.4), (60.0, 0.1)], 1):
             await lone.manager.host.clock.sleep(1.0)
             told = progress(order, pack(Delta(seq=seq, cpu=generator)))
             lone.report(told, cpu_percent=machine_percent)
-            seen.append(lone.manager.jobs.pool.workers["w1"].cpu_percent)
-        assert seen == [pytest.approx(40.0), pytest.approx(50.0)], "the mean with what was before"
+            seen.append(lone.manager.jobs.pool.workers["w1"].cpu)
+        assert seen == [CpuUse(10.0, 40.0), CpuUse(35.0, 25.0)]
 
     play(story)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from hyperscale.cluster.calm import Load
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import RunFailed
+from hyperscale.ledger.records.entries import Entry
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.nodes.manager.gauges import readiness
@@ -200,5 +202,17 @@ def test_who_waits_for_a_leader_is_told_when_it_leads_no_more() -> None:
         with pytest.raises(RunFailed, match="leadership ended"):
             await waiting
         assert await settling is False
+
+    play(story)
+
+
+def test_records_that_nobody_confirms_are_load() -> None:
+    async def story(lone: LoneManager) -> None:
+        node, settings = lone.manager.node, lone.manager.settings.records
+        assert node.queue() == 0.0
+        under_way = lone.manager.records._keeper.under_way  # type: ignore[attr-defined]
+        for index in range(int(settings.under_way_max * 0.9)):
+            under_way.written(Entry(index, 1))
+        await lone.until(lambda: node.door.load is Load.STRESSED)
 
     play(story)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from hyperscale.cluster.jobs.records import TimedOut
 from hyperscale.nodes.manager import gauges
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.process import measured
@@ -73,7 +74,8 @@ def test_a_leader_without_workers_is_ready_and_says_so() -> None:
 def test_a_manager_without_a_majority_is_not_ready() -> None:
     async def story(manager: Manager) -> None:
         health = manager.node.about.ready()
-        assert health == Health(False, "no leader: a majority of 3 managers must agree")
+        waits = "no leader: waiting for a majority of m1, m2, m3; m2 and m3 do not answer"
+        assert health == Health(False, waits)
         assert families(manager)["leading"].samples == {(): 0}
 
     play(story, voters=("m1", "m2", "m3"))
@@ -127,5 +129,38 @@ def test_reports_are_counted_with_their_numbers() -> None:
             ("unknown worker",): 1.0,
             ("refused",): 0.0,
         }
+
+    play_alone(story)
+
+
+def test_every_stage_of_a_record_is_timed() -> None:
+    async def story(lone: LoneManager) -> None:
+        assert (await lone.submit(job_id="j1")).accepted
+        await lone.until(lambda: lone.manager.records.stages.append.count > 0)
+        told = {one.name: one for one in gauges.metrics(lone.manager)}
+        stages = told["records_stage_seconds"].latencies
+        assert {stage for (stage,) in stages} == {"sync", "quorum", "apply", "append"}
+        assert all(one.count > 0 for one in stages.values())
+        assert stages["append",].sum_s >= stages["quorum",].sum_s
+        written = told["records_log_written_total"].samples
+        assert written["records",] >= written["batches",] > 0
+        assert render(gauges.metrics(lone.manager))
+
+    play_alone(story)
+
+
+def test_timeouts_are_counted_and_the_count_stays_when_the_job_is_forgotten() -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.running()
+        job = lone.manager.jobs.jobs()[0]
+        for record in (TimedOut(job.job_id, 1.0, "stuck"),):
+            await lone.manager.recording.append(record)
+        told = {one.name: one for one in gauges.metrics(lone.manager)}
+        counted = told["job_timeouts_detected_total"].samples
+        assert counted == {("overall",): 0.0, ("stuck",): 1.0}
+        assert told["job_timeout_checks_total"].samples[()] > 0
+        await lone.manager.records.forget(job.job_id)
+        again = {one.name: one for one in gauges.metrics(lone.manager)}
+        assert again["job_timeouts_detected_total"].samples == counted
 
     play_alone(story)

@@ -12,7 +12,8 @@ from hyperscale.nodes.member.sources import Reading, Sources
 def read(
     *assigned: str, environ: dict[str, str] | None = None, **tables: dict[str, object]
 ) -> ManagerSettings:
-    flags = {"id": "m1", "plaintext": True, "voters": "m1", "set": list(assigned)}
+    flags: dict[str, object] = {"id": "m1", "cluster": "shop", "env": "prod", "plaintext": True}
+    flags |= {"voters": "m1", "set": list(assigned)}
     return manager_settings(Reading(Sources(flags, environ or {}, tables), SECTIONS))
 
 
@@ -41,6 +42,10 @@ def test_every_section_has_a_table_variables_and_assignments() -> None:
         ("manager.window_s=0", "window_s must be above zero (--set manager.window_s is 0.0)"),
         ("records.pipeline_max=0", "the records settings cannot be used (--set records.pipeline"),
         ("jobs.reschedule_s=5", "jobs.reschedule_s is 5 (--set jobs.reschedule_s), but a worker"),
+        (
+            "jobs.key_kept_s=60",
+            "jobs.key_kept_s is 60 (--set jobs.key_kept_s), but a client repeats",
+        ),
         ("worker.cores=5", "--set worker has no setting 'cores'"),
     ],
 )
@@ -56,5 +61,6 @@ def test_faster_workers_let_a_manager_move_work_sooner() -> None:
 
 
 def test_a_manager_without_voters_is_told_so() -> None:
+    given = {"id": "m1", "cluster": "shop", "env": "prod", "plaintext": True}
     with pytest.raises(BadInput, match="m1 has no voters"):
-        manager_settings(Reading(Sources({"id": "m1", "plaintext": True}), SECTIONS))
+        manager_settings(Reading(Sources(given), SECTIONS))

@@ -36,7 +36,9 @@ class TwoWorkers(ClusterScenario):
         for name in self._cores:
             world.add(name, partial(self._worker, world))
         body = Body(workflows=(LONG,), source=b"", overrides=b"", name="long")
-        self._wishes = {"c1": [Wish("c1-0", "wide", msgspec.msgpack.encode(body), at_s=5.0)]}
+        self._wishes = {
+            "c1": [Wish("c1:0:0123456789abcdef", "wide", msgspec.msgpack.encode(body), at_s=5.0)]
+        }
         world.add("c1", partial(self._client, world))
 
     def states(self) -> dict[str, str]:

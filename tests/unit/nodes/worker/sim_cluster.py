@@ -89,6 +89,6 @@ class SimCluster:
         """Run it to its end; nothing may have failed in the background."""
         try:
             self.world.run(story)
-            assert self.world.failures == []
+            assert self.world.failures == [], self.world.failures
         finally:
             self.world.close()

@@ -44,7 +44,26 @@ def test_a_draining_worker_says_so() -> None:
 
     async def story() -> None:
         await cluster.world.sleep(5.0)
-        cluster.worker.parts.draining = True
-        assert gauges.readiness(cluster.worker) == Health(False, "it is draining")
+        cluster.worker.parts.duty.leaving = True
+        assert gauges.readiness(cluster.worker) == Health(
+            False, "it takes no new parts: this worker is leaving"
+        )
+
+    cluster.play(story())
+
+
+def test_circuits_to_managers_are_shown() -> None:
+    cluster = SimCluster()
+
+    async def story() -> None:
+        await cluster.world.sleep(5.0)
+        assert samples(cluster)["worker_circuits"][("closed",)] == 1.0
+        cluster.world.crash("m1", for_good=True)
+        await cluster.world.sleep(4.0)
+        page: Any = gauges.pages(cluster.worker)["/debug/circuits"]()
+        ((address, circuit),) = page.items()
+        assert address.endswith(":7000")
+        assert circuit["opened"] >= 1
+        assert samples(cluster)["worker_circuits"][("closed",)] == 0.0
 
     cluster.play(story())

@@ -450,7 +450,7 @@ def test_probes_carry_how_the_worker_is() -> None:
         await manager.until(lambda: seen("healthy", CORES), "a healthy worker")
         await run(manager, manager.order(facts(load=LONG), cores=3))
         await manager.until(lambda: seen("healthy", 1), "one core free")
-        cluster.worker.parts.draining = True
+        cluster.worker.parts.duty.leaving = True
         await manager.until(lambda: seen("draining", 1), "a draining worker")
 
     cluster.play(story())

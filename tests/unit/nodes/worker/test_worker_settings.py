@@ -18,7 +18,7 @@ def read(
     environ: dict[str, str] | None = None,
     **tables: dict[str, object],
 ) -> WorkerSettings:
-    given = {"id": "w1", "plaintext": True, **(flags or {})}
+    given = {"id": "w1", "cluster": "shop", "env": "prod", "plaintext": True, **(flags or {})}
     return worker_settings(Reading(Sources(given, environ or {}, tables), sections()))
 
 

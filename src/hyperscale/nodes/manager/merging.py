@@ -1,0 +1,142 @@
+"""Workflows and jobs that are over: the numbers of their parts as one, merged in bites."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hyperscale._version import __version__
+from hyperscale.cluster.jobs.effects import Conclude
+from hyperscale.cluster.jobs.state import JobState
+from hyperscale.metrics import results as metrics_results
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.metrics.results import Environment, Results, WorkflowResult
+from hyperscale.nodes.manager import conclusion
+from hyperscale.nodes.protocol.jobs import Body, WorkflowDone
+from hyperscale.workload.facts import WorkflowFacts
+
+if TYPE_CHECKING:
+    from hyperscale.nodes.manager.manager import Manager
+
+Key = tuple[str, str]  # job, workflow
+Whole = asyncio.Future[WorkflowAggregate]
+
+
+class Merging:
+    """Of each workflow once, however many watch it."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._wholes: dict[Key, Whole] = {}
+        self._told: dict[Key, WorkflowDone] = {}
+
+    def forget(self, job_id: str) -> None:
+        for known in (self._wholes, self._told):
+            for key in [key for key in known if key[0] == job_id]:
+                del known[key]
+
+    def clear(self) -> None:
+        self._wholes.clear()
+        self._told.clear()
+
+    # -- a workflow --------------------------------------------------------------------------
+
+    def done(self, job: JobState, name: str) -> WorkflowDone | None:
+        """A finished workflow, for whoever watches; None while it is being merged."""
+        key = (job.job_id, name)
+        if key not in self._told:
+            result = self._result(job, name)
+            if result is None:
+                return None
+            self._told[key] = _done(job, name, result)
+        return self._told[key]
+
+    def _result(self, job: JobState, name: str) -> WorkflowResult | None:
+        if job.finished is None:
+            whole = self._whole(job, name)
+            return whole.result().freeze() if whole.done() and not whole.exception() else None
+        if not job.finished.results:
+            return conclusion.merged(self._facts(job, name), job.workflows[name], job).freeze()
+        results = metrics_results.decode(job.finished.results)
+        return next(workflow for workflow in results.workflows if workflow.name == name)
+
+    def _whole(self, job: JobState, name: str) -> Whole:
+        """Of a workflow of which nothing changes any more."""
+        key = (job.job_id, name)
+        whole = self._wholes.get(key)
+        if whole is None:
+            whole = self._wholes[key] = asyncio.get_running_loop().create_future()
+            self._manager.host.tasks.spawn(f"merge {name} of {job.job_id}", self._merge(job, name))
+        return whole
+
+    async def _merge(self, job: JobState, name: str) -> None:
+        whole = self._wholes[job.job_id, name]
+        steps = conclusion.merging(self._facts(job, name), job.workflows[name], job)
+        try:
+            whole.set_result(await self._manager.bites.run(steps))
+        except Exception as error:  # noqa: BLE001 - whoever concludes the job says what it was
+            whole.set_exception(error)
+            whole.exception()  # it may be that nobody does
+
+    def _facts(self, job: JobState, name: str) -> WorkflowFacts:
+        return next(f for f in self._manager.body_of(job).workflows if f.name == name)
+
+    # -- a job -------------------------------------------------------------------------------
+
+    def conclude(self, effect: Conclude) -> None:
+        job = self._manager.jobs.job(effect.job_id)
+        if job is not None:
+            elapsed_s = self._manager.jobs.age_s(self._manager.now(), job.job_id)
+            work = self._conclude(job, effect, elapsed_s)
+            self._manager.host.tasks.spawn(f"conclude {job.job_id}", work)
+
+    async def _conclude(self, job: JobState, effect: Conclude, elapsed_s: float) -> None:
+        manager, job_id = self._manager, effect.job_id
+        status, reason = effect.status, effect.reason
+        try:
+            room_bytes = manager.recording.room_bytes(job_id, reason)
+            results = conclusion.kept(await self._results(job, effect, elapsed_s), room_bytes)
+        except Exception as error:  # whatever the log holds, every job must end
+            manager.log.exception("no results", job=job_id, error=repr(error))
+            status, results = "failed", b""
+            reason = f"its results could not be put together: {error}"
+        manager.carry_out(manager.jobs.concluded(manager.now(), job_id, status, reason, results))
+
+    async def _results(self, job: JobState, effect: Conclude, elapsed_s: float) -> Results:
+        manager = self._manager
+        body = manager.body_of(job)
+        aggregates = [
+            await asyncio.shield(self._whole(job, facts.name)) for facts in body.workflows
+        ]
+        return conclusion.conclude(
+            body,
+            job,
+            effect.status,
+            elapsed_s=elapsed_s,
+            lost=manager.jobs.lost_sentences(job.job_id),
+            judges=manager.judges(job),
+            environment=self._environment(body),
+            aggregates=aggregates,
+        )
+
+    def _environment(self, body: Body) -> Environment:
+        return Environment(
+            hyperscale=__version__,
+            workers=len(self._manager.jobs.pool.workers),
+            host=f"cluster {self._manager.settings.node.cluster}",
+            command=body.command,
+        )
+
+
+def _done(job: JobState, name: str, result: WorkflowResult) -> WorkflowDone:
+    workflow = job.workflows[name]
+    hints = (end.hint for end in conclusion.ends_of(workflow) if end.hint)
+    return WorkflowDone(
+        workflow=name,
+        status=workflow.lifecycle.public,
+        result=msgspec.json.encode(result),
+        error=workflow.error,
+        hint=next(hints, ""),
+    )
