@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from hyperscale.ledger.journal import UnreadableRecord
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
