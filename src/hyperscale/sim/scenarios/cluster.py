@@ -51,7 +51,7 @@ from hyperscale.sim.scenarios.cluster_promises import (
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S, full_body
 from hyperscale.sim.scenarios.cluster_timing import LimitsInTime, StuckIfHanging
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
-from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_timed, draw_wishes
+from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_timed, draw_wishes, key_of
 from hyperscale.sim.world import World
 
 PORT: Final = 7_000
@@ -144,7 +144,7 @@ class ClusterScenario(Scenario):
         world.coverage["no core is free"] += 1
         self._is_full = True
         body = msgspec.msgpack.encode(full_body(dice))
-        self._wishes["c1"] = [Wish("c1-full", "full", body, at_s=dice.uniform(0.0, 3.0))]
+        self._wishes["c1"] = [Wish(key_of("c1", 0), "full", body, at_s=dice.uniform(0.0, 3.0))]
 
     def checkers(self) -> list[Checker]:
         return [

@@ -22,6 +22,7 @@ from hyperscale.nodes.client.managers import Managers, endpoint_of
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.client.submission import new_job_id
 from hyperscale.nodes.protocol.jobs import SubmitJob
+from hyperscale.nodes.protocol.keys import check_key
 from hyperscale.runtime.host import Address
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenarios.cluster_shapes import body_of, draw_shape
@@ -30,7 +31,6 @@ from hyperscale.wire.identity import Identity
 
 AGAIN_S: Final = 1.0
 ERRANDS_MAX: Final = 3
-NONCE: Final = "0123456789abcdef"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -49,13 +49,21 @@ class Wish:
     job_id: str = ""  # once it was acknowledged
     told: bool = False  # its end, or that nobody remembers it any more
 
+    def __post_init__(self) -> None:
+        check_key(self.key)  # one that managers refuse would be no load, and prove nothing
+
+
+def key_of(client: str, number: int) -> str:
+    """A manager takes no other text for a key."""
+    return f"{client}:{number}:0123456789abcdef"
+
 
 def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     wishes = []
     for number in range(dice.randint(1, ERRANDS_MAX)):
         shape = draw_shape(dice)
         wish = Wish(
-            key=f"{client}:{number}:{NONCE}",
+            key=key_of(client, number),
             shape=shape,
             body=_encode(body_of(shape, dice)),
             at_s=dice.uniform(0.0, until_s),
@@ -73,7 +81,14 @@ def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
         return []
     shape = dice.choice(("hanging", "late", "tight", "tight"))
     body = _encode(body_of(shape, dice))
-    return [Wish(key=f"{client}-{shape}", shape=shape, body=body, at_s=dice.uniform(0.0, until_s))]
+    return [
+        Wish(
+            key=key_of(f"{client}-{shape}", 0),
+            shape=shape,
+            body=body,
+            at_s=dice.uniform(0.0, until_s),
+        )
+    ]
 
 
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:

@@ -13,7 +13,7 @@ from hyperscale.runtime.host import Address
 from hyperscale.sim.links import Cut, Traffic, one_way, only, partition
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
 from hyperscale.sim.scenarios.cluster_shapes import load_test
-from hyperscale.sim.scenarios.cluster_users import Wish
+from hyperscale.sim.scenarios.cluster_users import Wish, key_of
 from hyperscale.sim.world import World
 from hyperscale.workload.load import ClosedVUs
 
@@ -36,7 +36,9 @@ class TwoWorkers(ClusterScenario):
         for name in self._cores:
             world.add(name, partial(self._worker, world))
         body = Body(workflows=(LONG,), source=b"", overrides=b"", name="long")
-        self._wishes = {"c1": [Wish("c1-0", "wide", msgspec.msgpack.encode(body), at_s=5.0)]}
+        self._wishes = {
+            "c1": [Wish(key_of("c1", 0), "wide", msgspec.msgpack.encode(body), at_s=5.0)]
+        }
         world.add("c1", partial(self._client, world))
 
     def states(self) -> dict[str, str]:
