@@ -16,7 +16,7 @@ from hyperscale.ui.live import View
 from hyperscale.ui.live.beside import beside
 from hyperscale.ui.mode import open_view
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.given import AnyWorkflow
+from hyperscale.workload.given import AnyWorkflow, tagged
 from hyperscale.workload.plan import Overrides
 
 TerminalMode = Literal["full", "ci", "none"]
@@ -90,13 +90,19 @@ class LocalRunner:
         terminal_mode: TerminalMode = "none",
         timeout: str | float = "5m",
     ) -> Results:
-        """Each workflow comes with its tags; `timeout` bounds the whole run. An instance runs as
-        it is: its users start with its attributes."""
+        """Each workflow comes with its tags; those that all of them have are the run's. `timeout`
+        bounds the whole run. An instance runs as it is: its users start with its attributes."""
         view = open_view(terminal_mode)
-        tags = {tag: "" for names, _ in workflows for tag in names}
+        every = {tag for names, _ in workflows for tag in names}
+        common = {tag: "" for tag in sorted(every) if all(tag in names for names, _ in workflows)}
         local_run = LocalRun(
-            ClassSource(*(workflow for _, workflow in workflows)),
-            Overrides(tags=tags),
+            ClassSource(
+                *(
+                    tagged(workflow, {tag: "" for tag in names if tag not in common})
+                    for names, workflow in workflows
+                )
+            ),
+            Overrides(tags=common),
             RunOptions(name=test_name, workers=self._workers, timeout_s=parse_duration(timeout)),
         )
         return await _play(local_run, view)

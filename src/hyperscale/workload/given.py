@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.hooks import DEPENDS
-from hyperscale.workload.workflow import Workflow, with_settings_of
+from hyperscale.workload.workflow import Workflow, with_settings, with_settings_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ def class_of(workflow: AnyWorkflow) -> type[Workflow]:
             "pass a class that derives from Workflow, or an instance of one",
         )
     return cls
+
+
+def tagged(workflow: AnyWorkflow, tags: Mapping[str, str]) -> AnyWorkflow:
+    """The same with more tags of its own."""
+    if not tags:
+        return workflow
+    if isinstance(workflow, DependentWorkflow):
+        inner = tagged(workflow.workflow, tags)
+        assert not isinstance(inner, DependentWorkflow)
+        return replace(workflow, workflow=inner)
+    if isinstance(workflow, type):
+        return with_settings(class_of(workflow), {"tags": {**workflow.tags, **tags}})
+    class_of(workflow)
+    labelled = copy(workflow)
+    labelled.tags = {**workflow.tags, **tags}
+    return labelled
 
 
 def name_of(workflow: AnyWorkflow) -> str:

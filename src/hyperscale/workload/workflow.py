@@ -190,10 +190,11 @@ def weight_of(workflow: type[Workflow]) -> float | None:
 
 def with_settings_of(instance: Workflow) -> type[Workflow]:
     """The class of an instance, with the settings that were changed on the instance."""
-    cls = type(instance)
     changed = {name: value for name, value in vars(instance).items() if name in SETTINGS}
-    if not changed:
-        return cls
+    return with_settings(type(instance), changed) if changed else type(instance)
+
+
+def with_settings(cls: type[Workflow], changed: Mapping[str, Any]) -> type[Workflow]:
     names = ("__module__", "__qualname__", "__doc__", DEPENDS)
     own = {name: vars(cls)[name] for name in names if name in vars(cls)}
     made: type[Workflow] = types.new_class(

@@ -31,6 +31,14 @@ class Paths(Workflow):
         return await self.client.http.get(f"{self.target}/{self.path}")
 
 
+class Again(Workflow):
+    iterations = 1
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        return await self.client.http.get("http://127.0.0.1:1/")
+
+
 class Prepare(Workflow):
     @action()
     async def prepare(self) -> None:
@@ -55,6 +63,21 @@ def test_an_instance_runs_as_it_is(target: str, stats: Callable[[], dict[str, An
     assert get.statuses == {"204": 9}
     assert stats()["requests"] == 9
     assert results.tags == {"smoke": ""}
+
+
+def test_tags_of_one_workflow_are_not_those_of_another(target: str) -> None:
+    given = [
+        (["smoke", "slow"], DependentWorkflow(Paths("json", target), ["Prepare"])),
+        (["smoke"], Prepare),
+        (["smoke", "nightly"], DependentWorkflow(Again, ["Prepare"])),
+    ]
+    runner = LocalRunner(workers=1)
+    results = asyncio.run(runner.run("tags", given, timeout="1m"))  # type: ignore[arg-type]
+    assert results.tags == {"smoke": ""}
+    assert {one.name: set(one.steps[0].tags) for one in results.workflows if one.is_test} == {
+        "Paths": {"smoke", "slow"},
+        "Again": {"smoke", "nightly"},
+    }
 
 
 def test_instances_and_dependencies_run_from_one_call(target: str) -> None:

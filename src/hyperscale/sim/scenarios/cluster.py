@@ -167,7 +167,8 @@ class ClusterScenario(Scenario):
         world.coverage["no core is free"] += 1
         self._is_full = True
         body = msgspec.msgpack.encode(full_body(dice))
-        self._wishes["c1"] = [Wish(f"c1-full:0:{NONCE}", "full", body, at_s=dice.uniform(0.0, 3.0))]
+        key = f"c1-full:0:{NONCE}"
+        self._wishes["c1"] = [Wish(key, "full", body, at_s=dice.uniform(0.0, 3.0))]
 
     def checkers(self) -> list[Checker]:
         return [

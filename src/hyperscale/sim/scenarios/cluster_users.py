@@ -82,14 +82,8 @@ def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
         return []
     shape = dice.choice(("hanging", "late", "tight", "tight"))
     body = _encode(body_of(shape, dice))
-    return [
-        Wish(
-            key=f"{client}-{shape}:0:{NONCE}",
-            shape=shape,
-            body=body,
-            at_s=dice.uniform(0.0, until_s),
-        )
-    ]
+    key = f"{client}-{shape}:0:{NONCE}"
+    return [Wish(key=key, shape=shape, body=body, at_s=dice.uniform(0.0, until_s))]
 
 
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from hyperscale.ledger.journal import UnreadableRecord
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
@@ -24,6 +23,7 @@ from hyperscale.ledger.records.snapshots import (
     decode,
     records_of,
 )
+from hyperscale.ledger.unreadable import UnreadableRecord
 
 T = TypeVar("T")
 
