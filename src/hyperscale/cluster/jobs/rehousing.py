@@ -7,6 +7,7 @@ says so.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -42,8 +43,12 @@ def rehouse(desk: Desk, now: float, job: JobState) -> None:
     waiting = {Homeless(name, part.number): part for name, part in _homeless(desk, now, job)}
     if not waiting:
         return
-    seats = _seats(desk, now, job, waiting)
-    seats |= _squeezed(desk, now, job, {w: p for w, p in waiting.items() if w not in seats})
+    draft = desk.pool.draft(
+        now, {worker for who in waiting for worker in job.workflows[who.workflow].excluded}
+    )
+    seats = _seats(desk, job, draft, waiting)
+    left = {who: part for who, part in waiting.items() if who not in seats}
+    seats |= _squeezed(desk, now, job, draft, left)
     for name in sorted({who.workflow for who in seats}):
         workflow = job.workflows[name]
         epoch = desk.next_epoch(job)
@@ -87,11 +92,8 @@ def _homeless(desk: Desk, now: float, job: JobState) -> Iterator[tuple[str, Part
 
 
 def _seats(
-    desk: Desk, now: float, job: JobState, waiting: dict[Homeless, PartState]
+    desk: Desk, job: JobState, draft: Draft, waiting: dict[Homeless, PartState]
 ) -> dict[Homeless, Seats]:
-    draft = desk.pool.draft(
-        now, {worker for who in waiting for worker in job.workflows[who.workflow].excluded}
-    )
     parts_on = Counter((who.workflow, slot) for who, p in waiting.items() for slot in p.slots)
     unnumbered = -1  # parts placed by an older manager have no slots
     before: dict[Homeless, Sequence[int]] = {}
@@ -129,7 +131,7 @@ def squeeze_at(desk: Desk, job: JobState, workflow: WorkflowState, since: float)
 
 
 def _squeezed(
-    desk: Desk, now: float, job: JobState, waiting: Mapping[Homeless, PartState]
+    desk: Desk, now: float, job: JobState, draft: Draft, waiting: Mapping[Homeless, PartState]
 ) -> dict[Homeless, Seats]:
     watch = desk.watches[job.job_id]
     found: dict[Homeless, Seats] = {}
@@ -142,9 +144,31 @@ def _squeezed(
             continue
         squeeze = squeeze or Squeeze(desk, now, job)
         seats = squeeze.take(workflow, part.cores)
+        if seats is None and not any(each.live() for each in job.workflows.values()):
+            seats = _on_fewer(desk, job, draft, part.cores)
         if seats is not None:
             found[who] = seats
     return found
+
+
+def _on_fewer(desk: Desk, job: JobState, draft: Draft, cores: int) -> Seats | None:
+    """Nobody runs the job any more whose cores could be shared, and those that are free are fewer
+    than the part had: its pieces share them."""
+    chosen = draft.take(min(draft.free, cores)) if draft.free else None
+    if chosen is None:
+        return None
+    slot, seats = desk.next_slot(job), []
+    for worker, count in chosen:
+        seats.append((worker, tuple(range(slot, slot + count))))
+        slot += count
+    desk.use_slots(job, [seats])
+    missing = cores - sum(count for _, count in chosen)
+    for worker, slots in itertools.cycle(seats[:]):
+        if missing <= 0:
+            return seats
+        seats.append((worker, slots[:missing]))
+        missing -= len(slots)
+    return seats
 
 
 def _resume_at_s(desk: Desk, now: float, job: JobState, workflow: WorkflowState) -> float:

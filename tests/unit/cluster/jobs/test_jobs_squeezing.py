@@ -61,6 +61,22 @@ def test_a_survivor_takes_the_part_on_the_core_it_has() -> None:
     assert free(shell)["w1"] == 0
 
 
+def test_a_part_that_fits_nowhere_shares_the_cores_that_are_free_when_nobody_runs_the_job() -> None:
+    shell, places = running({"w1": 1, "w2": 3}, needs(planned_s=None, peak_vus=8))
+    for place in places:
+        if place.worker == "w1":
+            shell.end(place)
+    again = lose(shell, "w2")
+    assert {place.worker for place in again} == {"w1"}
+    assert len({place.part.number for place in again}) == 3
+    assert len({place.slots for place in again}) == 1
+    assert sum(place.cores for place in again) == 3
+    assert free(shell)["w1"] == 0
+    for place in again:
+        shell.end(place)
+    assert free(shell)["w1"] == 1
+
+
 def test_a_core_that_is_shared_is_free_when_the_last_has_ended() -> None:
     shell, places = running({"w1": 1, "w2": 1})
     kept = next(place for place in places if place.worker == "w1")
