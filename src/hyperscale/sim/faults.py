@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from hyperscale.sim.disk import CrashDisk
-from hyperscale.sim.links import Cut, Latency, clog, one_way, partition
+from hyperscale.sim.links import Cut, Latency, Traffic, clog, one_way, only, partition
 from hyperscale.sim.world import World
 
 DRAW_PROBABILITY = 0.4
@@ -205,6 +205,32 @@ async def _one_way(swarm: Swarm, dice: Random) -> None:
     await swarm.gaps(dice, lambda: swarm.cut_for_a_while(cut(), dice))
 
 
+def _one_traffic(name: str, traffic: Traffic) -> Injector:
+    """Some hosts and the others lose one transport and keep the other."""
+
+    async def inject(swarm: Swarm, dice: Random) -> None:
+        def cut() -> Cut:
+            side = swarm.some(dice)
+            both = traffic != "calls" and dice.random() < 0.5
+            return only(traffic, partition(side) if both else one_way(side), name)
+
+        await swarm.gaps(dice, lambda: swarm.cut_for_a_while(cut(), dice))
+
+    return inject
+
+
+async def _cut_pair(swarm: Swarm, dice: Random) -> None:
+    """Two hosts lose each other, wholly or in part, and nobody else."""
+
+    def cut() -> Cut:
+        one, other = dice.sample(swarm.victims, 2)
+        sort: Traffic = dice.choice(("all", "datagrams", "streams", "calls"))
+        made = partition([one], [other]) if dice.random() < 0.5 else one_way([one], [other])
+        return only(sort, made, "cut-pair")
+
+    await swarm.gaps(dice, lambda: swarm.cut_for_a_while(cut(), dice))
+
+
 async def _clog(swarm: Swarm, dice: Random) -> None:
     """Swizzle: clog a random subset one by one, free them in another order."""
 
@@ -320,10 +346,18 @@ INJECTORS: dict[str, Injector] = {
     "disk-full": _disk_full,
     "disk-slow": _disk_slow,
     "bit-rot": _bit_rot,
+    "cut-streams": _one_traffic("cut-streams", "streams"),
+    "cut-datagrams": _one_traffic("cut-datagrams", "datagrams"),
+    "cut-calls": _one_traffic("cut-calls", "calls"),
+    "cut-pair": _cut_pair,
 }
 
 ALL_FAULTS = tuple(INJECTORS)
-ORDINARY_FAULTS = tuple(name for name in ALL_FAULTS if name != "bit-rot")
+TRANSPORT_FAULTS = ("cut-streams", "cut-datagrams", "cut-calls", "cut-pair")
+"""For scenarios with nodes that speak over both transports."""
+ORDINARY_FAULTS = tuple(
+    name for name in ALL_FAULTS if name != "bit-rot" and name not in TRANSPORT_FAULTS
+)
 """Rot needs a second copy to survive; a scenario that has one asks for it."""
 
 

@@ -92,9 +92,9 @@ def one_way(
     )
 
 
-def only(traffic: Traffic, cut: Cut) -> Cut:
+def only(traffic: Traffic, cut: Cut, kind: str = "") -> Cut:
     """The same cut for one sort of traffic, which its name tells."""
-    return replace(cut, kind=f"{cut.kind} of {traffic}", traffic=traffic)
+    return replace(cut, kind=kind or f"{cut.kind} of {traffic}", traffic=traffic)
 
 
 def clog(host: str) -> Cut:

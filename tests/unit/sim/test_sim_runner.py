@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from hyperscale.sim import Checker, Report, Scenario, SimHost, World, prove, run, sweep
-from hyperscale.sim.faults import ALL_FAULTS, ORDINARY_FAULTS
+from hyperscale.sim.faults import ALL_FAULTS, ORDINARY_FAULTS, TRANSPORT_FAULTS
 from hyperscale.sim.scenarios.echo import Echo
 from hyperscale.sim.summary import Summary
 
@@ -116,11 +116,12 @@ def test_a_program_that_never_waits_is_stopped() -> None:
     assert "too much CPU time" in report.failures[0]
 
 
-def test_rot_is_the_only_fault_a_scenario_must_ask_for() -> None:
-    assert set(ORDINARY_FAULTS) == set(ALL_FAULTS) - {"bit-rot"}
+def test_rot_and_cuts_of_one_transport_are_what_a_scenario_must_ask_for() -> None:
+    assert set(ORDINARY_FAULTS) == set(ALL_FAULTS) - {"bit-rot", *TRANSPORT_FAULTS}
 
 
-@pytest.mark.parametrize("fault", ALL_FAULTS)
+# An echo opens no streams; the cluster does.
+@pytest.mark.parametrize("fault", sorted(set(ALL_FAULTS) - {"cut-streams", "cut-calls"}))
 def test_every_fault_class_alone_touches_something(fault: str) -> None:
     class OnlyOne(Echo):
         name = "only-one"

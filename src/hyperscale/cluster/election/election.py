@@ -79,11 +79,13 @@ class Election(Voter):
 
     # -- events ------------------------------------------------------------------------------
 
-    def start(self, now: float) -> list[Effect]:
-        """A promise made before a restart is forgotten, to whom as well: keep one to nobody. A
-        voter that has never known a term has never promised anything, and need not wait."""
+    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
+        """`standing` is what it begins with. A promise made before a restart is forgotten, to whom
+        as well: keep one to nobody. A voter that has never known a term has never promised
+        anything, and need not wait."""
         settings = self.settings
         self._now = self._quiet_since = now
+        self._standing = standing or self._standing
         self._move(Trigger.STARTED)
         self._promise = Promise(None, self.term, now + (settings.lease_s if self.term else 0.0))
         self._campaign_at = now + self._first_delay()

@@ -160,9 +160,11 @@ class Jobs:
         reports: Sequence[PartReport],
         draining: bool = False,
         life: int = 0,
+        cut_off: bool = False,
     ) -> tuple[Unwanted, Effects]:
         """`reports` names everything the worker holds; `life` is its incarnation when its process
-        began, if it told so."""
+        began, if it told so. One that is `cut_off` has had no answer for long: this may be the
+        first that reaches it, or another that does not."""
         desk = self._desk
         known = None
         if desk.leading:
@@ -170,6 +172,7 @@ class Jobs:
             known = desk.pool.register(now, worker, incarnation, total, free, draining, named, life)
         if known is None:
             return (), []
+        known.deaf = cut_off
         unwanted = losing.read_reports(desk, now, known, reports)
         untold = {report.part.job_id for report in reports if report.state == "ended"}
         desk.heard_of(now, worker, untold)

@@ -109,6 +109,8 @@ class Watch:
     cancelled: dict[Token, float] = field(default_factory=dict)
     snatched: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
+    untold: dict[Token, float] = field(default_factory=dict)
+    """Since when a worker has said that a part has ended, and not how."""
     homeless: dict[Part, float] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     """By worker: parts of the job that it did not take, one after the other."""
@@ -137,6 +139,7 @@ class Watch:
         for notes in (self.prepared, self.sent, self.cancelled, self.snatched, self.teardown):
             notes.clear()
         self.refused.clear()
+        self.untold.clear()
         self.started.clear()
         self.idle.clear()
         self.unheard.clear()

@@ -150,7 +150,9 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
         return False
     if part.live is None or part.live.fence != end.fence:
         return not _tell_late(desk, now, job, part, end)
-    if (end.part, end.fence) not in desk.watches[job.job_id].snatched:
+    watch = desk.watches[job.job_id]
+    watch.untold.pop((end.part, end.fence), None)
+    if (end.part, end.fence) not in watch.snatched:
         desk.append(
             now,
             PartEnded(

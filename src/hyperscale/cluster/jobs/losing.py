@@ -63,6 +63,8 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
             worker.loads_since.pop(token(placement), None)
         if report.state in ("running", "paused", "ending"):
             moved += _running(desk, now, worker, watch, report)
+        elif report.state == "ended" and desk.book.placement(report.part) == placement:
+            watch.untold.setdefault(token(placement), now)
     _pace(desk, now, worker, held.values())
     worker.pace.moved(now, moved)
     if len(worker.counters) > 8 + 2 * len(held):
@@ -174,6 +176,7 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
                 lose(desk, now, placement, f"worker {worker.name} restarted")
             else:
                 again.append(at)
+        again += _untold(desk, now, placement)
     if signals.may_evict:
         verdict = desk.health.should_evict(now, worker.name)
         if verdict.evict:
@@ -194,6 +197,17 @@ def review_worker(desk: Desk, now: float, worker: Worker) -> None:
         again += _watch_for(desk, now, worker)
     again = [at for at in again if at > now]
     desk.deadlines.set(("worker", worker.name), min(again, default=None))
+
+
+def _untold(desk: Desk, now: float, placement: Placement) -> list[float]:
+    """By its worker's word it makes no load any more, but how it ended does not arrive: the worker
+    hears none of our answers. It tells an end again after 5 s at most; returns when to look."""
+    since = desk.watches[placement.part.job_id].untold.get(token(placement))
+    if since is None or desk.book.placement(placement.part) != placement:
+        return []
+    if now >= since + desk.settings.reschedule_s:
+        lose(desk, now, placement, f"worker {placement.worker} could not tell how it ended")
+    return [since + desk.settings.reschedule_s]
 
 
 def _watch_for(desk: Desk, now: float, worker: Worker) -> list[float]:

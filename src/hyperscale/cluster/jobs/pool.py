@@ -42,6 +42,7 @@ class Worker:
     former_heard_at: float = 0.0  # in its life before this one
     dead_at: float | None = None
     unreached_since: float | None = None  # since then no command could be brought to it
+    deaf: bool = False  # by its own word our answers do not reach it; its reports tell otherwise
     refuses: bool = False  # nobody listens there: its process is gone, as far as one can see
     refusals: int = 0
     pause_until: float = 0.0
@@ -158,7 +159,7 @@ class Pool:
     ) -> bool:
         """True when it has more room than was thought."""
         before = (worker.unknown, worker.draining, worker.degraded)
-        worker.heard_at, worker.dead_at = now, None
+        worker.heard_at, worker.dead_at, worker.deaf = now, None, False
         worker.told_free = free
         worker.draining, worker.degraded = draining, degraded
         if cpu is not None:
@@ -311,6 +312,7 @@ class Pool:
         """It cannot be commanded, for all we know."""
         return (
             worker.dead_at is not None
+            or worker.deaf
             or self.is_unreached(now, worker)
             or (worker.registered and self.is_silent(now, worker))
         )

@@ -136,6 +136,7 @@ class Foreman:
             [orders.report_of(status) for status in ask.parts],
             ask.draining,
             ask.life,
+            ask.cut_off,
         )
         manager.carry_out(effects)
         return Registered(accepted=True, unwanted=unwanted, **where)  # type: ignore[arg-type]

@@ -188,9 +188,7 @@ class ElectionShell:
             spawn(f"election writer {plan.group}", self._run_writer()),
             spawn(f"election resolver {plan.group}", self._run_resolver()),
         ]
-        self._apply(self._core.start(self._host.clock.now()))
-        if standing is not None:
-            self.set_standing(standing)
+        self._apply(self._core.start(self._host.clock.now(), standing))
 
     async def stop(self) -> None:
         """Leave in good order: a leader hands over first, without waiting for the successor."""

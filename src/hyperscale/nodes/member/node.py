@@ -268,7 +268,7 @@ class Node:
                 "looking for the cluster", state=now.value, before=before.value
             )
         )
-        self.bootstrap.on_formed.append(lambda: self.log.info("nobody answers: first node"))
+        self.bootstrap.on_formed.append(self._formed)
         await self.bootstrap.start(self.endpoint)
 
     # -- making ------------------------------------------------------------------------------
@@ -390,6 +390,11 @@ class Node:
             self.counts["heartbeats_malformed"] += 1
         self._look_at_voters(event.node)
 
+    def _formed(self) -> None:
+        self.log.info("nobody answers: first node")
+        if self.started and self.voting is not None:
+            self.voting.refresh()
+
     def _look_at_voters(self, member: Member) -> None:
         if self.started and self.voting is not None and member.role == self.settings.role:
             self.voting.refresh()
@@ -409,17 +414,12 @@ class Node:
             await self._host.clock.sleep(BEAT_S)
 
     def _refresh(self) -> None:
-        core, voting = self.membership.core, self.voting
+        core = self.membership.core
         if core.me.incarnation != self.endpoint.introduction.identity.incarnation:
             self._introduce(core.me.incarnation)
-        vitals = Vitals(core.health_score, 0, None, self.pulse)
-        if voting is not None:
-            voting.refresh()
-            vitals = voting.vitals(core.health_score, self.pulse)
-        if vitals != self._last_vitals:
-            self._beats += 1
-            self._last_vitals = vitals
-            core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
+        if self.voting is not None:
+            self.voting.refresh()
+        self.tell_vitals()
         if core.news_dropped > self._news_dropped:
             dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
             self.log.warning("no room for all news of members", dropped=dropped)
@@ -427,6 +427,17 @@ class Node:
             self._tell_load(self.door.load)
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
+
+    def tell_vitals(self) -> None:
+        """With our next probes; at once when something changed that others must not miss."""
+        core = self.membership.core
+        vitals = Vitals(core.health_score, 0, None, self.pulse)
+        if self.voting is not None:
+            vitals = self.voting.vitals(core.health_score, self.pulse)
+        if vitals != self._last_vitals:
+            self._beats += 1
+            self._last_vitals = vitals
+            core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
 
     def _tell_load(self, load: Load) -> None:
         say = self.log.warning if load > self._load_told else self.log.info

@@ -98,6 +98,7 @@ class Voting:
 
     def _leader_changed(self, term: int, leader: str | None) -> None:
         self._log.info("leader changed", leader=leader, term=term, correlation_id=f"term-{term}")
+        self._node.tell_vitals()
 
     def _leadership_lost(self, term: int, reason: str) -> None:
         self._log.warning(

@@ -145,6 +145,7 @@ class Conversation:
             parts=self.parts.statuses(),
             draining=self.parts.draining,
             life=self.life,
+            cut_off=self._links.cut_off,
         )
 
     def _registered(self, leader: Address, answer: Registered) -> None:

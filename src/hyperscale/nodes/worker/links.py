@@ -52,6 +52,10 @@ class Links:
         circuit.succeeded(self._clock.now(), ticket)
         return answer
 
+    @property
+    def cut_off(self) -> bool:
+        return self._contact.is_cut_off(self._clock.now())
+
     def tell(self, address: Address, message: object) -> bool:
         """One way, over a connection that is there and takes it; False when there is none."""
         return self._peer(address).tell(message)

@@ -31,12 +31,13 @@ from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
-from hyperscale.sim.faults import Limits
+from hyperscale.sim.faults import ORDINARY_FAULTS, TRANSPORT_FAULTS, Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_blows import LEAVE, Blows
 from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
+from hyperscale.sim.scenarios.cluster_command import UnderCommand
 from hyperscale.sim.scenarios.cluster_losses import HeardIsKept, TrueCoverage
 from hyperscale.sim.scenarios.cluster_lost_load import TakenOver, ToSpare
 from hyperscale.sim.scenarios.cluster_promises import (
@@ -51,7 +52,14 @@ from hyperscale.sim.scenarios.cluster_promises import (
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S, full_body
 from hyperscale.sim.scenarios.cluster_timing import LimitsInTime, StuckIfHanging
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
-from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_timed, draw_wishes, key_of
+from hyperscale.sim.scenarios.cluster_users import (
+    User,
+    Wish,
+    draw_long_wishes,
+    draw_timed,
+    draw_wishes,
+    key_of,
+)
 from hyperscale.sim.world import World
 
 PORT: Final = 7_000
@@ -78,6 +86,8 @@ SHORT_MEMORY: Final = JobSettings(
     stuck_s=STUCK_S,
     stalled_s=STALLED_S,
 )
+# Long enough for several cuts, each until its part is elsewhere.
+CUTS_ALONE_S: Final = 80.0
 
 
 class ClusterScenario(Scenario):
@@ -85,6 +95,10 @@ class ClusterScenario(Scenario):
     summary = "managers, workers and clients: every job has one end with true numbers"
     nodes_default = 0  # managers; the seed draws one or three
     canaries = CANARIES
+    faults = (*ORDINARY_FAULTS, *TRANSPORT_FAULTS)
+    cuts_alone_share = 0.2
+    """Of histories in which workers lose what is between them and others, in part or wholly, and
+    nothing else happens: there parts must move in time."""
     safety_s = 30.0
     liveness_s = 400.0
     steady_s = 4.0
@@ -112,6 +126,7 @@ class ClusterScenario(Scenario):
         self._cast = Cast(canary)
         self._jobs = JobSettings(stuck_s=STUCK_S, stalled_s=STALLED_S)
         self._is_full = False
+        self._only_cuts = False
 
     async def setup(self, world: World) -> None:
         dice = world.random
@@ -119,6 +134,9 @@ class ClusterScenario(Scenario):
             world.coverage["short memory"] += 1
             self._jobs = SHORT_MEMORY
             self.steady_s += SHORT_MEMORY.failed_kept_s + FORGOTTEN_WITHIN_S
+        if world.random_stream("cuts alone").random() < self.cuts_alone_share:
+            world.coverage["cuts alone"] += 1
+            self._only_cuts, self.faults, self.safety_s = True, (), CUTS_ALONE_S
         self.nodes = self.nodes or dice.choice((1, 3, 3, 3, 3))
         names = [f"m{number}" for number in range(1, self.nodes + 1)]
         self._addresses = [Address(f"10.0.0.{n}", PORT) for n in range(1, self.nodes + 1)]
@@ -130,8 +148,13 @@ class ClusterScenario(Scenario):
             world.add(name, partial(self._worker, world))
         for number in range(1, dice.randint(1, 2) + 1):
             client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            if self._only_cuts:
+                self._wishes[client] = draw_long_wishes(dice, client)
+            else:
+                self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
             world.add(client, partial(self._client, world))
+        if self._only_cuts:
+            return
         timed = draw_timed(world.random_stream("timed"), "c1", self.safety_s / 2)
         self._wishes["c1"] += timed
         self._draw_full(world.random_stream("full"), world)
@@ -155,6 +178,7 @@ class ClusterScenario(Scenario):
             PausedStays(self.truth, self._called_paused),
             WithinCores(self.truth),
             Alone(self.truth),
+            UnderCommand(self.truth, self._leading, lambda: self._only_cuts),
             TrueCoverage(self.truth),
             HeardIsKept(self.truth, self._leaders),
             StuckIfHanging(self.truth),
@@ -239,7 +263,10 @@ class ClusterScenario(Scenario):
 
     async def during(self, world: World) -> None:
         blows = Blows(world, self.truth, self.managers, self.workers)
-        await blows.fall(self.safety_s, is_full=self._is_full)
+        if self._only_cuts:
+            await blows.cut()
+        else:
+            await blows.fall(self.safety_s, is_full=self._is_full)
 
     # -- the goal ----------------------------------------------------------------------------
 
@@ -250,6 +277,10 @@ class ClusterScenario(Scenario):
         wishes = [wish for of_one in self._wishes.values() for wish in of_one]
         waiting = [wish.key for wish in wishes if not wish.told or wish.asks_again]
         return f"not answered to the end: {', '.join(waiting)}" if waiting else ""
+
+    def _leading(self) -> str:
+        leads = (name for name, one in self.managers.items() if one.leadership.leads())
+        return next(leads, "")
 
     def _leftovers(self) -> list[str]:
         found = []

@@ -8,20 +8,30 @@ again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from random import Random
 from typing import Final
 
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.host import SimHost
-from hyperscale.sim.links import partition
+from hyperscale.sim.links import Cut, Traffic, one_way, only, partition
 from hyperscale.sim.scenarios.cluster_shapes import FULL_S, TIGHT
 from hyperscale.sim.scenarios.cluster_truth import Performance, Truth, WatchedStage
 from hyperscale.sim.world import World
 
 # Until a death is noticed (some 5 s), believed (8 s) and made up for.
 STRIKE_S: Final = 25.0
+# What a worker may lose, and whom it loses then: everybody, the managers, or the one that leads.
+CUTS: Final[tuple[tuple[Traffic, str], ...]] = (
+    ("all", "everybody"),
+    ("all", "managers"),
+    ("streams", "managers"),
+    ("streams", "leader"),
+    ("datagrams", "everybody"),
+    ("calls", "managers"),
+)
 MISSED_S: Final = 10.0
 LOOK_EVERY_S: Final = 0.5
 ENDS_S: Final = 4.0  # a worker without managers ends its load after 6 s
@@ -42,6 +52,14 @@ class Blows:
         self._workers = workers
         self._leaving: list[asyncio.Task[None]] = []
 
+    async def cut(self) -> None:
+        """One worker after the other loses something, and nothing else is wrong."""
+        dice = self._world.random_stream("cuts")
+        while True:
+            await self._world.sleep(dice.uniform(1.0, 5.0))
+            name = await self._somebody(lambda: self._at_work(MISSED_S))
+            await self._cut_off(name, dice)
+
     async def fall(self, until_s: float, *, is_full: bool = False) -> None:
         """Those that the seed draws; where a job has all cores, it loses some."""
         dice = self._world.random_stream("blows")
@@ -57,7 +75,7 @@ class Blows:
             blows.append(self._kill_for_good(dice.uniform(5.0, late_s), worker))
         if dice.random() < 0.5:
             at_s, cut_off = dice.uniform(3.0, until_s / 2), dice.random() < 0.5
-            blows.append(self._strike_at_work(at_s, cut_off))
+            blows.append(self._strike_at_work(at_s, dice if cut_off else None))
         if dice.random() < 0.3:
             blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.2:
@@ -74,20 +92,31 @@ class Blows:
 
     # -- without warning ---------------------------------------------------------------------
 
-    async def _strike_at_work(self, at_s: float, cut_off: bool) -> None:
+    async def _strike_at_work(self, at_s: float, dice: Random | None) -> None:
         """A worker is cut off, or stands still, until its parts are elsewhere: those that have
         enough to do to be missed."""
         world = self._world
         await world.sleep(at_s)
         name = await self._somebody(lambda: self._at_work(MISSED_S))
-        if not cut_off:
+        if dice is None:
             world.coverage["paused at work"] += 1
             world.pause(name, STRIKE_S)
             return
+        await self._cut_off(name, dice)
+
+    async def _cut_off(self, worker: str, dice: Random) -> None:
+        traffic, from_whom = dice.choice(CUTS)
+        ways = dice.choice(("both", "there", "back"))
+        whom = {"everybody": None, "managers": list(self._managers), "leader": self._leaders()}
+        made = _cut(worker, whom[from_whom], ways)
+        world = self._world
         world.coverage["cut off at work"] += 1
-        cut = world.network.cut(partition([name], kind="isolate"))
+        world.coverage[f"cut of {traffic} from {from_whom}"] += 1
+        cut = world.network.cut(only(traffic, made, "isolate"))
+        world.observe("cut_off", node=worker, traffic=traffic, whom=from_whom, ways=ways)
         await world.sleep(STRIKE_S)
         world.network.heal(cut)
+        world.observe("cut_healed", what=worker)
 
     async def _kill_leader(self, at_s: float, down_s: float) -> None:
         await self._world.sleep(at_s)
@@ -216,3 +245,9 @@ class Blows:
             for name, manager in self._managers.items()
             if self._world.machines[name].up and manager.leadership.leads()
         ]
+
+
+def _cut(worker: str, others: Sequence[str] | None, ways: str) -> Cut:
+    if ways == "both":
+        return partition([worker], others)
+    return one_way([worker], others) if ways == "there" else one_way(others, [worker])

@@ -13,6 +13,7 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, Start
 from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.pool import Worker as PoolWorker
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
@@ -35,7 +36,7 @@ from hyperscale.nodes.protocol.jobs import Outline
 from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.nodes.worker.engagement import Engagement
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
-from hyperscale.nodes.worker.part_life import Steer
+from hyperscale.nodes.worker.part_life import Kill, Steer
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.stage import Stage
 from hyperscale.nodes.worker.worker import Worker
@@ -62,6 +63,9 @@ CANARIES: Final = {
     "judge-nothing": "Verdict",
     "abort-nothing": "Verdict",
     "pause-nothing": "PausedStays",
+    "fence-by-probes": "OneLoad",
+    "wait-for-probes": "UnderCommand",
+    "outlive": "UnderCommand",
     "call-it-complete": "TrueCoverage",
     "forget-heard": "HeardIsKept",
     "progress-by-messages": "StuckIfHanging",
@@ -288,6 +292,34 @@ class Unfenced(Worker):
         self.contact._fence_s = 1e9
 
 
+class FencedByProbes(Worker):
+    """Managers that answer probes are contact, whether or not they could command it."""
+
+    def _look(self) -> None:
+        super()._look()
+        members = self.node.membership.core.members()
+        if any(one.node.role == "manager" and one.live for one in members):
+            self.contact.led(self._host.clock.now(), "", 0)
+
+
+class Outlives(Worker):
+    """A cancellation is not heard, however it comes, and generators have no leash."""
+
+    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
+        super().__init__(host, settings, stage)
+        do = self.parts._do
+
+        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
+            one.performer.leash = lambda seconds: None  # type: ignore[method-assign]
+            if one.life._halted is not None and one.life._halted[0] == "cancelled":
+                effects = [effect for effect in effects if effect != Steer("cancel")]
+                effects = [effect for effect in effects if not isinstance(effect, Kill)]
+                one.performer.close = _nothing  # type: ignore[method-assign]
+            do(one, effects)
+
+        self.parts._do = deaf  # type: ignore[method-assign]
+
+
 class SaysCancelled(Worker):
     """A part that is told to end is said to have ended, and its processes are left alone."""
 
@@ -349,6 +381,19 @@ class LeavesNobodyAlone(Manager):
         self.jobs.pool.placements = lambda: iter(())  # type: ignore[method-assign]
 
 
+class WaitsForProbes(Manager):
+    """What a worker has is moved when the membership protocol has buried it, not before."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        gone_at = self.jobs.pool.gone_at
+
+        def buried_at(worker: PoolWorker) -> float:
+            return gone_at(worker) if worker.dead_at is not None else float("inf")
+
+        self.jobs.pool.gone_at = buried_at  # type: ignore[method-assign]
+
+
 class LeavesLostLoad(Manager):
     """Nobody is asked to share a core, whatever a job wants."""
 
@@ -395,6 +440,7 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
     "abort-nothing": AbortsNothing,
     "book-twice": BooksTwice,
     "leave-none-alone": LeavesNobodyAlone,
+    "wait-for-probes": WaitsForProbes,
     "progress-by-messages": CountsMessages,
     "limits-at-once": LimitsAtOnce,
     "leave-lost-load": LeavesLostLoad,
@@ -407,6 +453,8 @@ WORKERS: Final[dict[str, type[Worker]]] = {
     "book-twice": TakesAnything,
     "leave-at-once": LeavesAtOnce,
     "pause-nothing": PausesNothing,
+    "fence-by-probes": FencedByProbes,
+    "outlive": Outlives,
 }
 
 

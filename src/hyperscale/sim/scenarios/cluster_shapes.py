@@ -169,6 +169,12 @@ def _never_ending(dice: Random) -> list[WorkflowFacts]:
     return [load_test("Endless", _closed(dice), mishap="never ends")]
 
 
+def _long(dice: Random) -> list[WorkflowFacts]:
+    seconds = round(dice.uniform(40.0, 90.0), 1)
+    load = ClosedVUs(vus=dice.randint(1, 3), duration_s=seconds, graceful_stop_s=GRACE_S)
+    return [load_test("Long", load)]
+
+
 def _hanging(dice: Random) -> list[WorkflowFacts]:
     """All users wait for what never comes; perhaps beside others that do not."""
     load = ClosedVUs(vus=dice.randint(1, 4), duration_s=HANGING_S, graceful_stop_s=GRACE_S)
@@ -205,6 +211,7 @@ SHAPES: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
     "never ending": _never_ending,
     "judged": _judged,
     "aborted": _aborted,
+    "long": _long,
 }
 # Drawn beside the others: what is said of time.
 TIMED: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
@@ -213,7 +220,7 @@ TIMED: Final[dict[str, Callable[[Random], list[WorkflowFacts]]]] = {
     "tight": _tight,
 }
 _TIMEOUTS: Final = {"never ending": NEVER_END_TIMEOUT_S, "tight": TIGHT_TIMEOUT_S}
-_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3)
+_OFTEN: Final = (5, 4, 5, 3, 4, 2, 2, 1, 2, 3, 0)  # a long one only where it is asked for
 
 
 def draw_shape(dice: Random) -> str:

@@ -31,6 +31,7 @@ class Performance:
     order: DispatchPart
     performer: SimPerformer
     began: bool = False
+    over: bool = False  # it makes no load, and will not
     requests: int = 0
 
     @property
@@ -109,6 +110,13 @@ class Truth:
             for one in performances
         ]
 
+    def is_tended(self, part: Part, fence: Fence) -> bool:
+        """Some worker prepares it, waits to begin or makes its load."""
+        return any(
+            one.order.fence == fence and not one.over and not one.host.process.dead
+            for one in self.performances[part]
+        )
+
     def on(self, worker: str) -> list[Performance]:
         return [
             one
@@ -157,6 +165,8 @@ class WatchedStage(SimStage):
         elif deed == "began":
             one.began = True
             self._observe("began", order)
+        elif deed in ("over", "closed"):
+            one.over = True
 
     def _observe(self, kind: str, order: DispatchPart) -> None:
         host = self.host

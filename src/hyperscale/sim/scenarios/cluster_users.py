@@ -75,6 +75,15 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     return wishes
 
 
+def draw_long_wishes(dice: Random, client: str) -> list[Wish]:
+    """Load that is there for as long as anybody could need it to be lost."""
+    body = _encode(body_of("long", dice))
+    wish = Wish(key_of(client, 0), "long", body, at_s=dice.uniform(0.0, 5.0))
+    if dice.random() < 0.4:
+        wish.steering = [(dice.uniform(10.0, 60.0), "cancel", 0)]
+    return [wish]
+
+
 def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
     """Now and then somebody has a job that is quiet, hangs, or has little time."""
     if dice.random() >= 0.4:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hyperscale.cluster.election import Durable, Effect, Election, Send
+from hyperscale.cluster.election import Durable, Effect, Election, Send, Standing
 from hyperscale.cluster.election.ballot import Ballot
 from hyperscale.cluster.election.lease import LeaderLease, Promise
 from hyperscale.cluster.election.messages import PreVoteRequest, VoteReply, VoteRequest
@@ -51,9 +51,9 @@ class WatchedElection(Election):
 class MinorityQuorum(WatchedElection):
     """Half of the voters decide, rounded down."""
 
-    def start(self, now: float) -> list[Effect]:
+    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
         self.quorum -= 1
-        return super().start(now)
+        return super().start(now, standing)
 
 
 class VotesTwice(WatchedElection):
@@ -112,8 +112,8 @@ class NoDriftMargin(WatchedElection):
 class NoAbstention(WatchedElection):
     """Forgets over a restart that it may have promised something."""
 
-    def start(self, now: float) -> list[Effect]:
-        effects = super().start(now)
+    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
+        effects = super().start(now, standing)
         self._promise = Promise(None, 0, -math.inf)
         return effects
 

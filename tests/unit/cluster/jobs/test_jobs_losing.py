@@ -74,6 +74,25 @@ def test_a_worker_that_we_reach_and_that_does_not_reach_us_loses_its_part() -> N
     assert len(shell.records(PartLost)) == 1
 
 
+def test_a_worker_whose_ends_do_not_arrive_loses_its_part() -> None:
+    """It hears none of our answers: it registers again and again, and tells no more than that."""
+    shell = running()
+    [place] = shell.prepare_all()
+    shell.wait(20.0)
+    shell.beating.discard(place.worker)
+    for _ in range(8):
+        assert not shell.records(PartLost)
+        _, effects = shell.jobs.worker_registered(
+            shell.now, place.worker, 1, 4, 4, [report(place, "ended")], cut_off=True
+        )
+        shell.carry(effects)
+        assert shell.jobs.pool.is_lost(shell.now, shell.jobs.pool.workers[place.worker])
+        shell.wait(1.0)
+    assert "could not tell how it ended" in shell.records(PartLost)[0].reason
+    [again] = shell.dispatched()
+    assert again.worker != place.worker
+
+
 def test_reports_without_news_are_contact() -> None:
     shell = running()
     [place] = shell.prepare_all()
