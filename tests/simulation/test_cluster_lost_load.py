@@ -16,7 +16,7 @@ from hyperscale.runtime.host import Address
 from hyperscale.sim import run
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
 from hyperscale.sim.scenarios.cluster_shapes import load_test
-from hyperscale.sim.scenarios.cluster_users import Wish, key_of
+from hyperscale.sim.scenarios.cluster_users import Wish
 from hyperscale.sim.stage import ITERATIONS_PER_VU_S
 from hyperscale.sim.world import World
 from hyperscale.workload.load import ClosedVUs
@@ -51,7 +51,7 @@ class OneDeath(ClusterScenario):
             lost_load=self._lost_load,
         )
         self._wishes = {
-            "c1": [Wish(key_of("c1", 0), "full", msgspec.msgpack.encode(body), at_s=5.0)]
+            "c1": [Wish("c1:0:0123456789abcdef", "full", msgspec.msgpack.encode(body), at_s=5.0)]
         }
         world.add("c1", partial(self._client, world))
 

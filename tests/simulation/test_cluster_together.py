@@ -18,7 +18,7 @@ from hyperscale.sim import run
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
 from hyperscale.sim.scenarios.cluster_shapes import errand, load_test
-from hyperscale.sim.scenarios.cluster_users import Wish, key_of
+from hyperscale.sim.scenarios.cluster_users import Wish
 from hyperscale.sim.world import World
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import ClosedVUs
@@ -65,7 +65,7 @@ class Quiet(ClusterScenario):
         for name in self._cores:
             world.add(name, partial(self._worker, world))
         body = Body(workflows=(*loads(), errand("Beside")), source=b"", overrides=b"", name="many")
-        wish = Wish(key_of("c1", 0), "wide", msgspec.msgpack.encode(body), at_s=5.0)
+        wish = Wish("c1:0:0123456789abcdef", "wide", msgspec.msgpack.encode(body), at_s=5.0)
         self._wishes = {"c1": [wish]}
         world.add("c1", partial(self._client, world))
 

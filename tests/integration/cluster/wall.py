@@ -3,7 +3,8 @@
 A node behind it listens on 127.0.0.1 and tells others an address of the wall. Closed, the wall
 keeps connections open and swallows what they carry, as a network that has lost its way does. It may
 also be closed between groups of nodes that speak plainly: who has opened a stream says its name
-first, and a datagram comes from its node's own port.
+first, and a datagram comes from its node's own port. Closed for streams alone, it lets datagrams
+pass.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class _Inward(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, source: Any) -> None:
-        if self._wall.passes(source[1], self._port) and self._transport is not None:
+        passes = self._wall.only_streams or self._wall.passes(source[1], self._port)
+        if passes and self._transport is not None:
             self._transport.sendto(data, ("127.0.0.1", self._port))
 
 
@@ -51,6 +53,7 @@ class Wall:
         self._servers: list[asyncio.Server | asyncio.DatagramTransport] = []
         self._streams: set[asyncio.Task[None]] = set()
         self._shut = False
+        self.only_streams = False
         self._groups: Sequence[Sequence[Behind]] = ()
         self._changed = asyncio.Event()
 
@@ -73,15 +76,17 @@ class Wall:
     def cut(self) -> None:
         self._loop.call_soon_threadsafe(self._set, True, ())
 
-    def divide(self, *groups: Sequence[Behind]) -> None:
+    def divide(self, *groups: Sequence[Behind], only_streams: bool = False) -> None:
         """Nodes of a group hear each other and nobody of another group."""
-        self._loop.call_soon_threadsafe(self._set, False, groups)
+        self._loop.call_soon_threadsafe(self._set, False, groups, only_streams)
 
     def heal(self) -> None:
         self._loop.call_soon_threadsafe(self._set, False, ())
 
-    def _set(self, shut: bool, groups: Sequence[Sequence[Behind]]) -> None:
-        self._shut, self._groups = shut, groups
+    def _set(
+        self, shut: bool, groups: Sequence[Sequence[Behind]], only_streams: bool = False
+    ) -> None:
+        self._shut, self._groups, self.only_streams = shut, groups, only_streams
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -53,12 +53,12 @@ from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S, full_bod
 from hyperscale.sim.scenarios.cluster_timing import LimitsInTime, StuckIfHanging
 from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
 from hyperscale.sim.scenarios.cluster_users import (
+    NONCE,
     User,
     Wish,
     draw_long_wishes,
     draw_timed,
     draw_wishes,
-    key_of,
 )
 from hyperscale.sim.world import World
 
@@ -167,7 +167,8 @@ class ClusterScenario(Scenario):
         world.coverage["no core is free"] += 1
         self._is_full = True
         body = msgspec.msgpack.encode(full_body(dice))
-        self._wishes["c1"] = [Wish(key_of("c1", 0), "full", body, at_s=dice.uniform(0.0, 3.0))]
+        key = f"c1-full:0:{NONCE}"
+        self._wishes["c1"] = [Wish(key, "full", body, at_s=dice.uniform(0.0, 3.0))]
 
     def checkers(self) -> list[Checker]:
         return [

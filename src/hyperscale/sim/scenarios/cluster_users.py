@@ -31,6 +31,7 @@ from hyperscale.wire.identity import Identity
 
 AGAIN_S: Final = 1.0
 ERRANDS_MAX: Final = 3
+NONCE: Final = "0123456789abcdef"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -53,17 +54,12 @@ class Wish:
         check_key(self.key)  # one that managers refuse would be no load, and prove nothing
 
 
-def key_of(client: str, number: int) -> str:
-    """A manager takes no other text for a key."""
-    return f"{client}:{number}:0123456789abcdef"
-
-
 def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
     wishes = []
     for number in range(dice.randint(1, ERRANDS_MAX)):
         shape = draw_shape(dice)
         wish = Wish(
-            key=key_of(client, number),
+            key=f"{client}:{number}:{NONCE}",
             shape=shape,
             body=_encode(body_of(shape, dice)),
             at_s=dice.uniform(0.0, until_s),
@@ -78,7 +74,7 @@ def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
 def draw_long_wishes(dice: Random, client: str) -> list[Wish]:
     """Load that is there for as long as anybody could need it to be lost."""
     body = _encode(body_of("long", dice))
-    wish = Wish(key_of(client, 0), "long", body, at_s=dice.uniform(0.0, 5.0))
+    wish = Wish(f"{client}:0:{NONCE}", "long", body, at_s=dice.uniform(0.0, 5.0))
     if dice.random() < 0.4:
         wish.steering = [(dice.uniform(10.0, 60.0), "cancel", 0)]
     return [wish]
@@ -90,14 +86,8 @@ def draw_timed(dice: Random, client: str, until_s: float) -> list[Wish]:
         return []
     shape = dice.choice(("hanging", "late", "tight", "tight"))
     body = _encode(body_of(shape, dice))
-    return [
-        Wish(
-            key=key_of(f"{client}-{shape}", 0),
-            shape=shape,
-            body=body,
-            at_s=dice.uniform(0.0, until_s),
-        )
-    ]
+    key = f"{client}-{shape}:0:{NONCE}"
+    return [Wish(key=key, shape=shape, body=body, at_s=dice.uniform(0.0, until_s))]
 
 
 def _draw_steering(dice: Random) -> list[tuple[float, Action, int]]:

@@ -13,7 +13,7 @@ from hyperscale.runtime.host import Address
 from hyperscale.sim.links import Cut, Traffic, one_way, only, partition
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
 from hyperscale.sim.scenarios.cluster_shapes import load_test
-from hyperscale.sim.scenarios.cluster_users import Wish, key_of
+from hyperscale.sim.scenarios.cluster_users import NONCE, Wish
 from hyperscale.sim.world import World
 from hyperscale.workload.load import ClosedVUs
 
@@ -37,7 +37,7 @@ class TwoWorkers(ClusterScenario):
             world.add(name, partial(self._worker, world))
         body = Body(workflows=(LONG,), source=b"", overrides=b"", name="long")
         self._wishes = {
-            "c1": [Wish(key_of("c1", 0), "wide", msgspec.msgpack.encode(body), at_s=5.0)]
+            "c1": [Wish(f"c1:0:{NONCE}", "wide", msgspec.msgpack.encode(body), at_s=5.0)]
         }
         world.add("c1", partial(self._client, world))
 
