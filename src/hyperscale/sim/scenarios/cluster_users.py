@@ -22,6 +22,7 @@ from hyperscale.nodes.client.managers import Managers, endpoint_of
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.client.submission import new_job_id
 from hyperscale.nodes.protocol.jobs import SubmitJob
+from hyperscale.nodes.protocol.keys import check_key
 from hyperscale.runtime.host import Address
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenarios.cluster_shapes import body_of, draw_shape
@@ -48,6 +49,9 @@ class Wish:
     glances: int = 0  # how often they stop watching before the end
     job_id: str = ""  # once it was acknowledged
     told: bool = False  # its end, or that nobody remembers it any more
+
+    def __post_init__(self) -> None:
+        check_key(self.key)  # one that managers refuse would be no load, and prove nothing
 
 
 def draw_wishes(dice: Random, client: str, until_s: float) -> list[Wish]:
