@@ -18,7 +18,6 @@ from hyperscale.cluster.jobs.records import (
     Dispatched,
     Finished,
     JobRecord,
-    JobStatus,
     Part,
     PartEnded,
     Placement,
@@ -198,8 +197,9 @@ class ForgetsHeard(Manager):
 class NeverConcludes(Manager):
     """All parts are in, and nobody says so."""
 
-    def _conclude(self, job_id: str, status: JobStatus, reason: str) -> None:
-        """Forgotten."""
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.merging.conclude = lambda effect: None  # type: ignore[method-assign]
 
 
 class ForgetsEarly(Manager):
