@@ -75,7 +75,7 @@ def test_a_long_file_is_sent_to_a_server_that_reads_slowly(run: Run, tmp_path: P
                 got = await vu.http.put(server.url, data=opened)
             assert (got.ok, got.bytes_out) == (True, len(got.request_bytes) + len(content))
             assert read == content
-            assert got.timings["write"] > got.timings["wait"]
+            assert got.timings["write"] > 0
 
     run(go())
 

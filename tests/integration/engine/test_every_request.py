@@ -96,9 +96,9 @@ class GivesUp(Base):
     @step()
     async def impatient(self) -> HTTPResponse:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await self.get("/delay/400")
-        return await self.get("/delay/400", timeout=0.05)
+            async with asyncio.timeout(0.25):
+                await self.get("/delay/1500")
+        return await self.get("/delay/1500", timeout=0.25)
 
 
 class HalfAnswered(Base):

@@ -79,7 +79,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> No
         for job_id in promised:
             assert await store.job(job_id) is not None
         await store.expire(at(1000))
-        assert process("work", path, "w-2").wait(timeout=60) == 0
+        assert process("work", path, "w-2").wait(timeout=300) == 0
         for state in (JobState.CLAIMED, JobState.EXECUTING):
             assert (await store.jobs(JobFilter(state=state))).jobs == ()
         for job_id in completed:
