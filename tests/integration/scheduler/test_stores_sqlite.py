@@ -79,7 +79,9 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> No
         for job_id in promised:
             assert await store.job(job_id) is not None
         await store.expire(at(1000))
-        assert process("work", path, "w-2").wait(timeout=300) == 0
+        second = process("work", path, "w-2")
+        second.communicate(timeout=120)  # what it says must be read, or it waits for ever
+        assert second.returncode == 0
         for state in (JobState.CLAIMED, JobState.EXECUTING):
             assert (await store.jobs(JobFilter(state=state))).jobs == ()
         for job_id in completed:
