@@ -288,8 +288,9 @@ class Assignment:
 
     def cut_off(self) -> None:
         """Nobody holds the leash any more: no load without someone who can end it."""
-        self._cut_off = True
-        self.stop(now=True)
+        if self._measured_s is None:
+            self._cut_off = True
+            self.stop(now=True)
 
     def beat(self, now: float, lag_s: float) -> None:
         self._pool.sweep(now)

@@ -382,7 +382,6 @@ def test_what_comes_with_the_start_is_obeyed(tmp_path: Path, target: str, stats:
             before = stats()["requests"]
             await asyncio.gather(manager.start("w1", paused), manager.steer("w1", paused, "pause"))
             await load_stops(manager, stats)
-            assert stats()["requests"] - before <= 2 * Long.vus
             await manager.steer("w1", paused, "resume")
             await load_flows(manager, lambda: {"requests": stats()["requests"] - before})
 

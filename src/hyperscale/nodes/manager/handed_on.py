@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hyperscale.cluster.jobs.records import PartEnded
-from hyperscale.cluster.jobs.state import JobState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.engine.messages import Values, handed_on, of_highest_core
 from hyperscale.nodes.protocol.fields import Fields
 
@@ -42,7 +41,7 @@ class HandedOn:
         known = read.get(name)
         if known is not None and known[0] == ALL:
             return known[1]
-        ended = [part.ended for part in workflow.parts.values() if part.ended is not None]
+        ended = [end for part in workflow.parts.values() for end in _last_word(part)]
         if known is None or known[0] != len(ended) or workflow.lifecycle.succeeded:
             stage = ALL if workflow.lifecycle.succeeded else len(ended)
             known = read[name] = stage, _read(workflow, ended)
@@ -55,8 +54,15 @@ class HandedOn:
         self._read.clear()
 
 
-def _read(workflow: WorkflowState, ended: Iterable[PartEnded]) -> Left:
-    ends = [_ends.decode(one.result) for one in ended]
+def _last_word(part: PartState) -> list[bytes]:
+    """How it ended; or, cut off with no time left to go on elsewhere, how its last attempt did."""
+    if part.ended is not None:
+        return [part.ended.result]
+    return [loss.result for loss in part.losses[-1:] if part.given_up and loss.result]
+
+
+def _read(workflow: WorkflowState, ended: Iterable[bytes]) -> Left:
+    ends = [_ends.decode(one) for one in ended]
     setup_wrote = _values.decode(workflow.context) if workflow.context else {}
     context = handed_on(setup_wrote, (end.context for end in ends))
     return context, of_highest_core(end.provided for end in ends)

@@ -91,7 +91,7 @@ class Worker:
         self._use = MachineUse(0.0, 0.0)
         self._pulse: WorkerPulse | None = None
         self._started = False
-        self._fenced = False
+        self._fenced = self._fading = False
         self._leashed_at = now
         self._patience_at = now
         self._tasks: list[Task] = []
@@ -179,12 +179,14 @@ class Worker:
         if self._fenced:
             self._log.info("back in touch")
             self._fenced = False
-        if self.contact.is_fading(now):
+        faded, self._fading = self._fading, self.contact.is_fading(now)
+        if self._fading:
             if self.registration.registered:
                 self.conversation.seek(self.registration.leader)
             elif len(self.parts):
                 self.registration.hurry(now)
-        if now - self._leashed_at >= self.settings.contact_s:
+        is_back = faded and not self._fading  # and the leash may have no second left
+        if is_back or now - self._leashed_at >= self.settings.contact_s:
             self._leashed_at = now
             self.parts.in_touch(now)
 

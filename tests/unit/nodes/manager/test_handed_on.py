@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.jobs.fold import apply
-from hyperscale.cluster.jobs.records import Dispatched, PartEnded
+from hyperscale.cluster.jobs.records import Dispatched, GivenUp, PartEnded, Started
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.engine.messages import Stamped
 from hyperscale.nodes.manager import handed_on, orders
@@ -72,3 +72,16 @@ def test_parts_that_end_later_are_not_missed() -> None:
         )
         left.append(sorted(seen.of(job, "Shop")[0]))
     assert left == [["k0"], ["k0", "k1"]]
+
+
+def test_a_part_cut_off_with_no_time_left_hands_on_what_it_told() -> None:
+    book, seen, where = Book(), HandedOn(), placement(0)
+    told = orders.encode_end(end(where, 1, provided={"key": Stamped(1, 0, b"")}))
+    apply(book, submitted(ask(FACTS, *DEPENDANTS)))
+    apply(book, Dispatched(JOB, 0.1, "Shop", 4, (where,)))
+    apply(book, Started(JOB, 0.2, "Shop", b""))
+    apply(book, PartEnded(JOB, 60.0, where.part, where.fence, where.worker, "cut off", 60.0, told))
+    job = book.jobs[JOB]
+    assert seen.of(job, "Shop") == ({}, {})  # it may yet go on elsewhere
+    apply(book, GivenUp(JOB, 61.0, where.part, "its time is over"))
+    assert sorted(seen.of(job, "Shop")[1]) == ["key"]

@@ -102,6 +102,25 @@ def test_managers_that_are_all_started_again_in_time_do_not_touch_the_load() -> 
     cluster.play(story())
 
 
+@pytest.mark.parametrize("phase_s", [0.0, 0.2, 0.4, 0.6, 0.8])
+def test_who_is_heard_in_the_last_second_is_heard_by_the_generators(phase_s: float) -> None:
+    cluster = SimCluster()
+
+    async def story() -> None:
+        manager = await begin(cluster)
+        order = manager.order(facts(load=LONG), cores=2)
+        await run(manager, order)
+        await cluster.world.sleep(3.0 + phase_s)
+        contact, clock = cluster.worker.contact, cluster.world.host("w1").clock
+        cluster.world.crash("m1", for_good=True)
+        await cluster.world.sleep(contact.remaining_s(clock.now()) - 0.3)
+        contact.led(clock.now(), "m1", 1)
+        await cluster.world.sleep(FENCE_S - 0.5)
+        assert cluster.last_load_at > cluster.world.now - 0.3
+
+    cluster.play(story())
+
+
 def test_a_manager_that_is_elected_and_not_ready_is_contact() -> None:
     """It fetches the log: nobody else can move the work, and it counts from when it takes over."""
     cluster = SimCluster(managers=3)
