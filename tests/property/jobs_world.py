@@ -27,7 +27,7 @@ from hyperscale.cluster.jobs.effects import (
     Start,
     Teardown,
 )
-from hyperscale.cluster.jobs.inputs import Accepted, CpuUse, Ended, PartReport
+from hyperscale.cluster.jobs.inputs import Accepted, CpuUse, Ended, Heard, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.property.jobs_checks import Checks
@@ -595,7 +595,7 @@ class World:
         same = running is not None and running.placement == placement
         at_s = running.load_s if running is not None and same else placement.resume_at_s
         result = f"{placement.part}|{placement.fence}".encode()
-        self._with_leader(term, lambda c: c.part_lost(self.now, placement, at_s, 5, result))
+        self._with_leader(term, lambda c: c.part_lost(self.now, placement, Heard(at_s, 5, result)))
 
     def _dead(self, name: str, incarnation: int) -> None:
         if self.leader is not None:

@@ -22,6 +22,7 @@ from hyperscale.cluster.jobs.inputs import (
     CpuUse,
     Ended,
     Grant,
+    Heard,
     LossFact,
     PartReport,
     Rejected,
@@ -321,11 +322,9 @@ class Jobs:
         settled = ending.torn_down(self._desk, now, part, fence, warning, requests)
         return settled, self._settle(now)
 
-    def part_lost(
-        self, now: float, placement: Placement, at_s: float, iterations: int, result: bytes
-    ) -> Effects:
+    def part_lost(self, now: float, placement: Placement, heard: Heard) -> Effects:
         if self._desk.leading:
-            snatching.snatched(self._desk, now, placement, at_s, iterations, result)
+            snatching.snatched(self._desk, now, placement, heard)
         return self._settle(now)
 
     def extension(

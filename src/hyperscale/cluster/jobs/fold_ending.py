@@ -17,6 +17,7 @@ from hyperscale.cluster.jobs.records import (
     TornDown,
 )
 from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.unheard import unheard
 
 
 def ended(book: Book, job: JobState, record: PartEnded) -> bool:
@@ -30,7 +31,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
         reason = record.error or f"worker {record.worker} was cut off from its managers"
         _lose(
             book, job, workflow, part,
-            at_s, record.iterations, record.result, reason, record.age_s,
+            at_s, record.iterations, _unheard(record), record.result, reason, record.age_s,
         )  # fmt: skip
         part.losses[-1].generators = record.lost
         part.losses[-1].fence = None
@@ -49,6 +50,11 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
         )
     close(workflow, record.age_s)
     return True
+
+
+def _unheard(end: PartEnded) -> int:
+    """Processes of it died with what they had not told their worker yet."""
+    return unheard(end.iterations / end.measured_s, 0.0) if end.lost and end.measured_s else 0
 
 
 def _keep_for_teardown(
@@ -75,7 +81,8 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
             job.unconfirmed.append(record.worker)
         _lose(
             book, job, workflow, part,
-            record.at_s, record.iterations, record.result, record.reason, record.age_s,
+            record.at_s, record.iterations, record.unheard,
+            record.result, record.reason, record.age_s,
         )  # fmt: skip
         return True
     if part.holding is not None and part.holding.fence == record.fence:
@@ -93,8 +100,9 @@ def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
     if loss is None:
         return False
     if part.is_homeless:  # else its successor has begun with what was known
-        part.iterations_done += record.iterations - loss.iterations
+        part.iterations_done += record.iterations - loss.iterations - loss.unheard
     loss.iterations, loss.result, loss.fence = record.iterations, record.result, None
+    loss.unheard = 0
     return True
 
 
@@ -105,6 +113,7 @@ def _lose(
     part: PartState,
     at_s: float,
     iterations: int,
+    unheard: int,
     result: bytes,
     reason: str,
     age_s: float,
@@ -119,6 +128,7 @@ def _lose(
             at_s=max(at_s, placement.resume_at_s) if counts else 0.0,
             cores=placement.cores,
             iterations=iterations if counts else 0,
+            unheard=unheard if counts else 0,
             result=result if counts else b"",
             reason=reason,
             age_s=age_s,
@@ -127,7 +137,7 @@ def _lose(
         )
     )
     loss = part.losses[-1]
-    part.iterations_done += loss.iterations
+    part.iterations_done += loss.iterations + loss.unheard
     if counts:
         share = f"{loss.cores} of {workflow.total_cores} cores"
         job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")

@@ -96,7 +96,9 @@ def _piece(origin: PartState, placement: Placement) -> PartState:
     if origin.losses:
         loss = origin.losses[-1]
         loss.cores = max(0, loss.cores - placement.cores)
-        piece.losses = [replace(loss, cores=placement.cores, iterations=0, result=b"", fence=None)]
+        piece.losses = [
+            replace(loss, cores=placement.cores, iterations=0, unheard=0, result=b"", fence=None)
+        ]
     return piece
 
 

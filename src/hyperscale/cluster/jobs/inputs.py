@@ -80,6 +80,16 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What managers had heard of a part that is lost; no result: nobody remembers."""
+
+    at_s: float  # of the workflow's load time
+    iterations: int
+    result: bytes
+    pace: float = 0.0  # iterations a second of the fastest part of its workflow
+
+
+@dataclass(frozen=True, slots=True)
 class LossFact:
     """`resumed_at_s` is None when nobody took the part over."""
 

@@ -317,6 +317,8 @@ def _give_up(
         why = job.reason
     elif job.submitted.lost_load == "drop" and workflow.needs.is_test:
         why = "given up at once (lost_load = drop)"
+    elif part.is_untold:
+        why = "nobody knows how many of its iterations were made"
     elif not can_move(desk, now, job, workflow):
         why = "its time was over before a worker was free"
     elif now >= since + limits.dispatch_s:

@@ -141,6 +141,7 @@ class PartLost(Record, frozen=True, array_like=True, tag="lost"):
     iterations: int
     result: bytes
     reason: str
+    unheard: int = 0  # iterations that it may have done since: nobody does them again
 
 
 class ToldLate(Record, frozen=True, array_like=True, tag="told late"):

@@ -87,6 +87,8 @@ def _homeless(desk: Desk, now: float, job: JobState) -> Iterator[tuple[str, Part
         for part in workflow.homeless():
             about = ("part", job.job_id, name, str(part.number))
             spent = part.attempts > desk.settings.retries_max
+            if part.is_untold:
+                continue
             if not spent and not desk.is_under_way(now, about) and leaving.isdisjoint(part.slots):
                 yield name, part
 

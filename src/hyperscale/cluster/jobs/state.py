@@ -23,6 +23,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Submitted,
 )
+from hyperscale.cluster.jobs.unheard import ANY_NUMBER
 
 Ending = Literal["", "stop", "cancel", "timeout"]
 """Why a job is being brought to its end before it came there by itself."""
@@ -37,6 +38,7 @@ class Loss:
     at_s: float  # of the workflow's load time
     cores: int
     iterations: int
+    unheard: int  # iterations that may have been done as well
     result: bytes
     reason: str
     age_s: float  # the job's, when it was recorded
@@ -67,6 +69,11 @@ class PartState:
     def awaited(self, fence: Fence) -> Loss | None:
         """The loss of that attempt, if its worker has not told how far it had come."""
         return next((loss for loss in self.losses if loss.fence == fence), None)
+
+    @property
+    def is_untold(self) -> bool:
+        """Nobody knows how many of its iterations were made."""
+        return self.iterations_done >= ANY_NUMBER
 
     @property
     def is_homeless(self) -> bool:

@@ -300,6 +300,13 @@ class Live:
             state=whole.brief(),
         )
 
+    def pace(self, part: Part) -> float:
+        """Iterations a second of the fastest part of its workflow."""
+        live = self._workflows.get((part.job_id, part.workflow))
+        known = [one.summed() for one in live.parts.values()] if live is not None else []
+        paces = (one.iterations / one.elapsed_s for one in known if one.elapsed_s)
+        return max(paces, default=0.0)
+
     def close(self, part: Part, fence: Fence) -> tuple[float, int, bytes]:
         """Take out what a lost part had reported: load time, iterations, mergeable state."""
         live = self._workflows.get((part.job_id, part.workflow))

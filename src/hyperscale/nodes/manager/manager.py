@@ -27,6 +27,7 @@ from hyperscale.cluster.jobs.effects import (
     Teardown,
     Tell,
 )
+from hyperscale.cluster.jobs.inputs import Heard
 from hyperscale.cluster.jobs.records import (
     Finished,
     JobRecord,
@@ -335,6 +336,8 @@ class Manager:
 
     def _snatch(self, effect: Snatch) -> None:
         placement = effect.placement
+        part = placement.part
+        pace = self.live.pace(part)  # before it is left out
         at_s, iterations, state = self._heard_of(placement)
         end = PartEnd(
             part=placement.part,
@@ -346,10 +349,10 @@ class Manager:
             lost=(effect.reason,),
         )
         result = orders.encode_end(end) if state else b""
-        part = placement.part
         if len(result) > self.recording.room_bytes(part.job_id, str(part), effect.reason):
             result = b""
-        self.carry_out(self.jobs.part_lost(self.now(), placement, at_s, iterations, result))
+        heard = Heard(at_s, iterations, result, pace)
+        self.carry_out(self.jobs.part_lost(self.now(), placement, heard))
 
     def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
         """By us, or by the leader before us."""

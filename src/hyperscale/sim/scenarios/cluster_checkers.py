@@ -28,7 +28,7 @@ from hyperscale.cluster.jobs.records import (
     ToldLate,
 )
 from hyperscale.metrics.exported import decode as decode_state
-from hyperscale.metrics.results import Results, decode
+from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.manager.orders import decode_end
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.scenarios.cluster_truth import Performance, Truth
@@ -249,11 +249,23 @@ class Totals(ClusterChecker):
             right = counted.requests(workflow.name)
             if workflow.requests != right:
                 self.fail(f"{job} {workflow.name}: {workflow.requests} requests, not {right}")
-            planned = workflow.planned_iterations
-            if not workflow.is_test or planned is None or not counted.in_full(workflow.name):
-                continue
-            if workflow.iterations != planned:
-                self.fail(f"{job} {workflow.name}: {workflow.iterations} iterations, not {planned}")
+            if workflow.is_test and workflow.planned_iterations is not None:
+                self._iterations(job, workflow, counted)
+
+    def _iterations(self, job: str, workflow: WorkflowResult, counted: _Counted) -> None:
+        """None is made twice, and no more are missing than a lost part may have made unheard."""
+        name, planned = workflow.name, workflow.planned_iterations or 0
+        performed = sum(
+            one.requests for one in self.truth.of_job(job) if one.order.part.workflow == name
+        )
+        made = performed / max(1, len(workflow.steps))
+        if made > planned and not counted.steered:
+            self.fail(f"{job} {name}: {made:g} iterations were made, of {planned}")
+        left_out = counted.left_out[name]
+        if counted.in_full(name) and not planned - left_out <= workflow.iterations <= planned:
+            self.fail(
+                f"{job} {name}: {workflow.iterations} iterations, not {planned} less {left_out}"
+            )
 
 
 class _Counted:
@@ -263,7 +275,8 @@ class _Counted:
         self._needs: dict[str, Needs] = {one.name: one for one in truth.jobs[job].workflows}
         self._kept: dict[tuple[Part, Fence], bytes] = {}
         self._ended: set[str] = set()
-        self._steered = False
+        self.left_out: dict[str, int] = defaultdict(int)  # iterations that nobody makes again
+        self.steered = False
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
         started: set[str] = set()
@@ -295,7 +308,7 @@ class _Counted:
                 case Failed():
                     self._whole[record.workflow] = False
                 case Steered(action=action):
-                    self._steered = self._steered or action in ("cancel", "stop", "scale")
+                    self.steered = self.steered or action in ("cancel", "stop", "scale")
                 case _:
                     pass
 
@@ -306,6 +319,8 @@ class _Counted:
             self._whole[name] = False
         if isinstance(record, PartEnded) and decode_end(record.result).lost:
             self._whole[name] = False
+        if isinstance(record, PartLost):
+            self.left_out[name] += record.unheard
         if (self._needs[name].is_test and started) or ended:
             self._kept[record.part, record.fence] = record.result
 
@@ -319,7 +334,7 @@ class _Counted:
     def in_full(self, workflow: str) -> bool:
         """Whether all that was planned must have been counted."""
         made = any(part.workflow == workflow for part, _ in self._kept)
-        return made and self._whole[workflow] and not self._steered
+        return made and self._whole[workflow] and not self.steered
 
 
 class NeverBackwards(Checker):

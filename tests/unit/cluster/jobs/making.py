@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Snatch
-from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport
+from hyperscale.cluster.jobs.inputs import CpuUse, Ended, Heard, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
@@ -63,7 +63,7 @@ class Shell:
         self.seen: list[Effect] = []
         self.held: list[JobRecord] = []
         self.hold = False
-        self.lost_at_s = 41.0
+        self.lost_at_s, self.lost_pace = 41.0, 0.0
         self.beating: set[str] = set()
         self.cpu: dict[str, CpuUse] = {}  # of workers that tell it
         self.degraded: set[str] = set()
@@ -79,7 +79,8 @@ class Shell:
                 case Append(record):
                     self.commit(record)
                 case Snatch(place):
-                    self.carry(self.jobs.part_lost(self.now, place, self.lost_at_s, 7, b"partial"))
+                    heard = Heard(self.lost_at_s, 7, b"partial", self.lost_pace)
+                    self.carry(self.jobs.part_lost(self.now, place, heard))
                 case Conclude(job_id, status, reason):
                     self.carry(self.jobs.concluded(self.now, job_id, status, reason, b"results"))
 

@@ -229,8 +229,29 @@ def test_iterations_go_on_with_what_is_left() -> None:
     [place] = shell.prepare_all()
     kill(shell, place.worker)
     [again] = shell.dispatched()
-    assert again.iterations_done == 7
+    assert again.iterations_done == 7 + 2  # at 7 in 41 s it may have made two more in 8 s
     assert again.resume_at_s == 0.0
+    assert shell.workflow().parts[0].losses[0].iterations == 7
+
+
+def test_what_a_part_may_have_done_is_told_by_the_pace_of_others() -> None:
+    shell = running(needs(planned_s=None, peak_vus=2))
+    [place] = shell.prepare_all()
+    shell.lost_at_s, shell.lost_pace = 0.0, 10.0  # nothing was heard of it
+    kill(shell, place.worker)
+    [lost] = shell.records(PartLost)
+    assert lost.unheard == 104  # 8.25 s at 10 a second, and a quarter more
+
+
+def test_a_worker_that_is_back_at_once_can_have_done_little() -> None:
+    shell = running(needs(planned_s=None, peak_vus=2), workers=1)
+    [place] = shell.prepare_all()
+    shell.lost_pace = 10.0
+    shell.wait(5.0)
+    shell.jobs.pool.workers[place.worker].heard_at = shell.now - 1.0
+    shell.register(place.worker, 4, incarnation=2, life=2)
+    [lost] = shell.records(PartLost)
+    assert lost.unheard == 16
 
 
 def test_what_is_no_test_begins_anew_and_drops_its_numbers() -> None:
@@ -317,9 +338,9 @@ def test_iterations_that_are_told_in_time_are_not_made_again() -> None:
     shell = running(needs(planned_s=None, peak_vus=2), workers=1)
     [place] = shell.prepare_all()
     kill(shell, place.worker)
-    assert shell.workflow().parts[0].iterations_done == 7
-    shell.end(place, "cut off", iterations=9)
-    assert shell.workflow().parts[0].iterations_done == 9
+    assert shell.workflow().parts[0].iterations_done == 7 + 2
+    shell.end(place, "cut off", iterations=8)
+    assert shell.workflow().parts[0].iterations_done == 8
 
 
 def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
