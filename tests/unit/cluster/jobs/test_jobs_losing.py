@@ -248,6 +248,7 @@ def test_a_worker_that_is_back_at_once_can_have_done_little() -> None:
     [place] = shell.prepare_all()
     shell.lost_pace = 10.0
     shell.wait(5.0)
+    shell.hear(place.worker, report(place, elapsed_s=5.0))
     shell.jobs.pool.workers[place.worker].heard_at = shell.now - 1.0
     shell.register(place.worker, 4, incarnation=2, life=2)
     [lost] = shell.records(PartLost)
