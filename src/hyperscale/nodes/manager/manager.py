@@ -37,6 +37,7 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Submitted,
     TimedOut,
+    ToldLate,
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
@@ -264,6 +265,8 @@ class Manager:
                 self.accept(decoded.job_id, None)
             if self.leadership.term and self.jobs.took_effect:
                 self._measured(decoded)
+            if isinstance(decoded, ToldLate) and self.jobs.took_effect:
+                self.merging.outdated(decoded.job_id, decoded.part.workflow)
             if isinstance(decoded, TimedOut) and self.jobs.took_effect:
                 self.tally.timed_out(self.jobs, decoded)
             if isinstance(decoded, Finished):

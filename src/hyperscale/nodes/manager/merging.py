@@ -63,16 +63,20 @@ class Merging:
         return next(workflow for workflow in results.workflows if workflow.name == name)
 
     def _whole(self, job: JobState, name: str) -> Whole:
-        """Of a workflow of which nothing changes any more."""
+        """Of a workflow of which nothing changes any more, as far as one can tell."""
         key = (job.job_id, name)
         whole = self._wholes.get(key)
         if whole is None:
             whole = self._wholes[key] = asyncio.get_running_loop().create_future()
-            self._manager.host.tasks.spawn(f"merge {name} of {job.job_id}", self._merge(job, name))
+            merge = self._merge(job, name, whole)
+            self._manager.host.tasks.spawn(f"merge {name} of {job.job_id}", merge)
         return whole
 
-    async def _merge(self, job: JobState, name: str) -> None:
-        whole = self._wholes[job.job_id, name]
+    def outdated(self, job_id: str, name: str) -> None:
+        """A lost worker came back and told more: to be merged again. Who watches has been told."""
+        self._wholes.pop((job_id, name), None)
+
+    async def _merge(self, job: JobState, name: str, whole: Whole) -> None:
         steps = conclusion.merging(self._facts(job, name), job.workflows[name], job)
         try:
             whole.set_result(await self._manager.bites.run(steps))
