@@ -113,11 +113,11 @@ def test_iterations_and_rows_that_are_left_move_along(
     job_id = fleet.detached(write(tmp_path, witness.url, ROWS), "-e", f"ROWS={used}")
     results = killed_at_work(fleet, job_id, 100)
     (workflow,) = results["workflows"]
-    assert workflow["iterations"] == workflow["planned_iterations"] == 900
-    assert results["coverage"] == 1.0
     rows = used.read_text().split()
-    assert len(rows) >= 900
-    assert len(set(rows)) == len(rows), "no row is used twice"
+    assert len(set(rows)) == len(rows) <= 900 + 6, "no row is used twice, no iteration made twice"
+    assert 600 < workflow["iterations"] < 900, "those that w2 may have made are left out"
+    assert results["coverage"] == pytest.approx(workflow["iterations"] / 900)
+    assert results["exit_code"] == ExitCode.LOAD_LOST
     assert witness.paths()["/json"] == 6 + 4, "users that went on elsewhere began anew"
 
 

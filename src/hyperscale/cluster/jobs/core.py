@@ -252,7 +252,7 @@ class Jobs:
         known = desk.pool.workers.get(worker) if desk.leading else None
         if known is None or known.unreached_since is None:
             return []
-        known.unreached_since, known.refuses = None, False
+        known.unreached_since = known.refused_at = None
         losing.review_worker(desk, now, known)
         desk.hungry = True
         return self._settle(now)
@@ -265,7 +265,10 @@ class Jobs:
             return []
         if known.unreached_since is None:
             known.unreached_since = now
-        known.refuses = refused
+        if not refused:
+            known.refused_at = None
+        elif known.refused_at is None:
+            known.refused_at = now
         losing.review_worker(desk, now, known)
         return self._settle(now)
 

@@ -43,7 +43,8 @@ class Worker:
     dead_at: float | None = None
     unreached_since: float | None = None  # since then no command could be brought to it
     deaf: bool = False  # by its own word our answers do not reach it; its reports tell otherwise
-    refuses: bool = False  # nobody listens there: its process is gone, as far as one can see
+    refused_at: float | None = None
+    """Since then nobody listens there: its process is gone, as far as one can see."""
     refusals: int = 0
     pause_until: float = 0.0
     pace: Pace = field(default_factory=Pace)
@@ -323,7 +324,9 @@ class Pool:
     def is_unreached(self, now: float, worker: Worker) -> bool:
         """What we say to it does not arrive, whatever arrives from it."""
         since = worker.unreached_since
-        return since is not None and (worker.refuses or now >= since + self._settings.unreached_s)
+        return since is not None and (
+            worker.refused_at is not None or now >= since + self._settings.unreached_s
+        )
 
     def gone_at(self, worker: Worker) -> float:
         """When its load has surely ended, unless it is heard before: who answers probes and

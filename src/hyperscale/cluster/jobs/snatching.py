@@ -45,7 +45,7 @@ def _record_loss(desk: Desk, now: float, placement: Placement, heard: Heard, rea
 
 
 def _unheard(desk: Desk, now: float, placement: Placement, heard: Heard) -> int:
-    """It may have gone on until its worker had surely ended it."""
+    """It may have gone on until its worker had surely ended it, or was seen to be gone."""
     workflow = desk.book.jobs[placement.part.job_id].workflows[placement.part.workflow]
     if workflow.needs.planned_s is not None or not workflow.started:
         return 0  # what goes by time leaves out what has passed
@@ -57,6 +57,7 @@ def _unheard(desk: Desk, now: float, placement: Placement, heard: Heard) -> int:
         reborn = placement.incarnation < worker.incarnation and not worker.owns(placement)
         heard_at = worker.former_heard_at if reborn else worker.heard_at
         untold_s = max(0.0, worker.load_s[token(placement)] - heard.at_s)
-        silent_s = min(silent_s, now - heard_at) + untold_s
+        gone_at = now if worker.refused_at is None or reborn else worker.refused_at
+        silent_s = min(silent_s, max(0.0, gone_at - heard_at)) + untold_s
     own = heard.iterations / heard.at_s if heard.at_s else 0.0
     return unheard(max(own, heard.pace), silent_s)
