@@ -357,7 +357,7 @@ class Foreman:
         return "degraded" if worker.degraded else "healthy"
 
     def _own(self, call: Call, worker: str) -> None:
-        if call.peer.role != "worker" or call.peer.node_id != worker:
+        if call.peer.node_id != worker:
             raise Refused(call.kind.name, f"{call.peer.node_id} speaks for {worker}")
 
     def _managers(self) -> list[Identity]:

@@ -49,6 +49,7 @@ from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
+from hyperscale.nodes.protocol.senders import MAY_SEND
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.connection import Connection
@@ -289,6 +290,7 @@ class Node:
             credentials=settings.credentials,
             plaintext="refused" if settings.credentials else settings.plaintext,
             admission=self.door,
+            may_send=MAY_SEND,
         )
 
     def _introduction(self, incarnation: int) -> Introduction:
