@@ -38,7 +38,8 @@ def _record_loss(desk: Desk, now: float, placement: Placement, heard: Heard, rea
         now,
         PartLost(
             part.job_id, desk.age_s(now, part.job_id), part, placement.fence, placement.worker,
-            heard.at_s, heard.iterations, heard.result, reason, _unheard(desk, now, placement, heard),
+            heard.at_s, heard.iterations, heard.result, reason,
+            _unheard(desk, now, placement, heard),
         ),
     )  # fmt: skip
 
