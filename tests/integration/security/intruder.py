@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
+from hyperscale.engine.source import FileSource
+from hyperscale.nodes.client.submission import new_job_id, prepare
 from hyperscale.nodes.member.bootstrap import PROBES
 from hyperscale.nodes.member.exchanges import EXCHANGES
 from hyperscale.nodes.member.queries import QUERIES
-from hyperscale.nodes.protocol.jobs import JOBS
+from hyperscale.nodes.protocol.jobs import JOBS, SubmitJob
 from hyperscale.nodes.protocol.parts import PARTS
 from hyperscale.nodes.protocol.records import RECORDS
 from hyperscale.runtime.host import Address
@@ -68,3 +72,8 @@ def speaking(
                 peer.close()
 
     return asyncio.run(connected())
+
+
+def submission(file: Path, requested_by: str = "") -> SubmitJob:
+    prepared = prepare(FileSource(str(file)))
+    return prepared.message(new_job_id(random.Random()), requested_by=requested_by)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from hyperscale.engine.source import FileSource
-from hyperscale.nodes.client.submission import new_job_id, prepare
 from hyperscale.nodes.member.queries import AskMembers, AskStatus, Members, Status
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
@@ -36,7 +33,7 @@ from hyperscale.wire.peer import Peer
 from tests.integration.cluster.fleet import Fleet
 from tests.integration.cluster.loads import steady
 from tests.integration.cluster.witness import Witness
-from tests.integration.security.intruder import speaking
+from tests.integration.security.intruder import speaking, submission
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +72,13 @@ def test_it_neither_submits_nor_watches_nor_cancels(fleet: Fleet, tmp_path: Path
     with Witness() as witness:
         job_id = fleet.detached(steady(tmp_path, witness.url, duration="60s"))
         fleet.wait_until_running(job_id)
-        mine = prepare(FileSource(str(steady(tmp_path, witness.url, name="mine.py"))))
+        mine = submission(steady(tmp_path, witness.url, name="mine.py"), requested_by="boss")
 
         async def tries(peer: Peer) -> list[str]:
             codes = []
             for message, answer in (
                 (SteerJob(job_id=job_id, action="cancel", by="root@boss"), SteerAck),
-                (mine.message(new_job_id(random.Random()), requested_by="boss"), JobAck),
+                (mine, JobAck),
             ):
                 with pytest.raises(Refused) as refusal:
                     await peer.request(message, answer, 10.0)

@@ -48,6 +48,7 @@ from hyperscale.wire.serving import Call
 if TYPE_CHECKING:
     from hyperscale.cluster.jobs.effects import Effect
     from hyperscale.cluster.jobs.pool import Worker
+    from hyperscale.cluster.jobs.state import JobState
     from hyperscale.nodes.manager.manager import Manager
 
 # Reports beyond what we take in: how long each worker should pause, by level (A-44).
@@ -307,12 +308,19 @@ class Foreman:
 
     # -- helpers -----------------------------------------------------------------------------
 
-    def views(self, job_id: str = "") -> list[WorkerView]:
+    def views(
+        self, job_id: str = "", may_read: Callable[[JobState], bool] = lambda job: True
+    ) -> list[WorkerView]:
+        """With the parts of all jobs, or of one, that may be read."""
         manager = self._manager
         rows = []
         for name, worker in sorted(manager.jobs.pool.workers.items()):
             held = manager.jobs.book.by_worker.get(name, {})
-            parts = [part for part in sorted(held) if not job_id or part.job_id == job_id]
+            jobs = {part.job_id: manager.jobs.job(part.job_id) for part in held}
+            shown = {one for one, job in jobs.items() if job is not None and may_read(job)}
+            if job_id:
+                shown &= {job_id}
+            parts = [part for part in sorted(held) if part.job_id in shown]
             if job_id and not parts:
                 continue
             told = self._known.get(name)
