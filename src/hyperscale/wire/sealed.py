@@ -155,8 +155,13 @@ class Sealer:
             return self._drop("unknown_key")
         sender = datagram[_HEADER.size : start]
         if not self._guard.is_new(sender, epoch, salt, number):
-            return self._drop("replay")
+            return self._drop("jump" if self._guard.leaps(sender, epoch) else "replay")
         return self._decrypt(secret, sender, epoch, salt, number, datagram, start)
+
+    def vouched(self, sender: str, epoch: int) -> None:
+        """A connection with a certificate has shown in which epoch this sender is."""
+        if self._guard.vouched(sender.encode(), epoch):
+            del self._keys[sender.encode()]
 
     def _decrypt(
         self,

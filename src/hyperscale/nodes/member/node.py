@@ -67,6 +67,8 @@ BEAT_S = 0.5
 # A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
 # overload. On a shared machine the lag is some milliseconds one moment and tens the next.
 LAG_FLOOR_S = 0.1
+# Forged datagrams may come by the thousand; a person needs to read of them once in a while.
+JUMPS_TOLD_S = 60.0
 # Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
 HEARTBEAT_BYTES_MAX = 256
 
@@ -113,6 +115,7 @@ class Node:
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
         self._load_told = Load.HEALTHY
+        self._jumps_told = (-JUMPS_TOLD_S, 0)
         self._beats = 0
         self._news_dropped = 0
         self._last_vitals: Vitals | None = None
@@ -349,6 +352,8 @@ class Node:
 
     def _greeted(self, connection: Connection) -> None:
         session = connection.session
+        if session.peer.certified:
+            self._port.vouched(session.peer.node_id, session.peer.incarnation)
         self.log.debug(
             "greeted",
             peer=session.peer.node_id,
@@ -427,6 +432,7 @@ class Node:
             self.log.warning("no room for all news of members", dropped=dropped)
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
+        self._tell_jumps()
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
 
@@ -445,6 +451,15 @@ class Node:
         say = self.log.warning if load > self._load_told else self.log.info
         say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
         self._load_told = load
+
+    def _tell_jumps(self) -> None:
+        """Somebody with the secret speaks of terms or lives that nobody has reached."""
+        refused = self.datagrams_dropped["jump"] + self.membership.core.counts["jump_refused"]
+        refused += 0 if self.election is None else self.election.jumps_refused
+        if refused > self._jumps_told[1] and self.now() >= self._jumps_told[0] + JUMPS_TOLD_S:
+            fresh = refused - self._jumps_told[1]
+            self._jumps_told = (self.now(), refused)
+            self.log.warning("numbers that jump refused", count=fresh)
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
         fresh = turned_away - self._turned_away

@@ -58,6 +58,11 @@ class SharedPort:
         sealed = Counter() if self._opener is None else self._opener.dropped
         return self.counts + sealed
 
+    def vouched(self, sender: str, epoch: int) -> None:
+        """What a certificate says of a sender counts more than what datagrams said."""
+        if self._opener is not None:
+            self._opener.vouched(sender, epoch)
+
     def renew(self, epoch: int) -> None:
         """Seal under a later epoch. Others drop as a replay what a node that lost its disk seals
         with an epoch they know already; once they have told it how far it was, it is heard. What

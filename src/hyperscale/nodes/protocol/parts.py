@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.identity import Node
+from hyperscale.cluster.identity import Incarnation, Node
 from hyperscale.cluster.jobs.records import Action, Outcome, Part
 from hyperscale.engine.messages import Values
 from hyperscale.metrics.packed import PackedDelta
@@ -133,7 +133,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     free_cores: Cores
     parts: tuple[PartStatus, ...] = ()
     draining: bool = False
-    life: Count = 0  # the incarnation its process began with: what earlier ones had is gone
+    life: Incarnation = 0  # the incarnation its process began with: what earlier ones had is gone
     cut_off: bool = False  # no answer has reached it for so long that it has ended its load
 
 

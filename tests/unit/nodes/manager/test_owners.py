@@ -128,7 +128,9 @@ def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
     async def story(lone: LoneManager) -> None:
         desk = lone.desk
         lone.register()
-        await desk.submit(client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef"))
+        await desk.submit(
+            client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef")
+        )
         await lone.until(lambda: bool(lone.dispatched()))
         bob, alice = client(lone, "bob"), client(lone, "alice")
         for asks, message in (
