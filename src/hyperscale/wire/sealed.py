@@ -128,6 +128,10 @@ class Sealer:
         """What fits beside our own header into one datagram."""
         return DATAGRAM_BYTES_MAX - _HEADER.size - len(self._sender) - TAG_BYTES
 
+    def knows(self, datagram: bytes) -> bool:
+        """Whether it says to be sealed under one of our secrets."""
+        return datagram[1:5] in self._secrets
+
     def seal(self, data: bytes) -> bytes:
         """Raises ValueError when the data does not fit one datagram."""
         if len(data) > self.payload_bytes_max:
