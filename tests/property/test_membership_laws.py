@@ -249,13 +249,13 @@ def test_coordinates_stay_finite(samples: list[tuple[Coordinate, float]]) -> Non
 @given(st.integers(0, 512), st.integers(1, 8))
 def test_the_longest_names_still_fit(heartbeat: int, accusers: int) -> None:
     label, host = "r" * 32, "h" * 64
-    far = 2**53
+    far = 2**60
     me = Node("m" * 64, 0, label, label, (host, 65_535), (host, 65_535))
-    core = Membership(me, MembershipConfig(), random.Random(1), 0)
+    core = Membership(me, MembershipConfig(), random.Random(1), far)
     core.start(0.0)
-    core.persisted(0.0, 64)
+    core.persisted(0.0, far + 64)
     core.set_heartbeat(1, b"b" * heartbeat)
-    other = Node("o" * 64, 5, label, label, (host, 65_535), (host, 65_535))
+    other = Node("o" * 64, far, label, label, (host, 65_535), (host, 65_535))
     news: list[Update] = [
         Alive(other),
         Suspect("o" * 64, far, tuple(f"{i}" * 64 for i in range(accusers))),

@@ -1,4 +1,4 @@
-"""`hyperscale certs`: the certificates a cluster's nodes show each other.
+"""`hyperscale certs`: the certificates a cluster's nodes show each other, and its secrets.
 
 A directory holds one authority and any number of nodes. Running it again adds nodes under the same
 authority; nothing that exists is ever replaced.
@@ -6,6 +6,7 @@ authority; nothing that exists is ever replaced.
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 CA_CERTIFICATE = "ca.pem"
 CA_KEY = "ca-key.pem"
+# Made with the authority: pods that only issue a certificate of their own get none.
+SECRETS = {
+    "secret": "seals datagrams: for every node",
+    "manager-secret": "seals elections: for managers alone",
+}
+SECRET_BYTES = 32
 # A common name has 64 characters, and that of an authority says more than the cluster.
 NAME_CHARS_MAX = 64
 CLUSTER_CHARS_MAX = 45
@@ -150,6 +157,10 @@ def _authority(folder: Path, cluster: str, made: list[tuple[str, str]]) -> Pem:
     _write(certificate, pem.certificate)
     _write(key, pem.key)
     made.append((f"{CA_CERTIFICATE}, {CA_KEY}", f"the authority of cluster {cluster}"))
+    for name, what in SECRETS.items():
+        if not (folder / name).exists():
+            _write(folder / name, base64.b64encode(os.urandom(SECRET_BYTES)) + b"\n")
+            made.append((name, what))
     return pem
 
 
@@ -172,6 +183,7 @@ def _shown(folder: Path, made: list[tuple[str, str]], wanted: list[Wanted]) -> s
     if wanted:
         lines += [
             f"Give a node {CA_CERTIFICATE} and its own two files, nobody else's.",
+            "Give every node secret, and managers alone manager-secret.",
             f"Keep {CA_KEY} off the nodes: whoever holds it can join the cluster as anyone.",
         ]
     else:

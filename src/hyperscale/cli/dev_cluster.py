@@ -65,6 +65,7 @@ class Plan:
         common += [f"--seed={seed}" for seed in seeds]
         common += [f"--set=membership.{name}={value}" for name, value in MEMBERSHIP.items()]
         voting = ["--voters", ",".join(names)]
+        voting += ["--manager-secret-file", str(folder / "manager-secret")]
         voting += [f"--set=election.{name}={value}" for name, value in ELECTION.items()]
         made = []
         for number, port in enumerate(ports):
@@ -218,8 +219,8 @@ def check_settings(nodes: list[DevNode]) -> None:
 
 
 def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
-    """An authority, a certificate for each node and one for clients, a secret. The authority's
-    own key is not kept."""
+    """An authority, a certificate for each node and one for clients, two secrets. The
+    authority's own key is not kept."""
     certs = folder / "certs"
     shutil.rmtree(certs, ignore_errors=True)
     certs.mkdir(mode=0o700, parents=True)
@@ -230,8 +231,9 @@ def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
         pem: Pem = make_node(authority, CertificateIdentity(role, CLUSTER, "dev", "local"), name)
         _write(certs / f"{name}.pem", pem.certificate)
         _write(certs / f"{name}-key.pem", pem.key)
-    (folder / "secret").unlink(missing_ok=True)
-    _write(folder / "secret", secrets.token_urlsafe(32).encode())
+    for name in ("secret", "manager-secret"):
+        (folder / name).unlink(missing_ok=True)
+        _write(folder / name, secrets.token_urlsafe(32).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

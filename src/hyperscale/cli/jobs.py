@@ -212,7 +212,7 @@ def job_lines(answer: JobViews, paint: Paint) -> list[str]:
             f"{sum(one.requests for one in view.workflows):,}",
             f"{sum(one.failed for one in view.workflows):,}",
             view.name,
-            view.requested_by,
+            _asked_by(view),
         )
         for view in answer.jobs
     ]
@@ -221,8 +221,15 @@ def job_lines(answer: JobViews, paint: Paint) -> list[str]:
     return [paint.strong(head), *(coloured(line, view.status, paint) for line, view in shown)]
 
 
+def _asked_by(view: JobView) -> str:
+    """The name in the certificate, then what the client says of itself."""
+    if not view.owner:
+        return view.requested_by
+    return f"{view.owner} ({view.requested_by})" if view.requested_by else view.owner
+
+
 def status_lines(view: JobView, paint: Paint) -> list[str]:
-    by = f", submitted by {view.requested_by}" if view.requested_by else ""
+    by = f", submitted by {_asked_by(view)}" if _asked_by(view) else ""
     because = f": {view.reason}" if view.reason else ""
     first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
     key = f", key {view.idempotency_key}" if view.idempotency_key else ""

@@ -48,6 +48,10 @@ def node(
     previous_secret_file: Annotated[
         str, typer.Option("--previous-secret-file", metavar="FILE", help="understood as well")
     ] = "",
+    manager_secret_file: Annotated[
+        str,
+        typer.Option("--manager-secret-file", metavar="FILE", help="what seals elections"),
+    ] = "",
     plaintext: Annotated[
         bool, typer.Option("--plaintext", help="neither TLS nor seal, on loopback only")
     ] = False,

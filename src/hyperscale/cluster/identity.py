@@ -17,7 +17,11 @@ ROLES: Final = ("gate", "manager", "worker", "client", "probe")
 # Bounds keep the largest identity well inside one datagram, and are checked while decoding.
 NODE_ID_CHARS_MAX: Final = 64
 HOST_CHARS_MAX: Final = 64
-INCARNATION_MAX: Final = 2**53
+INCARNATION_MAX: Final = 2**62
+# Numbers that only grow and are kept on disk (incarnations, terms, epochs of keys) grow by one, or
+# by a block of 64 with each start. Whoever speaks of one this far beyond what is known lies: a
+# number near the limit of decoding would be the last one that anybody could say.
+JUMP_MAX: Final = 2**20
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NODE_ID_CHARS_MAX)]
 Label = Annotated[str, msgspec.Meta(max_length=32)]

@@ -14,7 +14,7 @@ from hyperscale.runtime.host import Address, Host
 from hyperscale.runtime.tasks import Report, log_failure
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.handshake import Introduction
-from hyperscale.wire.messages import Registry
+from hyperscale.wire.messages import Kind, Registry
 from hyperscale.wire.serving import IN_FLIGHT_MAX, Admission, Handler, shaped
 
 Plaintext = Literal["refused", "loopback", "anywhere"]
@@ -51,14 +51,18 @@ class Endpoint:
         plaintext: Plaintext = "refused",
         limits: Limits | None = None,
         admission: Admission | None = None,
+        may_send: Mapping[str, frozenset[str]] | None = None,
         report: Report = log_failure,
     ) -> None:
+        """`may_send` names the roles that may send each kind; without it, whoever may connect may
+        send everything."""
         self.host = host
         self.introduction = introduction
         self.registry = registry
         self.handlers = shaped(handlers or {})
         self.limits = limits or Limits()
         self.admission = admission
+        self.may_send = may_send
         self.report = report
         self._credentials = credentials
         self._plaintext = plaintext
@@ -83,6 +87,15 @@ class Endpoint:
         if self._client_tls is None:
             self._client_tls = self._credentials.client_context()
         return self._client_tls
+
+    def kinds_from(self, role: str) -> frozenset[Kind] | None:
+        """What a peer of this role may send; None: everything."""
+        if self.may_send is None:
+            return None
+        nobody: frozenset[str] = frozenset()
+        return frozenset(
+            kind for kind in self.registry if role in self.may_send.get(kind.name, nobody)
+        )
 
     def _check_plaintext(self, address: Address) -> None:
         if self._plaintext == "anywhere":

@@ -207,6 +207,7 @@ def _judge(body: bytes, mine: Introduction, certificate: bytes | None) -> Sessio
             cluster_id=greeting.cluster_id,
             environment_id=greeting.environment_id,
             datacenter=greeting.datacenter,
+            certified=proven is not None and bool(proven.node_id),
         ),
         protocol=min(greeting.protocol, mine.protocol),
         capabilities=_common(greeting.capabilities, mine.capabilities),

@@ -47,6 +47,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     environment_id: str
     datacenter: str
+    certified: bool = False  # of a peer: its certificate names this very node
 
 
 def check_role(caller: str, target: str, gateless: bool = False) -> None:

@@ -28,11 +28,14 @@ class Peer:
         address: Address,
         *,
         expect_role: str | None = None,
+        expect_node: str | None = None,
         server_name: str | None = None,
     ) -> None:
+        """`expect_node`: who is meant; an address that has become another node's is not it."""
         self.address = address
         self._endpoint = endpoint
         self._expect_role = expect_role
+        self._expect_node = expect_node
         self._server_name = server_name
         self._connection: Connection | None = None
         self._reading: Task | None = None
@@ -127,6 +130,10 @@ class Peer:
             )
             if self._closed:
                 raise Disconnected(f"the peer at {self.address} was closed")
+            if self._expect_node not in (None, session.peer.node_id):
+                raise Disconnected(
+                    f"{session.peer.node_id} is at {self.address}, not {self._expect_node}"
+                )
         except BaseException as error:
             stream.close()
             if isinstance(error, Malformed):

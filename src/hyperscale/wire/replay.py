@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from hyperscale.cluster.identity import INCARNATION_MAX, JUMP_MAX
+
 # Datagrams that may overtake each other: seconds of the busiest sender.
 WINDOW = 1024
 # A cluster of 1,000 four times over. Each remembered sender costs about 1 KB.
@@ -18,6 +20,8 @@ SENDERS_MAX = 4096
 # A day: far longer than a member that died is remembered by membership (75 minutes), so a replay
 # that is not recognised any more speaks of a node nobody knows, and is found silent when asked.
 SILENT_S_MAX = 86_400.0
+# The first epoch that is believed of a sender nobody knows yet.
+EPOCH_MAX = INCARNATION_MAX
 
 
 @dataclass(slots=True)
@@ -59,8 +63,23 @@ class ReplayGuard:
     def is_new(self, sender: bytes, epoch: int, salt: bytes, number: int) -> bool:
         seen = self._seen.get(sender)
         if seen is None or epoch > seen.epoch:
-            return True
+            return not self.leaps(sender, epoch)
         return epoch == seen.epoch and salt == seen.salt and seen.is_new(number)
+
+    def leaps(self, sender: bytes, epoch: int) -> bool:
+        """No sender starts that often: believed once, it would silence the real one for long."""
+        seen = self._seen.get(sender)
+        known = EPOCH_MAX if seen is None else seen.epoch + JUMP_MAX
+        return epoch > known
+
+    def vouched(self, sender: bytes, epoch: int) -> bool:
+        """Its certificate says that it lives in this epoch: one far above it was somebody else's.
+        True when that is forgotten."""
+        seen = self._seen.get(sender)
+        if seen is None or seen.epoch <= epoch + JUMP_MAX:
+            return False
+        del self._seen[sender]
+        return True
 
     def mark(self, now: float, sender: bytes, epoch: int, salt: bytes, number: int) -> list[bytes]:
         """Remember it. Returns the senders that are forgotten instead: too many, or silent for

@@ -128,6 +128,10 @@ class Sealer:
         """What fits beside our own header into one datagram."""
         return DATAGRAM_BYTES_MAX - _HEADER.size - len(self._sender) - TAG_BYTES
 
+    def knows(self, datagram: bytes) -> bool:
+        """Whether it says to be sealed under one of our secrets."""
+        return datagram[1:5] in self._secrets
+
     def seal(self, data: bytes) -> bytes:
         """Raises ValueError when the data does not fit one datagram."""
         if len(data) > self.payload_bytes_max:
@@ -155,8 +159,13 @@ class Sealer:
             return self._drop("unknown_key")
         sender = datagram[_HEADER.size : start]
         if not self._guard.is_new(sender, epoch, salt, number):
-            return self._drop("replay")
+            return self._drop("jump" if self._guard.leaps(sender, epoch) else "replay")
         return self._decrypt(secret, sender, epoch, salt, number, datagram, start)
+
+    def vouched(self, sender: str, epoch: int) -> None:
+        """A connection with a certificate has shown in which epoch this sender is."""
+        if self._guard.vouched(sender.encode(), epoch):
+            del self._keys[sender.encode()]
 
     def _decrypt(
         self,

@@ -135,6 +135,8 @@ class Serving:
         self._tasks = endpoint.host.tasks
         self._registry = endpoint.registry
         self._handlers = endpoint.handlers
+        self._allowed = endpoint.kinds_from(connection.peer.role)
+        self._may_send = endpoint.may_send
         self._admission = endpoint.admission
         self._in_flight_max = endpoint.limits.in_flight_max
         self._report = endpoint.report
@@ -154,6 +156,8 @@ class Serving:
         verb, id = envelope.verb, envelope.id
         try:
             kind = self._registry.named(envelope.name, envelope.version)
+            if self._allowed is not None and kind not in self._allowed:
+                raise self._not_for(kind)
             handler, shape = self._find(kind, verb)
             plain = shape is Shape.PLAIN
             by_the_door = self._admission is not None and not (plain and kind.self_judged)
@@ -202,6 +206,12 @@ class Serving:
         for key in list(self._running):
             self.cancelled(key)
         self._deadlines.close()
+
+    def _not_for(self, kind: Kind) -> Refused:
+        roles = sorted((self._may_send or {}).get(kind.name, ()))
+        may = f"it may come from {' or '.join(roles)}" if roles else "nobody may ask it"
+        said = f"a {self._peer.role} ({self._peer.node_id}) may not send it: {may}"
+        return Refused(kind.name, said, code=Reason.ROLE_NOT_ALLOWED)
 
     def _find(self, kind: Kind, verb: int) -> tuple[Handler, Shape]:
         found = self._handlers.get(kind.struct)

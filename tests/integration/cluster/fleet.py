@@ -254,6 +254,7 @@ class Fleet:
             self._authority = make_authority(CLUSTER)
             self.certify("client", "client")
             (folder / "secret").write_text("correct horse battery staple")
+            (folder / "manager-secret").write_text("another horse for managers alone")
         for name in self._voters:
             self._add_manager(name)
         for number in range(1, workers + 1):
@@ -291,6 +292,8 @@ class Fleet:
     def _add_manager(self, name: str) -> NodeProcess:
         words = [*self._common(name, "manager"), "--voters", ",".join(self._voters)]
         words += [f"--set={setting}" for setting in ELECTION]
+        if self._tls:
+            words += ["--manager-secret-file", str(self.folder / "manager-secret")]
         port = self._ports[name]
         return self._add(NodeProcess(name, "manager", port, self.folder, words, self._place))
 

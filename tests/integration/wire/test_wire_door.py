@@ -406,3 +406,25 @@ def test_a_request_cancelled_before_it_began_gives_its_slot_back(tmp_path: Path)
             assert "failed" not in connection.counts
 
     run(main())
+
+
+def test_an_answer_is_taken_only_from_the_node_that_was_asked(
+    tmp_path: Path, authority: Pem
+) -> None:
+    async def main() -> None:
+        tls = credentials(tmp_path / "m", authority, "manager")
+        async with door(tmp_path, tls=tls) as (host, server):
+            calling = Endpoint(
+                host,
+                introduction("worker"),
+                registry(),
+                credentials=credentials(tmp_path / "w", authority, "worker"),
+            )
+            other = Peer(calling, server.address, expect_role="manager", expect_node="manager-2")
+            with pytest.raises(Disconnected, match=r"manager-1 is at .*, not manager-2"):
+                await other.request(Ask("who"), Answer)
+            assert not other.connected
+            meant = Peer(calling, server.address, expect_role="manager", expect_node="manager-1")
+            assert await meant.request(Ask("who"), Answer) == Answer("who!")
+
+    run(main())

@@ -38,7 +38,13 @@ def reading(role: str, flags: dict[str, object], environ: dict[str, str]) -> Rea
 
 def certificates(folder: Path, role: str, name: str) -> dict[str, object]:
     make_credentials(folder, [DevNode(name, role, 7000, "", [])])
-    return {"certs": str(folder / "certs"), "secret_file": str(folder / "secret")}
+    given: dict[str, object] = {
+        "certs": str(folder / "certs"),
+        "secret_file": str(folder / "secret"),
+    }
+    if role == "manager":
+        given["manager_secret_file"] = str(folder / "manager-secret")
+    return given
 
 
 def settings(

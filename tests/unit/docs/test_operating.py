@@ -32,14 +32,17 @@ def stated(title: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("title", ["Manager", "Jobs", "Worker"])
 def test_every_setting_is_explained_with_its_value(title: str) -> None:
-    expected = {name: f"{value:g}" for name, value in numbers(BY_TITLE[title]).items()}
+    expected = values(BY_TITLE[title])
     if title == "Worker":
         expected["cores"] = "all usable"
     assert stated(title) == expected
 
 
-def numbers(section: Section) -> dict[str, float]:
-    return {name: float(str(value)) for name, value in section.defaults.items()}
+def values(section: Section) -> dict[str, str]:
+    return {
+        name: f"`{value}`" if isinstance(value, str) else f"{float(str(value)):g}"
+        for name, value in section.defaults.items()
+    }
 
 
 @pytest.mark.parametrize("page", ["operating.md", "cluster.md"])

@@ -24,6 +24,8 @@ def test_an_authority_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "ca.pem",
         "m1-key.pem",
         "m1.pem",
+        "manager-secret",
+        "secret",
         "w1-key.pem",
         "w1.pem",
     ]

@@ -161,3 +161,29 @@ def test_a_secret_is_changed_in_three_rounds_without_a_gap() -> None:
         a, b = Sealer("node-a", 1, *before), Sealer("node-b", 1, *after)
         assert b.open(a.seal(b"from one that is still to come")) is not None
         assert a.open(b.seal(b"from one that was restarted")) is not None
+
+
+def test_an_epoch_nobody_reaches_does_not_silence_its_sender() -> None:
+    a, b = pair()
+    assert b.open(a.seal(b"one")) is not None
+    forged = Sealer("node-a", 1 + 2**20 + 1, SECRET)
+    assert b.open(forged.seal(b"boo")) is None
+    assert b.dropped == {"jump": 1}
+    assert b.open(a.seal(b"two")) is not None
+    assert b.open(Sealer("node-a", 1 + 2**20, SECRET).seal(b"a long time later")) is not None
+
+
+def test_the_first_epoch_of_a_sender_leaves_room_above_it() -> None:
+    _, b = pair()
+    assert b.open(Sealer("node-a", 2**64 - 1, SECRET).seal(b"boo")) is None
+    assert b.dropped == {"jump": 1}
+
+
+def test_a_certificate_ends_what_a_forged_epoch_did() -> None:
+    a, b = pair()
+    assert b.open(Sealer("node-a", 2**40, SECRET).seal(b"boo")) is not None
+    assert b.open(a.seal(b"one")) is None
+    b.vouched("node-a", 1)
+    assert b.open(a.seal(b"two")) is not None
+    b.vouched("node-a", 1)
+    assert b.open(a.seal(b"three")) is not None

@@ -34,6 +34,7 @@ from hyperscale.cluster.election.settings import ElectionSettings
 from hyperscale.cluster.election.standing import Standing, reluctance_s, successor
 from hyperscale.cluster.election.states import State, Trigger
 from hyperscale.cluster.election.voter import Voter
+from hyperscale.cluster.identity import JUMP_MAX
 from hyperscale.cluster.invariants import invariant
 
 
@@ -98,7 +99,10 @@ class Election(Voter):
     def receive(self, now: float, sender: str, message: Message) -> list[Effect]:
         self._catch_up(now)
         if sender in self._others:
-            self._dispatch(sender, message)
+            if message.term > self.term + JUMP_MAX:
+                self.jumps_refused += 1
+            else:
+                self._dispatch(sender, message)
         return self._finish()
 
     def persisted(self, now: float, token: int) -> list[Effect]:
@@ -204,7 +208,8 @@ class Election(Voter):
 
     @property
     def _next_term(self) -> int:
-        return max(self.term, self._standing.other_term) + 1
+        other = self._standing.other_term
+        return (self.term if other > self.term + JUMP_MAX else max(self.term, other)) + 1
 
     def _stand_aside(self) -> None:
         """Barred: whatever it had begun is over."""

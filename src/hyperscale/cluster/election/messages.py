@@ -7,7 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+# Far above any term that can be reached in steps of `JUMP_MAX`: what is known can be exceeded.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 Score = Annotated[float, msgspec.Meta(ge=0, le=100)]
 

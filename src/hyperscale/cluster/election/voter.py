@@ -56,6 +56,8 @@ class Voter:
         self._quiet_since = -math.inf
         self._standing = Standing()
         self._damping = FlapDamping(settings)
+        self.jumps_refused = 0
+        """Messages that spoke of a term no election can have reached since ours."""
 
     @property
     def term(self) -> int:

@@ -399,6 +399,10 @@ class Jobs:
         job = self._desk.book.jobs.get(job_id)
         return [] if job is None else covered.sentences(job)
 
+    def holder(self, part: Part, fence: Fence) -> str:
+        """The worker that this attempt of a part is or was placed on; empty: nobody knows."""
+        return self._desk.book.holder(part, fence)
+
     def placed_on(self) -> set[str]:
         return set(self._desk.book.by_worker)
 

@@ -93,6 +93,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     requested_by: str = ""
     correlation_id: str = ""
     lost_load: LostLoad = "squeeze"
+    owner: str = ""  # the client whose certificate submitted it; empty: nobody's
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):

@@ -269,6 +269,19 @@ class Book:
         state = workflow.parts.get(part.number) if workflow else None
         return None if state is None else state.live
 
+    def holder(self, part: Part, fence: Fence) -> str:
+        """The worker of that attempt, whether it runs, is kept for teardown or was lost."""
+        job = self.jobs.get(part.job_id)
+        workflow = job.workflows.get(part.workflow) if job else None
+        state = workflow.parts.get(part.number) if workflow else None
+        if state is None:
+            return ""
+        for placement in (state.live, state.holding):
+            if placement is not None and placement.fence == fence:
+                return placement.worker
+        loss = state.awaited(fence)
+        return "" if loss is None else loss.worker
+
     def forget(self, job_id: str) -> bool:
         job = self.jobs.pop(job_id, None)
         if job is None:

@@ -6,7 +6,7 @@ precedence table decides whether news is news; this file decides what follows fr
 
 from __future__ import annotations
 
-from hyperscale.cluster.identity import Node, NodeId
+from hyperscale.cluster.identity import JUMP_MAX, Node, NodeId
 from hyperscale.cluster.membership import suspicion as suspicions
 from hyperscale.cluster.membership.awareness import HealthEvent
 from hyperscale.cluster.membership.effects import Change, Changed, Exchange, Heartbeat, Via
@@ -35,6 +35,8 @@ class Rumors:
     def hear(self, update: Update) -> bool:
         """News that came by gossip; False when its subject is unknown even now, so that the same
         words may matter later."""
+        if self._leaps(update.node_id, update.incarnation):
+            return False
         if update.node_id == self._station.me.node_id:
             node = update.node if isinstance(update, Alive) else None
             self.about_me(_STATE[type(update)], update.incarnation, node)
@@ -53,6 +55,8 @@ class Rumors:
         """A row of somebody's whole view. A death told this way may be old, so it only makes a
         suspect, and the node concerned gets its chance to refute."""
         node, state = entry.node, State(entry.state)
+        if self._leaps(node.node_id, max(entry.incarnation, node.incarnation)):
+            return
         if node.node_id == self._station.me.node_id:
             self.about_me(state, entry.incarnation, node if state is State.ALIVE else None)
             return
@@ -79,6 +83,8 @@ class Rumors:
         """Somebody spoke to us first-hand; True when it was believed gone and lives again."""
         node = sender.node
         member = self._station.view.get(node.node_id)
+        if member is not None and self._leaps(node.node_id, node.incarnation):
+            return False
         revived = False
         if member is None or member.incarnation < node.incarnation:
             was_gone = member is not None and not member.live
@@ -94,6 +100,24 @@ class Rumors:
             self._heartbeat(member, sender)
         return revived
 
+    def _leaps(self, node_id: NodeId, incarnation: int) -> bool:
+        """Nobody lives that many lives between two words of it. Of one that is not known at all
+        only its own word may be that high."""
+        if incarnation <= JUMP_MAX:
+            return False
+        station = self._station
+        member = station.view.get(node_id)
+        if node_id == station.me.node_id:
+            known = station.wanted_incarnation
+        elif member is not None:
+            known = member.incarnation
+        else:
+            known = station.tombstones.incarnation(node_id, station.now) or 0
+        if incarnation <= known + JUMP_MAX:
+            return False
+        station.counts["jump_refused"] += 1
+        return True
+
     # --- about ourselves ----------------------------------------------------------------------
 
     def about_me(self, state: State, incarnation: int, node: Node | None) -> None:
@@ -102,7 +126,7 @@ class Rumors:
         mine = station.me.incarnation
         if incarnation < mine or incarnation < station.wanted_incarnation:
             return
-        if station.leaving:
+        if station.leaving or self._leaps(station.me.node_id, incarnation):
             return
         if state is State.ALIVE:
             if node == station.me:

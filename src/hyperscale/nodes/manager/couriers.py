@@ -85,7 +85,9 @@ class Couriers:
             return
         if known is not None:
             known.close()
-        self._peers[node_id] = Peer(self._endpoint(), address, expect_role=self._role)
+        self._peers[node_id] = Peer(
+            self._endpoint(), address, expect_role=self._role, expect_node=node_id
+        )
 
     def peer(self, node_id: str) -> Peer | None:
         return self._peers.get(node_id)

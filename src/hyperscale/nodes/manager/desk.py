@@ -15,8 +15,9 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.manager.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, asker, passed_on, passing_on
+from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -68,6 +69,7 @@ class Desk:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         node = manager.settings.node
+        self._access = Access(manager.settings.jobs_of_others)
         self._sealing = Sealing(node.secret, node.previous_secret)
         # Submissions, by what became of them.
         self.accepted = 0
@@ -98,7 +100,7 @@ class Desk:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
         try:
-            record = submitted(ask, self._sealing)
+            record = submitted(ask, self._sealing, asker(call, ask).owner)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
         verdict, effects = manager.jobs.submit(manager.now(), record)
@@ -139,8 +141,11 @@ class Desk:
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
         """Answered when a quorum holds it: what was accepted outlives this manager."""
         manager = self._manager
-        job = self._known(call, ask.job_id)
-        by = ask.by or asker(call, ask)
+        who = asker(call, ask)
+        job = self._known(call, ask, ask.job_id)
+        if not self._access.may_steer(who, job):
+            return SteerAck(job_id=ask.job_id, accepted=False, error=self._access.denial(who, job))
+        by = who.signed(ask.by)
         steering, effects = manager.jobs.steer(
             manager.now(), ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow
         )
@@ -166,21 +171,23 @@ class Desk:
 
     async def job(self, call: Call, ask: AskJob) -> JobView:
         if not ask.idempotency_key:
-            return self._view(self._known(call, ask.job_id))
+            return self._view(self._known(call, ask, ask.job_id))
         job = self._manager.jobs.job_of_key(ask.idempotency_key)
         if job is None:
             what = f"no job with the key {ask.idempotency_key[:TEXT_CHARS_MAX]!r} is known here"
             raise Refused(call.kind.name, what, code=UNKNOWN_JOB)
-        return self._view(job)
+        return self._view(self._known(call, ask, job.job_id))
 
-    async def jobs(self, _call: Call, ask: AskJobs) -> JobViews:
-        newest = self._manager.jobs.jobs()[::-1][: min(max(ask.limit, 0), JOBS_LISTED_MAX)]
+    async def jobs(self, call: Call, ask: AskJobs) -> JobViews:
+        who, known = asker(call, ask), self._manager.jobs.jobs()[::-1]
+        newest = [job for job in known if self._access.may_read(who, job)]
+        newest = newest[: min(max(ask.limit, 0), JOBS_LISTED_MAX)]
         return JobViews(jobs=tuple(self._view(job) for job in newest), leader=self._manager.id)
 
-    async def results(self, _call: Call, ask: AskResults) -> JobResults:
-        job = self._manager.jobs.job(ask.job_id)
-        if job is None:
+    async def results(self, call: Call, ask: AskResults) -> JobResults:
+        if self._manager.jobs.job(ask.job_id) is None:
             return JobResults(job_id=ask.job_id, known=False)
+        job = self._known(call, ask, ask.job_id)
         end = job.finished
         return JobResults(
             job_id=ask.job_id,
@@ -191,8 +198,11 @@ class Desk:
 
     async def workers(self, call: Call, ask: AskWorkers) -> WorkerViews:
         if ask.job_id:
-            self._known(call, ask.job_id)
-        rows: list[WorkerView] = self._manager.foreman.views(ask.job_id)
+            self._known(call, ask, ask.job_id)
+        who = asker(call, ask)
+        rows: list[WorkerView] = self._manager.foreman.views(
+            ask.job_id, lambda job: self._access.may_read(who, job)
+        )
         return WorkerViews(
             workers=tuple(rows),
             leader=self._manager.id,
@@ -206,7 +216,7 @@ class Desk:
         peer = manager.commands.couriers.peer(name)
         if peer is None:
             return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
-        by = ask.by or call.peer.node_id
+        by = asker(call, ask).signed(ask.by)
         order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
         try:
             answer = await peer.request(order, DrainAnswer, DRAIN_S)
@@ -217,10 +227,14 @@ class Desk:
             worker=name, accepted=answer.obeyed, parts=answer.parts, error=answer.reason
         )
 
-    def _known(self, call: Call, job_id: str) -> JobState:
+    def _known(self, call: Call, ask: Any, job_id: str) -> JobState:
+        """A job that whoever asks may read. Raises Refused."""
         job = self._manager.jobs.job(job_id)
         if job is None:
             raise Refused(call.kind.name, f"no job {job_id!r} is known here", code=UNKNOWN_JOB)
+        who = asker(call, ask)
+        if not self._access.may_read(who, job):
+            raise Refused(call.kind.name, self._access.denial(who, job), code=NOT_OWNER)
         return job
 
     def _view(self, job: JobState) -> JobView:
@@ -239,7 +253,7 @@ class Desk:
                         yield passed
             return
         manager.leadership.count(call, ask)
-        job = self._known(call, ask.job_id)
+        job = self._known(call, ask, ask.job_id)
         seen = _Seen(since=manager.now())
         while manager.leadership.leads():
             update = self._update(job, seen, ask.live)
@@ -332,7 +346,7 @@ class _Seen:
     marks: int = 0
 
 
-def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
+def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = "") -> Submitted:
     """The record of a submission. Raises MsgspecError or ValueError for one that makes no sense."""
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
@@ -360,6 +374,7 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
         lost_load=body.lost_load,
+        owner=owner,
     )
 
 

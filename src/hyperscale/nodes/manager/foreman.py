@@ -29,6 +29,7 @@ from hyperscale.nodes.protocol.parts import (
     LeaveWorker,
     Left,
     PartEnd,
+    PartEvent,
     PartPrepared,
     PartStatus,
     PartTornDown,
@@ -47,6 +48,7 @@ from hyperscale.wire.serving import Call
 if TYPE_CHECKING:
     from hyperscale.cluster.jobs.effects import Effect
     from hyperscale.cluster.jobs.pool import Worker
+    from hyperscale.cluster.jobs.state import JobState
     from hyperscale.nodes.manager.manager import Manager
 
 # Reports beyond what we take in: how long each worker should pause, by level (A-44).
@@ -126,7 +128,7 @@ class Foreman:
             reason = f"no connection can be made to {Address(*node.tcp)}"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         self._known[node.node_id] = ask
-        self._adopt(ask.parts)
+        self._adopt(node.node_id, ask.parts)
         unwanted, effects = manager.jobs.worker_registered(
             manager.now(),
             node.node_id,
@@ -145,6 +147,7 @@ class Foreman:
         manager = self._manager
         event = tell.event
         self._own(call, event.worker)
+        self._own_part(call, event)
         if isinstance(event, PartEnd) and manager.leadership.leads():
             ended = event
             event = await manager.bites.take(lambda: self._readable(ended))
@@ -162,7 +165,7 @@ class Foreman:
                     now, event.part, event.fence, event.worker, context
                 )
             case PartEnd():
-                self._stop_test(event)  # before the end of the last part ends the job
+                self._stop_test(event, event.worker)  # before the end of the last part ends the job
                 settled, effects = jobs.ended(
                     now,
                     Ended(
@@ -228,10 +231,10 @@ class Foreman:
             self._known[worker] = msgspec.structs.replace(report, parts=())
         elif not call.one_way:
             manager.jobs.worker_answered(now, worker)
-        wanted = [p.part for p in report.parts if not manager.live.heard(p)]
+        wanted = [p.part for p in report.parts if not manager.live.heard(p, worker)]
         for told in report.parts:
             if told.test_stop is not None:
-                self._stop_test(told)
+                self._stop_test(told, worker)
         if unwanted:  # and it may be told so again at once
             self._routine.repeat(worker)
         if effects:
@@ -305,12 +308,19 @@ class Foreman:
 
     # -- helpers -----------------------------------------------------------------------------
 
-    def views(self, job_id: str = "") -> list[WorkerView]:
+    def views(
+        self, job_id: str = "", may_read: Callable[[JobState], bool] = lambda job: True
+    ) -> list[WorkerView]:
+        """With the parts of all jobs, or of one, that may be read."""
         manager = self._manager
         rows = []
         for name, worker in sorted(manager.jobs.pool.workers.items()):
             held = manager.jobs.book.by_worker.get(name, {})
-            parts = [part for part in sorted(held) if not job_id or part.job_id == job_id]
+            jobs = {part.job_id: manager.jobs.job(part.job_id) for part in held}
+            shown = {one for one, job in jobs.items() if job is not None and may_read(job)}
+            if job_id:
+                shown &= {job_id}
+            parts = [part for part in sorted(held) if part.job_id in shown]
             if job_id and not parts:
                 continue
             told = self._known.get(name)
@@ -357,8 +367,15 @@ class Foreman:
         return "degraded" if worker.degraded else "healthy"
 
     def _own(self, call: Call, worker: str) -> None:
-        if call.peer.role != "worker" or call.peer.node_id != worker:
+        if call.peer.node_id != worker:
             raise Refused(call.kind.name, f"{call.peer.node_id} speaks for {worker}")
+
+    def _own_part(self, call: Call, event: PartEvent) -> None:
+        """Tokens of parts are small numbers: whoever guesses one must not speak for the part."""
+        holder = self._manager.jobs.holder(event.part, event.fence)
+        if holder and holder != event.worker:
+            why = f"{event.part} is placed on {holder}, not on {event.worker}"
+            raise Refused(call.kind.name, why)
 
     def _managers(self) -> list[Identity]:
         node = self._manager.node
@@ -371,13 +388,15 @@ class Foreman:
         self._routine.forget(worker)
         self._manager.commands.couriers.drop(worker)
 
-    def _adopt(self, statuses: tuple[PartStatus, ...]) -> None:
+    def _adopt(self, worker: str, statuses: tuple[PartStatus, ...]) -> None:
         """Parts that were started before we led: their numbers are asked for."""
         manager = self._manager
         for status in statuses:
             placement = manager.jobs.book.placement(status.part)
             job = manager.jobs.job(status.part.job_id)
             if placement is None or job is None or placement.fence != status.fence:
+                continue
+            if placement.worker != worker:
                 continue
             facts = next(
                 f for f in manager.body_of(job).workflows if f.name == status.part.workflow
@@ -407,11 +426,13 @@ class Foreman:
             )
         return end
 
-    def _stop_test(self, told: Progress | PartEnd) -> None:
-        """A test that stops itself stops everywhere, if the part is one of ours."""
+    def _stop_test(self, told: Progress | PartEnd, worker: str) -> None:
+        """A test that stops itself stops everywhere, if the part is one of that worker's."""
         manager = self._manager
         placement = manager.jobs.book.placement(told.part)
-        if told.test_stop is None or placement is None or placement.fence != told.fence:
+        if told.test_stop is None or placement is None:
+            return
+        if placement.fence != told.fence or placement.worker != worker:
             return
         by = TEST_FAILED if told.test_stop.failed else TEST_STOPPED
         _, effects = manager.jobs.steer(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hyperscale.cluster.membership import State
+from hyperscale.nodes.manager.access import asker
 from hyperscale.nodes.manager.couriers import Couriers
 from hyperscale.nodes.member.electorate import listed
 from hyperscale.nodes.member.node import Node
@@ -125,20 +126,17 @@ class Leadership:
         """A question that another manager passed on is one of whoever asked that manager. Raises
         Refused when it is one too many of theirs."""
         if call.peer.role == "manager":
-            denial = self._node.door.counts_for(call.kind, asker(call, message))
+            denial = self._node.door.counts_for(call.kind, asker(call, message).name)
             if denial is not None:
                 raise Refused(call.kind.name, *denial)
 
 
-def asker(call: Call, message: Any) -> str:
-    """Who asks, as the manager before which it stood knows it. Only managers may say so."""
-    if call.peer.role == "manager" and message.asked_by:
-        return str(message.asked_by)
-    return call.peer.node_id
-
-
 def passed_on(call: Call, message: M) -> M:
-    return msgspec.structs.replace(message, passed_on=True, asked_by=call.peer.node_id)
+    """Whoever passes it on vouches for who asked: neither is the client's to say."""
+    who = call.peer
+    return msgspec.structs.replace(
+        message, passed_on=True, asked_by=who.node_id, certified=who.certified
+    )
 
 
 @contextmanager

@@ -47,6 +47,7 @@ _ALL = 0  # all parts together count as one core
 class LivePart:
     number: int
     fence: Fence
+    worker: str
     first_core: int
     points_max: int
     aggregate: WorkflowAggregate
@@ -161,7 +162,7 @@ class Live:
 
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, str], LiveWorkflow] = {}
-        self.late = 0  # reports of attempts that are over
+        self.late = 0  # reports of attempts that are over, or of other workers' parts
         self.damaged = 0  # final numbers that cannot be read
 
     def __len__(self) -> int:
@@ -183,6 +184,7 @@ class Live:
             live.parts[part.number] = LivePart(
                 part.number,
                 fence,
+                placement.worker,
                 placement.first_core,
                 points,
                 aggregate_of(facts, points),
@@ -236,12 +238,13 @@ class Live:
     def clear(self) -> None:
         self._workflows.clear()
 
-    def heard(self, progress: Progress) -> bool:
-        """Take in a report; False when a snapshot of this part is wanted first."""
+    def heard(self, progress: Progress, worker: str) -> bool:
+        """Take in a report of the worker that the part is placed on; False when a snapshot of this
+        part is wanted first."""
         part = progress.part
         live = self._workflows.get((part.job_id, part.workflow))
         known = live.parts.get(part.number) if live is not None else None
-        if live is None or known is None or known.fence != progress.fence:
+        if live is None or known is None or known.fence != progress.fence or known.worker != worker:
             self.late += 1
             return True
         known.state = progress.state

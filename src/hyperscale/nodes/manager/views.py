@@ -81,6 +81,7 @@ def job_view(jobs: Jobs, live: Live, endings: Endings, now: float, job: JobState
         correlation_id=job.submitted.correlation_id,
         exit_code=ending.exit_code if ending else None,
         idempotency_key=job.submitted.idempotency_key,
+        owner=job.submitted.owner,
     )
 
 

@@ -156,6 +156,10 @@ class ElectionShell:
         """For how long no leader has acted by our support; 0: one may do so now."""
         return 0.0 if self._core is None else self._core.leaderless_s(self._host.clock.now())
 
+    @property
+    def jumps_refused(self) -> int:
+        return self._core.jumps_refused if self._core else 0
+
     def quorum_alive(self, alive: Iterable[str]) -> bool:
         return self._core is not None and self._core.quorum_alive(alive)
 

@@ -47,8 +47,9 @@ from hyperscale.nodes.member.queries import (
 )
 from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.shared_port import SharedPort
+from hyperscale.nodes.member.shared_port import MakeSealer, SharedPort
 from hyperscale.nodes.member.voting import Voting
+from hyperscale.nodes.protocol.senders import MAY_SEND
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.connection import Connection
@@ -66,6 +67,8 @@ BEAT_S = 0.5
 # A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
 # overload. On a shared machine the lag is some milliseconds one moment and tens the next.
 LAG_FLOOR_S = 0.1
+# Forged datagrams may come by the thousand; a person needs to read of them once in a while.
+FORGED_TOLD_S = 60.0
 # Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
 HEARTBEAT_BYTES_MAX = 256
 
@@ -101,7 +104,11 @@ class Node:
         for more in (QUERIES, PROBES, EXCHANGES, *([kinds] if kinds else [])):
             self._registry.include(more)
         self._handlers = dict(handlers or {})
-        self._port = SharedPort(host, self._sealer if settings.secret is not None else None)
+        self._port = SharedPort(
+            host,
+            self._sealing(settings.secret, settings.previous_secret),
+            self._sealing(settings.manager_secret),
+        )
         self._exchanges = ExchangeDoor(
             host,
             settings.id,
@@ -112,6 +119,7 @@ class Node:
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
         self._load_told = Load.HEALTHY
+        self._forged_told = (-FORGED_TOLD_S, 0)
         self._beats = 0
         self._news_dropped = 0
         self._last_vitals: Vitals | None = None
@@ -249,7 +257,13 @@ class Node:
         self._introduce(self.membership.me.incarnation)
 
     async def _start_election(self) -> None:
-        if self.settings.voters:
+        settings = self.settings
+        if settings.voters and settings.secret is not None and settings.manager_secret is None:
+            self.log.warning(
+                "every worker can seal elections: it has the secret that seals them",
+                remedy="give the managers alone a second one: --manager-secret-file",
+            )
+        if settings.voters:
             self.voting = Voting(self._host, self, self._port)
             await self.voting.start()
 
@@ -289,6 +303,7 @@ class Node:
             credentials=settings.credentials,
             plaintext="refused" if settings.credentials else settings.plaintext,
             admission=self.door,
+            may_send=MAY_SEND,
         )
 
     def _introduction(self, incarnation: int) -> Introduction:
@@ -309,16 +324,11 @@ class Node:
         self.endpoint.introduction = self._introduction(incarnation)
         self._port.renew(incarnation)
 
-    def _sealer(self, epoch: int) -> Sealer:
-        settings = self.settings
-        assert settings.secret is not None
-        return Sealer(
-            settings.id,
-            epoch,
-            settings.secret,
-            settings.previous_secret,
-            clock=self._host.clock.now,
-        )
+    def _sealing(self, secret: str | None, previous: str | None = None) -> MakeSealer | None:
+        if secret is None:
+            return None
+        name, clock = self.settings.id, self._host.clock.now
+        return lambda epoch: Sealer(name, epoch, secret, previous, clock=clock)
 
     def _resources(self) -> Resources:
         """A worker's cores are meant to be full, and admit work by their number."""
@@ -347,6 +357,8 @@ class Node:
 
     def _greeted(self, connection: Connection) -> None:
         session = connection.session
+        if session.peer.certified:
+            self._port.vouched(session.peer.node_id, session.peer.incarnation)
         self.log.debug(
             "greeted",
             peer=session.peer.node_id,
@@ -425,6 +437,7 @@ class Node:
             self.log.warning("no room for all news of members", dropped=dropped)
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
+        self._tell_forged()
         if self.server.turned_away:
             self._tell_turned_away(self.server.turned_away)
 
@@ -443,6 +456,18 @@ class Node:
         say = self.log.warning if load > self._load_told else self.log.info
         say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
         self._load_told = load
+
+    def _tell_forged(self) -> None:
+        """Somebody with the secret speaks of terms or lives that nobody has reached, or seals
+        what only managers may."""
+        dropped = self.datagrams_dropped
+        refused = dropped["jump"] + dropped["wrong_secret"]
+        refused += self.membership.core.counts["jump_refused"]
+        refused += 0 if self.election is None else self.election.jumps_refused
+        if refused > self._forged_told[1] and self.now() >= self._forged_told[0] + FORGED_TOLD_S:
+            fresh = refused - self._forged_told[1]
+            self._forged_told = (self.now(), refused)
+            self.log.warning("forged datagrams refused", count=fresh)
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
         fresh = turned_away - self._turned_away

@@ -52,6 +52,7 @@ class NodeSettings:
     plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
+    manager_secret: str | None = None  # seals elections; workers do not have it
     voters: tuple[str, ...] = ()
     metrics: Address | None = None
     data: Path
@@ -92,6 +93,7 @@ _TEXTS: dict[str, object] = {
     "verify_hostname": True,
     "secret_file": "",
     "previous_secret_file": "",
+    "manager_secret_file": "",
     "voters": (),
     "metrics": "",
     "data": "",
@@ -166,6 +168,7 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         ),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
+        manager_secret=_manager_secret(given["manager_secret_file"], given["secret_file"], role),
         voters=_voters(given["voters"], node_id, role),
         metrics=_address(given["metrics"]) if given["metrics"].value else None,
         data=Path(given["data"].value or f"hyperscale-data/{node_id}"),
@@ -296,6 +299,17 @@ def _credentials(
                 f"make it: hyperscale certs {folder} --node ROLE:{node_id}",
             )
     return made
+
+
+def _manager_secret(given: Setting, shared: Setting, role: str) -> str | None:
+    """A worker's is not even read: what it cannot know it cannot give away."""
+    secret = None if role == "worker" else _secret(given, optional=True)
+    if secret is not None and shared.value and secret == _secret(shared, optional=True):
+        raise BadInput(
+            f"{given.label} holds the same secret as {shared.label}, which workers have as well",
+            "make another one: head -c 32 /dev/urandom | base64 > manager-secret",
+        )
+    return secret
 
 
 def _secret(given: Setting, optional: bool) -> str | None:

@@ -1,8 +1,10 @@
 """One UDP port for everything a node says in datagrams, sealed as one.
 
 Membership and election each believe that they own a port. A byte in front tells them apart, so a
-firewall has one port to open and an attacker one key to break. The election addresses voters by
-name; where a voter is right now, membership knows.
+firewall has one port to open. All members seal under the cluster secret. Where voters have a secret
+of their own, elections are sealed under that one, and nothing that any other member could have
+sealed is taken for an election. The election addresses voters by name; where a voter is right now,
+membership knows.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from hyperscale.runtime.host import Address, Datagrams, Host
 from hyperscale.wire.sealed import DATAGRAM_BYTES_MAX, Sealer
 
 Received = Callable[[bytes, Address], None]
+MakeSealer = Callable[[int], Sealer]
 CHANNEL_BYTES = 1
 
 
@@ -23,13 +26,22 @@ class Channel(IntEnum):
     ELECTION = 2
 
 
+_ELECTION = bytes((Channel.ELECTION,))
+
+
 class SharedPort:
-    def __init__(self, host: Host, make_sealer: Callable[[int], Sealer] | None) -> None:
-        """`make_sealer` takes the epoch; None leaves datagrams open, on loopback."""
+    def __init__(
+        self, host: Host, make_sealer: MakeSealer | None, make_voters: MakeSealer | None = None
+    ) -> None:
+        """`make_sealer` takes the epoch; None leaves datagrams open, on loopback. `make_voters`
+        makes what seals elections; None: the same that seals everything."""
         self._host = host
         self._make_sealer = make_sealer
+        self._make_voters = make_voters
         self._opener: Sealer | None = None
         self._sealer: Sealer | None = None
+        self._voters_opener: Sealer | None = None
+        self._voters_sealer: Sealer | None = None
         self._epoch = 0
         self._port: Datagrams | None = None
         self._channels: dict[int, Received] = {}
@@ -38,6 +50,8 @@ class SharedPort:
     async def open(self, address: Address, epoch: int) -> None:
         if self._make_sealer is not None:
             self._opener = self._sealer = self._make_sealer(epoch)
+        if self._make_voters is not None:
+            self._voters_opener = self._voters_sealer = self._make_voters(epoch)
         self._epoch = epoch
         self._port = await self._host.network.bind(address, self._received)
 
@@ -55,8 +69,14 @@ class SharedPort:
     @property
     def dropped(self) -> Counter[str]:
         """Datagrams nobody here looked at, by reason."""
-        sealed = Counter() if self._opener is None else self._opener.dropped
-        return self.counts + sealed
+        openers = [one for one in (self._opener, self._voters_opener) if one is not None]
+        return sum((one.dropped for one in openers), self.counts.copy())
+
+    def vouched(self, sender: str, epoch: int) -> None:
+        """What a certificate says of a sender counts more than what datagrams said."""
+        for opener in (self._opener, self._voters_opener):
+            if opener is not None:
+                opener.vouched(sender, epoch)
 
     def renew(self, epoch: int) -> None:
         """Seal under a later epoch. Others drop as a replay what a node that lost its disk seals
@@ -65,6 +85,8 @@ class SharedPort:
         if epoch > self._epoch and self._make_sealer is not None:
             self._epoch = epoch
             self._sealer = self._make_sealer(epoch)
+            if self._make_voters is not None:
+                self._voters_sealer = self._make_voters(epoch)
 
     def attach(self, channel: Channel, received: Received) -> ChannelPort:
         self._channels[channel] = received
@@ -76,15 +98,23 @@ class SharedPort:
     def send(self, channel: Channel, to: Address, data: bytes) -> None:
         assert self._port is not None
         framed = bytes((channel,)) + data
-        self._port.send(to, framed if self._sealer is None else self._sealer.seal(framed))
+        sealer = self._sealer
+        if channel is Channel.ELECTION and self._voters_sealer is not None:
+            sealer = self._voters_sealer
+        self._port.send(to, framed if sealer is None else sealer.seal(framed))
 
     def _received(self, data: bytes, source: Address) -> None:
-        sender = source
-        if self._opener is not None:
-            opened = self._opener.open(data)
+        sender, voters = source, self._voters_opener
+        by_voters = voters is not None and voters.knows(data)
+        opener = voters if by_voters else self._opener
+        if opener is not None:
+            opened = opener.open(data)
             if opened is None:
                 return
             data, sender = opened.data, Address(opened.sender, 0)
+        if voters is not None and by_voters != (data[:1] == _ELECTION):
+            self.counts["wrong_secret"] += 1
+            return
         received = self._channels.get(data[0]) if data else None
         if received is None:
             self.counts["unknown_channel"] += 1

@@ -46,10 +46,11 @@ class SubmitJob(Fields, frozen=True, kw_only=True):
     job_id: str
     body: bytes  # an encoded Body
     idempotency_key: str = ""
-    requested_by: str = ""
+    requested_by: str = ""  # a remark: what it says of itself
     correlation_id: str = ""
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ class SteerJob(Fields, frozen=True, kw_only=True):
     reason: str = ""
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
     workflow: str = ""  # the only one concerned, if so
 
 
@@ -91,6 +93,7 @@ class AskJob(Fields, frozen=True, kw_only=True):
     passed_on: bool = False
     idempotency_key: str = ""
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
@@ -125,12 +128,14 @@ class JobView(Fields, frozen=True, kw_only=True):
     correlation_id: str = ""
     exit_code: int | None = None
     idempotency_key: str = ""
+    owner: str = ""  # by certificate; empty: nobody's
 
 
 class AskJobs(Fields, frozen=True, kw_only=True):
     limit: int = 100
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobViews(Fields, frozen=True, kw_only=True):
@@ -142,6 +147,7 @@ class AskResults(Fields, frozen=True, kw_only=True):
     job_id: str
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobResults(Fields, frozen=True, kw_only=True):
@@ -155,6 +161,7 @@ class AskWorkers(Fields, frozen=True, kw_only=True):
     job_id: str = ""  # only those that work for it, with its live numbers
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class WorkerView(Fields, frozen=True, kw_only=True):
@@ -186,6 +193,8 @@ class DrainWorker(Fields, frozen=True, kw_only=True):
     undo: bool = False
     by: str = ""
     passed_on: bool = False
+    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class DrainAck(Fields, frozen=True, kw_only=True):
@@ -200,6 +209,7 @@ class WatchJob(Fields, frozen=True, kw_only=True):
     live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
     passed_on: bool = False
     asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
+    certified: bool = False  # that name is in the certificate of who asked
 
 
 class Window(Fields, frozen=True, kw_only=True):

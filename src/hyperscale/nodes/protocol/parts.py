@@ -7,12 +7,12 @@ a manager can refuse one from an attempt that is over.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import field
+from msgspec import Meta, field
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.identity import Node
+from hyperscale.cluster.identity import Incarnation, Node
 from hyperscale.cluster.jobs.records import Action, Outcome, Part
 from hyperscale.engine.messages import Values
 from hyperscale.metrics.packed import PackedDelta
@@ -25,6 +25,12 @@ EVENT_BYTES_MAX = 32 << 20
 
 PartState = Literal["preparing", "prepared", "running", "paused", "ending", "ended"]
 WorkerState = Literal["registering", "healthy", "degraded", "draining"]
+
+# Numbers that workers tell are bounded while decoding: none of them can grow out of what sums and
+# answers hold. More cores than any machine has; more deltas and requests than a year of load.
+CORES_MAX = 4_096
+Cores = Annotated[int, Meta(ge=0, le=CORES_MAX)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 # -- leader to worker ----------------------------------------------------------------------------
@@ -60,7 +66,7 @@ class DispatchAnswer(Fields, frozen=True, kw_only=True):
     accepted: bool
     reason: str = ""
     no_room: bool = False  # refused only for lack of cores: try elsewhere, no retry used up
-    free_cores: int = 0
+    free_cores: Cores = 0
 
 
 class StartPart(Fields, frozen=True, kw_only=True):
@@ -106,14 +112,14 @@ class PartStatus(Fields, frozen=True, kw_only=True):
     state: PartState
     elapsed_s: float = 0.0
     prepared: PartPrepared | None = None
-    cores_done: int = 0  # of the part's cores, how many have no more load to make (A-15)
+    cores_done: Cores = 0  # of the part's cores, how many have no more load to make (A-15)
 
 
 class HeldParts(Fields, frozen=True, kw_only=True):
     worker: str
     incarnation: int
-    total_cores: int
-    free_cores: int
+    total_cores: Cores
+    free_cores: Cores
     parts: tuple[PartStatus, ...] = ()
 
 
@@ -124,11 +130,11 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     """Said to every leader anew: who I am, what I have, what I am doing."""
 
     node: Node
-    total_cores: int
-    free_cores: int
+    total_cores: Annotated[int, Meta(ge=1, le=CORES_MAX)]
+    free_cores: Cores
     parts: tuple[PartStatus, ...] = ()
     draining: bool = False
-    life: int = 0  # the incarnation its process began with: what earlier ones had is gone
+    life: Incarnation = 0  # the incarnation its process began with: what earlier ones had is gone
     cut_off: bool = False  # no answer has reached it for so long that it has ended its load
 
 
@@ -170,8 +176,8 @@ class PartEnd(Fields, frozen=True, kw_only=True, tag="ended"):
     worker: str
     outcome: Outcome
     measured_s: float = 0.0
-    iterations: int = 0
-    peak_vus: int = 0
+    iterations: Count = 0
+    peak_vus: Count = 0
     prepare_s: float = 0.0
     state: bytes = b""  # metrics.aggregate: what was measured, mergeable
     context: Values = field(default_factory=dict)
@@ -189,7 +195,7 @@ class PartTornDown(Fields, frozen=True, kw_only=True, tag="torn down"):
     fence: Fence
     worker: str
     warning: str = ""
-    requests: int = 0  # that teardown() made
+    requests: Count = 0  # that teardown() made
 
 
 PartEvent = PartPrepared | PartEnd | PartTornDown
@@ -215,12 +221,12 @@ class Progress(Fields, frozen=True, kw_only=True):
     state: PartState
     elapsed_s: float
     deltas: tuple[PackedDelta, ...] = ()
-    settled_seq: int = 0  # a leader has told that it has the deltas up to this one
+    settled_seq: Count = 0  # a leader has told that it has the deltas up to this one
     snapshot: bytes = b""
-    snapshot_seq: int = 0  # deltas up to this one are in the snapshot
-    cores_done: int = 0  # as in `PartStatus`: it only grows
+    snapshot_seq: Count = 0  # deltas up to this one are in the snapshot
+    cores_done: Cores = 0  # as in `PartStatus`: it only grows
     test_stop: TestStop | None = None  # repeated until the part is told to end
-    moved: int | None = None  # events of its own in this attempt; None: a worker that tells none
+    moved: Count | None = None  # events of its own in this attempt; None: a worker that tells none
     idle_s: float = 0.0  # for so long nothing has moved, and nothing explains it
 
 
@@ -232,7 +238,7 @@ class ReportProgress(Fields, frozen=True, kw_only=True):
 
     worker: str
     incarnation: int
-    free_cores: int
+    free_cores: Cores
     parts: tuple[Progress, ...] = ()
     cpu_percent: float = 0.0
     memory_percent: float = 0.0

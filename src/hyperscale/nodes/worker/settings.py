@@ -71,7 +71,7 @@ def sections() -> tuple[Section, ...]:
     from hyperscale.engine.cores import usable_cores
 
     return (
-        member.NODE.without("role", "voters"),
+        member.NODE.without("role", "voters", "manager_secret_file"),
         *member.SECTIONS[1:],
         replace(SECTION, defaults={**SECTION.defaults, "cores": usable_cores()}),
         Section("jobs", numbers_of(JobSettings)).only("reschedule_s"),

@@ -9,6 +9,7 @@ from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
+from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
@@ -65,3 +66,8 @@ def end(where: Placement, requests: int, **facts: object) -> PartEnd:
         worker=where.worker,
         **({"outcome": "completed", "state": state(requests)} | facts),  # type: ignore[arg-type]
     )
+
+
+def hear(live: Live, told: Progress) -> bool:
+    """A report by the worker that `placement` puts the part on."""
+    return live.heard(told, f"w{told.part.number}")

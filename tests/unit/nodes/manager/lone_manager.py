@@ -62,8 +62,10 @@ class LoneManager:
         elif expect is PartAnswer:
             on_answer(PartAnswer(known=True, state="running"))
 
-    def call(self, kind: str, role: str = "worker", node_id: str = "w1") -> Any:
-        peer = SimpleNamespace(role=role, node_id=node_id)
+    def call(
+        self, kind: str, role: str = "worker", node_id: str = "w1", certified: bool = False
+    ) -> Any:
+        peer = SimpleNamespace(role=role, node_id=node_id, certified=certified)
         return SimpleNamespace(peer=peer, kind=SimpleNamespace(name=kind), one_way=False)
 
     def register(self, incarnation: int = 1, port: int = 7_000, cores: int = 2) -> Registered:

@@ -15,7 +15,7 @@ from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.manager.live import PENDING_MAX, WAITING_MAX, WINDOWS_MAX, Live
 from hyperscale.nodes.protocol.jobs import Snapshot
-from tests.unit.nodes.manager.cases import FACTS, JOB, delta, placement, progress, state
+from tests.unit.nodes.manager.cases import FACTS, JOB, delta, hear, placement, progress, state
 
 
 def followed(*numbers: int, fresh: bool = True) -> Live:
@@ -34,8 +34,8 @@ def requests_in(snapshot: object) -> int:
 
 def test_a_window_is_one_delta_over_all_parts() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 10, 1)))
-    live.heard(progress(placement(1), 0.1, delta(1, 20, 2)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10, 1)))
+    hear(live, progress(placement(1), 0.1, delta(1, 20, 2)))
     live.turn()
     windows = live.since(JOB, "Shop", 0)
     assert isinstance(windows, list)
@@ -46,10 +46,10 @@ def test_a_window_is_one_delta_over_all_parts() -> None:
 
 def test_a_repeated_report_changes_nothing_and_a_late_one_is_in_the_next_window() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     live.turn()
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
-    live.heard(progress(placement(1), 0.1, delta(1, 5)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(1), 0.1, delta(1, 5)))
     live.turn()
     assert live.totals(JOB, "Shop") == (15, 0)
     windows = live.since(JOB, "Shop", 1)
@@ -59,10 +59,10 @@ def test_a_repeated_report_changes_nothing_and_a_late_one_is_in_the_next_window(
 
 def test_users_of_a_part_that_said_nothing_are_still_there() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 1, vus=3)))
-    live.heard(progress(placement(1), 0.1, delta(1, 1, vus=4)))
+    hear(live, progress(placement(0), 0.1, delta(1, 1, vus=3)))
+    hear(live, progress(placement(1), 0.1, delta(1, 1, vus=4)))
     live.turn()
-    live.heard(progress(placement(0), 0.2, delta(2, 1, vus=3)))
+    hear(live, progress(placement(0), 0.2, delta(2, 1, vus=3)))
     live.turn()
     windows = live.since(JOB, "Shop", 1)
     assert isinstance(windows, list)
@@ -72,26 +72,26 @@ def test_users_of_a_part_that_said_nothing_are_still_there() -> None:
 def test_a_report_of_an_attempt_that_is_over_is_not_counted() -> None:
     live = followed(0)
     live.follow(FACTS, placement(0, attempt=2), fresh=True)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     assert live.totals(JOB, "Shop") == (0, 0)
     assert live.late == 1
 
 
 def test_what_a_lost_part_reported_is_kept_and_its_successor_adds_to_it() -> None:
     live = followed(0)
-    live.heard(progress(placement(0), 4.0, delta(1, 10)))
+    hear(live, progress(placement(0), 4.0, delta(1, 10)))
     at_s, _, left = live.close(placement(0).part, placement(0).fence)
     assert at_s == 4.0
     live.keep(FACTS, placement(0).part, left)
     live.follow(FACTS, placement(0, attempt=2), fresh=True)
-    live.heard(progress(placement(0, attempt=2), 9.0, delta(1, 7)))
+    hear(live, progress(placement(0, attempt=2), 9.0, delta(1, 7)))
     assert live.totals(JOB, "Shop") == (17, 0)
     assert requests_in(live.since(JOB, "Shop", None)) == 17
 
 
 def test_final_numbers_take_the_place_of_reported_ones() -> None:
     live = followed(0)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     live.keep(FACTS, placement(0).part, state(12, 1))
     assert live.totals(JOB, "Shop") == (12, 1)
     assert requests_in(live.since(JOB, "Shop", None)) == 12
@@ -99,7 +99,7 @@ def test_final_numbers_take_the_place_of_reported_ones() -> None:
 
 def test_a_new_leader_asks_for_snapshots_and_shows_nothing_before() -> None:
     live = followed(0, 1, fresh=False)
-    assert live.heard(progress(placement(0), 5.0, delta(9, 3))) is False
+    assert hear(live, progress(placement(0), 5.0, delta(9, 3))) is False
     assert live.since(JOB, "Shop", None) is None
     for number in (0, 1):
         told = progress(placement(number), 5.0, delta(8, 1), delta(9, 3))
@@ -112,27 +112,27 @@ def test_a_new_leader_asks_for_snapshots_and_shows_nothing_before() -> None:
             snapshot=state(100),
             snapshot_seq=8,
         )
-        assert live.heard(told) is True
+        assert hear(live, told) is True
     assert requests_in(live.since(JOB, "Shop", None)) == 206
 
 
 def test_what_another_leader_took_is_asked_for() -> None:
     live = followed(0)
-    assert live.heard(progress(placement(0), 0.1, delta(1, 10))) is True
+    assert hear(live, progress(placement(0), 0.1, delta(1, 10))) is True
     told = msgspec.structs.replace(progress(placement(0), 0.5, delta(5, 10)), settled_seq=4)
-    assert live.heard(told) is False
+    assert hear(live, told) is False
     assert live.totals(JOB, "Shop") == (10, 0)
     assert live.taken(told) == 5  # its snapshot will have it
 
 
 def test_after_a_lost_report_the_next_ones_wait_until_it_is_told_again() -> None:
     live = followed(0)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     late = progress(placement(0), 0.3, delta(3, 30))
-    assert live.heard(late) is True
+    assert hear(live, late) is True
     assert (live.totals(JOB, "Shop"), live.taken(late)) == ((10, 0), 1)
     again = progress(placement(0), 0.4, delta(2, 20), delta(3, 30), delta(4, 40))
-    live.heard(again)
+    hear(live, again)
     assert (live.totals(JOB, "Shop"), live.taken(again)) == ((100, 0), 4)
 
 
@@ -144,7 +144,7 @@ def test_an_impatient_watcher_is_shown_what_there_is() -> None:
 def test_a_watcher_too_far_behind_gets_a_snapshot() -> None:
     live = followed(0)
     for seq in range(1, WINDOWS_MAX + 10):
-        live.heard(progress(placement(0), seq / 10, delta(seq, 1)))
+        hear(live, progress(placement(0), seq / 10, delta(seq, 1)))
         live.turn()
     assert requests_in(live.since(JOB, "Shop", 1)) == WINDOWS_MAX + 9
     recent = live.since(JOB, "Shop", WINDOWS_MAX)
@@ -158,7 +158,7 @@ def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
         live.follow(FACTS, placement(number), fresh=True, parts=1_000)
     for seq in range(1, 61):
         for number in range(3):
-            live.heard(progress(placement(number), float(seq), delta(seq, 2)))
+            hear(live, progress(placement(number), float(seq), delta(seq, 2)))
     known = live.workflow(JOB, "Shop")
     assert known is not None
     assert all(len(part.summed().freeze().series) <= 10 for part in known.parts.values())
@@ -167,12 +167,12 @@ def test_many_parts_are_kept_more_coarsely_and_lose_no_request() -> None:
 
 def test_an_ended_job_leaves_nothing() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.5, delta(1, 10, 2)))
+    hear(live, progress(placement(0), 0.5, delta(1, 10, 2)))
     live.ended(JOB)
     assert len(live) == 0
     assert live.totals(JOB, "Shop") == (0, 0)
     late = progress(placement(0), 0.6, delta(2, 10))
-    assert live.heard(late) is True
+    assert hear(live, late) is True
     assert (live.late, live.taken(late)) == (1, 2)  # nobody needs it
 
 
@@ -195,7 +195,7 @@ def test_a_watcher_that_adds_up_windows_ends_with_the_same_total(
             truth += requests
         if seqs[number]:
             told = delta(seqs[number], requests)
-            live.heard(progress(placement(number), at / 10, told))
+            hear(live, progress(placement(number), at / 10, told))
         if turn:
             live.turn()
         windows = live.since(JOB, "Shop", seen)
@@ -212,7 +212,7 @@ def test_a_watcher_that_adds_up_windows_ends_with_the_same_total(
 def test_a_lost_part_leaves_all_it_reported_whether_added_up_or_not(reports: int) -> None:
     live = followed(0)
     for seq in range(1, reports + 1):
-        live.heard(progress(placement(0), seq / 10, delta(seq, 3, 1)))
+        hear(live, progress(placement(0), seq / 10, delta(seq, 3, 1)))
     at_s, _, left = live.close(placement(0).part, placement(0).fence)
     whole = aggregate_of(FACTS)
     whole.absorb(left)
@@ -222,13 +222,13 @@ def test_a_lost_part_leaves_all_it_reported_whether_added_up_or_not(reports: int
 
 def test_a_snapshot_and_the_windows_after_it_count_nothing_twice() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     live.turn()
-    live.heard(progress(placement(0), 0.2, delta(2, 20)))
+    hear(live, progress(placement(0), 0.2, delta(2, 20)))
     shown = live.since(JOB, "Shop", None)
     assert requests_in(shown) == 30
     assert isinstance(shown, Snapshot)
-    live.heard(progress(placement(1), 0.3, delta(1, 5)))
+    hear(live, progress(placement(1), 0.3, delta(1, 5)))
     live.turn()
     windows = live.since(JOB, "Shop", shown.index)
     assert isinstance(windows, list)
@@ -237,12 +237,12 @@ def test_a_snapshot_and_the_windows_after_it_count_nothing_twice() -> None:
 
 def test_after_an_end_the_whole_is_put_together_anew_and_goes_on() -> None:
     live = followed(0, 1)
-    live.heard(progress(placement(0), 0.1, delta(1, 10, vus=4)))
-    live.heard(progress(placement(1), 0.1, delta(1, 20, vus=4)))
+    hear(live, progress(placement(0), 0.1, delta(1, 10, vus=4)))
+    hear(live, progress(placement(1), 0.1, delta(1, 20, vus=4)))
     live.turn()
     live.keep(FACTS, placement(0).part, state(12))
     assert requests_in(live.since(JOB, "Shop", None)) == 32
-    live.heard(progress(placement(1), 0.2, delta(2, 1, vus=3)))
+    hear(live, progress(placement(1), 0.2, delta(2, 1, vus=3)))
     assert requests_in(live.since(JOB, "Shop", None)) == 33
     known = live.workflow(JOB, "Shop")
     assert known is not None
@@ -252,9 +252,9 @@ def test_after_an_end_the_whole_is_put_together_anew_and_goes_on() -> None:
 def test_an_old_snapshot_takes_nothing_back() -> None:
     live = followed(0)
     for seq in (1, 2, 3):
-        live.heard(progress(placement(0), seq / 10, delta(seq, 10)))
+        hear(live, progress(placement(0), seq / 10, delta(seq, 10)))
     late = msgspec.structs.replace(progress(placement(0), 0.2), snapshot=state(15), snapshot_seq=2)
-    assert live.heard(late) is True
+    assert hear(live, late) is True
     assert live.totals(JOB, "Shop") == (30, 0)
     assert requests_in(live.since(JOB, "Shop", None)) == 30
 
@@ -264,8 +264,8 @@ def test_numbers_of_a_step_nobody_has_are_refused_and_spoil_no_window() -> None:
     strange = Delta(seq=1, vus=1, requests=[RequestDelta(RequestKey("steal"), count=7)])
     for _ in range(2):
         with pytest.raises(DamagedState, match="steal"):
-            live.heard(progress(placement(0), 0.1, strange))
-    live.heard(progress(placement(0), 0.1, delta(1, 10)))
+            hear(live, progress(placement(0), 0.1, strange))
+    hear(live, progress(placement(0), 0.1, delta(1, 10)))
     live.turn()
     assert requests_in(live.since(JOB, "Shop", None)) == 10
 
@@ -280,8 +280,8 @@ def test_final_numbers_that_cannot_be_read_are_counted_and_harm_nobody() -> None
 @pytest.mark.parametrize("elapsed_s", [math.inf, math.nan, -1.0, 1e300])
 def test_a_load_time_that_cannot_be_is_not_believed(elapsed_s: float) -> None:
     live = followed(0)
-    live.heard(progress(placement(0), elapsed_s, delta(1, 10)))
-    live.heard(progress(placement(0), 0.2, delta(2, 10)))
+    hear(live, progress(placement(0), elapsed_s, delta(1, 10)))
+    hear(live, progress(placement(0), 0.2, delta(2, 10)))
     assert live.elapsed_s(JOB, "Shop") == 0.2
     assert requests_in(live.since(JOB, "Shop", None)) == 20
 
@@ -301,7 +301,7 @@ def test_windows_that_do_not_turn_do_not_fill_the_memory() -> None:
 def test_the_rate_of_a_part_is_that_of_its_last_second() -> None:
     live = followed(0)
     for seq in range(1, 32):
-        live.heard(progress(placement(0), seq / 10, delta(seq, 10 if seq < 12 else 50)))
+        hear(live, progress(placement(0), seq / 10, delta(seq, 10 if seq < 12 else 50)))
     requests, rate = live.requests(placement(0).part)
     assert requests == 110 + 20 * 50
     assert 450 <= rate <= 550
@@ -313,6 +313,6 @@ def test_parts_that_began_together_are_not_all_added_up_at_once() -> None:
     assert known is not None
     for seq in range(1, 2 * WAITING_MAX):
         for number in range(WAITING_MAX):
-            live.heard(progress(placement(number), seq / 10, delta(seq, 1)))
+            hear(live, progress(placement(number), seq / 10, delta(seq, 1)))
         added_up = [part for part in known.parts.values() if not part.waiting]
         assert len(added_up) == 1

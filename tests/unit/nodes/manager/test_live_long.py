@@ -11,7 +11,7 @@ from hyperscale.metrics.results import WorkflowResult
 from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.jobs import Snapshot
-from tests.unit.nodes.manager.cases import FACTS, JOB, delta, placement, progress
+from tests.unit.nodes.manager.cases import FACTS, JOB, delta, hear, placement, progress
 
 HOUR_S = 3_600
 STEP_S = 120
@@ -34,7 +34,7 @@ def test_the_whole_run_is_seen_however_long_it_was(parts: int) -> None:
     for at_s in range(STEP_S, 26 * HOUR_S + 1, STEP_S):
         seq += 1
         for number in (0, 1):
-            live.heard(progress(placement(number), float(at_s), delta(seq, 10, 1)))
+            hear(live, progress(placement(number), float(at_s), delta(seq, 10, 1)))
         live.turn()
     seen = seen_by_a_newcomer(live)
     assert seen.requests == sum(point.requests for point in seen.series) == 20 * seq

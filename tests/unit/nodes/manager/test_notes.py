@@ -7,7 +7,7 @@ from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.exported import spread
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.records import Note, NoteParts
-from tests.unit.nodes.manager.cases import FACTS, delta, placement, progress, state
+from tests.unit.nodes.manager.cases import FACTS, delta, hear, placement, progress, state
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 
@@ -15,7 +15,7 @@ def heard() -> Live:
     live = Live()
     live.follow(FACTS, placement(0), fresh=True)
     for seq in range(1, 101):
-        live.heard(progress(placement(0), seq / 10, delta(seq, 15, 1)))
+        hear(live, progress(placement(0), seq / 10, delta(seq, 15, 1)))
     return live
 
 
@@ -75,7 +75,7 @@ def test_the_next_leader_writes_down_what_the_one_before_it_had_heard() -> None:
 
         manager.live.clear()  # what the worker itself tells it counts more
         manager.live.follow(FACTS, place, fresh=True)
-        manager.live.heard(progress(place, 40.0, delta(1, 1600)))
+        manager.live.heard(progress(place, 40.0, delta(1, 1600)), place.worker)
         assert manager._heard_of(place)[0] == 40.0
 
     play(story)

@@ -181,7 +181,7 @@ def exchange(
     entry = take(made, truth.export() if wanted else None)
     quiet = not wanted and losing > 0 and dice.random() < 0.7
     arrives = dice.random() >= losing
-    complete = leader.heard(entry) if arrives else True
+    complete = leader.heard(entry, "w1") if arrives else True
     if quiet:
         return
     if arrives and dice.random() >= losing:

@@ -1,0 +1,162 @@
+"""Whose a job is, by certificate, and what others may do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hyperscale.errors import BadInput
+from hyperscale.nodes.manager.access import NOT_OWNER
+from hyperscale.nodes.manager.leading import passed_on
+from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.settings import SECTIONS, manager_settings
+from hyperscale.nodes.member.sources import Reading, Sources
+from hyperscale.nodes.protocol.jobs import (
+    AskJob,
+    AskJobs,
+    AskResults,
+    AskWorkers,
+    Body,
+    SteerAck,
+    SteerJob,
+    SubmitJob,
+    WatchJob,
+)
+from hyperscale.wire.errors import Refused
+from tests.unit.nodes.manager.cases import FACTS
+from tests.unit.nodes.manager.lone_manager import LoneManager, play
+
+
+def client(lone: LoneManager, name: str, certified: bool = True) -> Any:
+    return lone.call("test", "client", name, certified)
+
+
+def submission(job_id: str = "j1", **given: Any) -> SubmitJob:
+    body = Body(workflows=(FACTS,), source=b"", overrides=b"")
+    return SubmitJob(job_id=job_id, body=msgspec.msgpack.encode(body), **given)
+
+
+async def cancel(lone: LoneManager, call: Any, **given: Any) -> SteerAck:
+    return await lone.desk.steer(call, SteerJob(job_id="j1", action="cancel", **given))
+
+
+def owner(manager: Manager, job_id: str = "j1") -> str:
+    job = manager.jobs.job(job_id)
+    assert job is not None
+    return job.submitted.owner
+
+
+def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.desk.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
+        view = await lone.desk.job(client(lone, "alice"), AskJob(job_id="j1"))
+        assert (view.owner, view.requested_by) == ("alice", "boss@hq")
+
+    play(story)
+
+
+def test_others_read_it_and_do_not_steer_it() -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.desk.submit(client(lone, "alice"), submission())
+        bob = client(lone, "bob")
+        assert (await lone.desk.job(bob, AskJob(job_id="j1"))).job_id == "j1"
+        ack = await cancel(lone, bob, by="alice")
+        assert not ack.accepted
+        assert ack.error == (
+            "job j1 belongs to alice; bob may only read it (manager.jobs_of_others)"
+        )
+        assert not (await cancel(lone, client(lone, "alice", certified=False))).accepted
+        assert (await cancel(lone, client(lone, "alice"), by="ada@desk")).accepted
+        job = lone.manager.jobs.job("j1")
+        assert job is not None
+        assert job.by == "alice (ada@desk)"
+
+    play(story)
+
+
+def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.desk.submit(client(lone, "alice", certified=False), submission())
+        assert owner(lone.manager) == ""
+        assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@desk")).accepted
+        job = lone.manager.jobs.job("j1")
+        assert job is not None
+        assert job.by == "bob@desk"
+
+    play(story)
+
+
+def test_a_manager_that_passes_it_on_vouches_and_a_client_cannot() -> None:
+    async def story(lone: LoneManager) -> None:
+        forged = submission(asked_by="alice", certified=True)
+        await lone.desk.submit(client(lone, "mallory"), forged)
+        assert owner(lone.manager) == "mallory"
+        follower = lone.call("test", "manager", "m2", certified=True)
+        told = passed_on(client(lone, "alice"), submission("j2", asked_by="mallory"))
+        await lone.desk.submit(follower, told)
+        assert owner(lone.manager, "j2") == "alice"
+        unnamed = passed_on(client(lone, "alice", certified=False), submission("j3"))
+        await lone.desk.submit(follower, unnamed)
+        assert owner(lone.manager, "j3") == ""
+
+    play(story)
+
+
+def test_every_question_that_is_passed_on_tells_who_asked() -> None:
+    from hyperscale.nodes.protocol.jobs import JOBS
+
+    async def story(lone: LoneManager) -> None:
+        asking = [kind for kind in JOBS if "passed_on" in kind.struct.__struct_fields__]
+        assert len(asking) == 8
+        for kind in asking:
+            assert {"asked_by", "certified"} <= set(kind.struct.__struct_fields__), kind.name
+
+    play(story)
+
+
+def test_where_others_may_steer_they_do() -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.desk.submit(client(lone, "alice"), submission())
+        assert (await cancel(lone, client(lone, "bob"))).accepted
+
+    play(story, jobs_of_others="steer")
+
+
+def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
+    async def story(lone: LoneManager) -> None:
+        desk = lone.desk
+        lone.register()
+        await desk.submit(
+            client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef")
+        )
+        await lone.until(lambda: bool(lone.dispatched()))
+        bob, alice = client(lone, "bob"), client(lone, "alice")
+        for asks, message in (
+            (desk.job, AskJob(job_id="j1")),
+            (desk.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
+            (desk.results, AskResults(job_id="j1")),
+            (desk.workers, AskWorkers(job_id="j1")),
+            (desk.steer, SteerJob(job_id="j1", action="cancel")),
+        ):
+            with pytest.raises(Refused, match="belongs to alice; bob may neither") as refusal:
+                await asks(bob, message)  # type: ignore[operator]
+            assert refusal.value.code == NOT_OWNER
+        with pytest.raises(Refused, match="belongs to alice"):
+            await anext(desk.watch(bob, WatchJob(job_id="j1")))
+        assert (await desk.jobs(bob, AskJobs())).jobs == ()
+        assert len((await desk.jobs(alice, AskJobs())).jobs) == 1
+        assert [row.parts for row in (await desk.workers(bob, AskWorkers())).workers] == [()]
+        assert (await desk.workers(alice, AskWorkers())).workers[0].parts
+
+    play(story, jobs_of_others="none")
+
+
+def test_a_policy_nobody_knows_is_refused_where_it_is_written() -> None:
+    flags = {
+        "id": "m1", "voters": ["m1"], "cluster": "c", "env": "e", "plaintext": True,
+        "bind": "127.0.0.1:0", "set": ["manager.jobs_of_others=all"],
+    }  # fmt: skip
+    with pytest.raises(BadInput, match="jobs_of_others takes one of steer, read, none"):
+        manager_settings(Reading(Sources(flags=flags), SECTIONS))
