@@ -34,12 +34,16 @@ def stated(title: str) -> dict[str, str]:
 def test_every_setting_is_explained_with_its_value(title: str) -> None:
     expected = {name: f"{value:g}" for name, value in numbers(BY_TITLE[title]).items()}
     if title == "Worker":
-        expected["cores"] = "all usable"
+        expected |= {"cores": "all usable", "sandbox": "`auto`", "run_as": "none"}
     assert stated(title) == expected
 
 
 def numbers(section: Section) -> dict[str, float]:
-    return {name: float(str(value)) for name, value in section.defaults.items()}
+    return {
+        name: float(str(value))
+        for name, value in section.defaults.items()
+        if not isinstance(value, str)
+    }
 
 
 @pytest.mark.parametrize("page", ["operating.md", "cluster.md"])

@@ -52,6 +52,7 @@ class NodeSettings:
     plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
+    secret_files: tuple[Path, ...] = ()  # where the two were read
     voters: tuple[str, ...] = ()
     metrics: Address | None = None
     data: Path
@@ -166,6 +167,11 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         ),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
+        secret_files=tuple(
+            Path(given[name].value)
+            for name in ("secret_file", "previous_secret_file")
+            if given[name].value
+        ),
         voters=_voters(given["voters"], node_id, role),
         metrics=_address(given["metrics"]) if given["metrics"].value else None,
         data=Path(given["data"].value or f"hyperscale-data/{node_id}"),
