@@ -256,7 +256,10 @@ class Totals(ClusterChecker):
         """None is made twice, and no more are missing than a lost part may have made unheard."""
         name, planned = workflow.name, workflow.planned_iterations or 0
         performed = sum(
-            one.requests for one in self.truth.of_job(job) if one.order.part.workflow == name
+            one.requests
+            for one in self.truth.of_job(job)
+            if one.order.part.workflow == name
+            and (one.order.part, one.order.fence) not in counted.unseen
         )
         made = performed / max(1, len(workflow.steps))
         if made > planned and not counted.steered:
@@ -276,6 +279,7 @@ class _Counted:
         self._kept: dict[tuple[Part, Fence], bytes] = {}
         self._ended: set[str] = set()
         self.left_out: dict[str, int] = defaultdict(int)  # iterations that nobody makes again
+        self.unseen: set[tuple[Part, Fence]] = set()  # attempts that began, and told nobody
         self.steered = False
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
@@ -321,6 +325,8 @@ class _Counted:
             self._whole[name] = False
         if isinstance(record, PartLost):
             self.left_out[name] += record.unheard
+            if not record.unheard and not record.iterations:
+                self.unseen.add((record.part, record.fence))
         if (self._needs[name].is_test and started) or ended:
             self._kept[record.part, record.fence] = record.result
 
