@@ -34,11 +34,14 @@ class EngineStage:
         memory_mb: int = 0,
         sealing: Sealing = UNSEALED,
         worker: str = "",
+        outdated: Callable[[], bool] = lambda: False,
     ) -> None:
         """`start` makes a generator process; `memory_mb` is of one of them, 0: no limit.
-        `worker` is the name that failures are told with."""
+        `worker` is the name that failures are told with. `outdated` says whether those that wait
+        in reserve should be replaced, once each time."""
         self._cores = cores
         self._start_one = start
+        self._outdated = outdated
         self._memory_mb = memory_mb
         self.sealing = sealing
         self.worker = worker
@@ -66,6 +69,8 @@ class EngineStage:
         if self._closed:
             raise RunFailed("this worker is stopping")
         order = self.sealing.open_order(order)
+        if self._outdated():
+            self._replace_reserve()
         places = [(order.part.job_id, slot) for slot in slots]
         missing = [p for p in places if p not in self._by_slot or self._by_slot[p].lost]
         warm = [core for core in self._warm if not core.lost]
@@ -121,6 +126,13 @@ class EngineStage:
             if core in self._warming:
                 self._warming.remove(core)
                 self._warm.append(core)
+
+    def _replace_reserve(self) -> None:
+        reserve, self._warm = self._warm, []
+        for core in reserve:
+            core.hang_up()
+            self.tasks.spawn("end a generator", core.ended())
+        self.tasks.spawn("warm a generator", self._refill())
 
     def _start(self, count: int) -> list[Core]:
         """All of them or none."""

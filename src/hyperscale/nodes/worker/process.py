@@ -30,7 +30,14 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
     async with RealHost(node.id, node.data) as host:
         sealing = Sealing(node.secret, node.previous_secret)
         sandbox = Sandbox(settings)
-        stage = EngineStage(settings.cores, sandbox.start, settings.memory_mb, sealing, node.id)
+        stage = EngineStage(
+            settings.cores,
+            sandbox.start,
+            settings.memory_mb,
+            sealing,
+            node.id,
+            sandbox.has_changed,
+        )
         worker = Worker(host, settings, stage)
         worker.node.about = About(
             metrics=lambda: gauges.metrics(worker, lambda: stage.pids),

@@ -11,6 +11,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,8 @@ from hyperscale.runtime import landlock, privileges
 TRIAL_S = 60.0  # a start of Python, on a machine with very much to do
 _TRIAL = "from hyperscale.engine.confinement import check; check()"
 _NAMED_MAX = 5
+# What a rule of the sandbox is about and systems replace while they run.
+REPLACED = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime")
 
 
 class Sandbox:
@@ -36,6 +39,7 @@ class Sandbox:
         self._user = _user(settings.run_as)
         self._root: Path | None = None
         self._made = 0
+        self._replaceable = _identities()
         self.proof: Proof | None = None
         """None: there is no sandbox."""
 
@@ -60,6 +64,12 @@ class Sandbox:
         """A generator process."""
         env, isolation = self._room()
         return Core(env=env, isolation=isolation)
+
+    def has_changed(self) -> bool:
+        """Since it was last asked. A rule of landlock is about a file, not its name: generators
+        that wait cannot read a list of name servers that has replaced the one they knew."""
+        before, self._replaceable = self._replaceable, _identities()
+        return self.is_on and self._replaceable != before
 
     @property
     def means(self) -> str:
@@ -138,6 +148,18 @@ class Sandbox:
                 "it needs Linux 5.13 with landlock, or root and --run-as USER; "
                 "--sandbox auto starts without",
             )
+
+
+def _identities(paths: Sequence[str] = REPLACED) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            facts = os.stat(path)
+        except OSError:
+            found.append(None)
+        else:
+            found.append((facts.st_dev, facts.st_ino))
+    return found
 
 
 def _opened(proof: Proof) -> str:
