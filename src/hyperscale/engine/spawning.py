@@ -156,6 +156,15 @@ def _remove(home: str) -> None:
     import shutil
 
     shutil.rmtree(home, ignore_errors=True)
+    if not os.path.exists(home):
+        return
+    os.chmod(home, 0o700)  # the code of a test may have closed its directories
+    for folder, names, _ in os.walk(home):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _stderr() -> int:

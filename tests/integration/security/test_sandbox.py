@@ -78,6 +78,28 @@ def test_a_generator_has_an_environment_of_its_own(tmp_path: Path) -> None:
         assert not os.path.exists(private)
 
 
+def test_limits_cannot_be_lifted(tmp_path: Path) -> None:
+    memory = {"HYPERSCALE_WORKER_MEMORY_MB": "500"}
+    with Fleet(tmp_path, tls=True, worker_env=memory) as fleet:
+        fleet.start()
+        lift = "__import__('resource').setrlimit(__import__('resource').{0}, (1 << 40, 1 << 40))"
+        names = ("RLIMIT_DATA", "RLIMIT_CORE", "RLIMIT_FSIZE", "RLIMIT_NPROC")
+        told = pried(fleet, {name: lift.format(name) for name in names})
+        assert all("refused" in outcome for outcome in told.values()), told
+
+
+def test_a_directory_that_was_closed_is_gone_all_the_same(tmp_path: Path) -> None:
+    with Fleet(tmp_path, tls=True) as fleet:
+        fleet.start()
+        closed = (
+            "(os.makedirs(os.environ['TMPDIR'] + '/a/b'), os.chmod(os.environ['TMPDIR'] + '/a', 0))"
+        )
+        told = pried(fleet, {"where": "os.environ['TMPDIR']", "closed": closed})
+        fleet.wait_until_idle()
+        assert "got" in told["closed"]
+        assert not os.path.exists(told["where"]["got"].strip("'"))
+
+
 def test_what_a_generator_leaves_running_ends_with_it(tmp_path: Path) -> None:
     with Fleet(tmp_path, tls=True) as fleet:
         fleet.start()
