@@ -96,7 +96,7 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
 
 def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
     workflow, part = find(job, record.part)
-    if workflow is None or part is None or workflow.is_over:
+    if workflow is None or part is None or job.is_settled:
         return False
     loss = part.awaited(record.fence)
     if loss is None:

@@ -83,8 +83,8 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
 def _is_awaited(desk: Desk, report: PartReport) -> bool:
     """Its worker was lost with it, and has more to tell than was heard by then."""
     job = desk.book.jobs.get(report.part.job_id)
-    workflow = job.workflows.get(report.part.workflow) if job and not job.is_over else None
-    part = workflow.parts.get(report.part.number) if workflow and not workflow.is_over else None
+    workflow = job.workflows.get(report.part.workflow) if job and not job.is_settled else None
+    part = workflow.parts.get(report.part.number) if workflow else None
     return part is not None and part.awaited(report.fence) is not None
 
 
