@@ -20,6 +20,13 @@ def worker(
     memory_mb: Annotated[
         str, typer.Option("--memory-mb", metavar="N", help="limit of one process (none)")
     ] = "",
+    sandbox: Annotated[
+        str,
+        typer.Option("--sandbox", metavar="MODE", help="around test code: required, auto, off"),
+    ] = "",
+    run_as: Annotated[
+        str, typer.Option("--run-as", metavar="USER", help="test code runs as this user (root)")
+    ] = "",
     **given: Any,
 ) -> int:
     """Generate load for a cluster on the cores of this machine."""

@@ -78,6 +78,7 @@ def worker_lines(answer: WorkerViews, paint: Paint) -> list[str]:
     lines += ["", paint.strong(head)]
     for line, one in zip(body, answer.workers, strict=True):
         lines.append(coloured(line, one.state, paint))
+        lines += [f"  warning: {warning}" for warning in one.warnings]
         lines += [paint.faint(f"  {part}") for part in one.parts]
     return lines
 

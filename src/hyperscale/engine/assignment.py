@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import pickle
 import random
 import time
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
-import cloudpickle
-
 from hyperscale.clients import ClientPool
+from hyperscale.engine import values as handed
 from hyperscale.engine.clock import LoadClock
 from hyperscale.engine.messages import (
     Done,
@@ -46,6 +44,7 @@ from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload import frames
 from hyperscale.workload.files import brought
+from hyperscale.workload.given import class_of
 from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
 from hyperscale.workload.plan import WorkflowPlan, plan_named
 from hyperscale.workload.replies import Reply
@@ -76,6 +75,7 @@ class Assignment:
         self._silence: Silence
         self._program: Program
         self._base: dict[str, Any] = {}
+        self._pickles = False  # values of others may be read though that runs code
         self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
         self._rows: Iterator[Any] | None = None
         self._errors: dict[str, str] = {}
@@ -110,7 +110,8 @@ class Assignment:
             self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
-        self._base = _unpickled(order.context)
+        self._pickles = any(class_of(workflow).pickle_values for workflow in classes)
+        self._base = self._read(order.context)
         self._program = self._compiled(plan)
         await self._run_uses()
         return await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
@@ -169,7 +170,7 @@ class Assignment:
 
     async def run(self, setup_wrote: Values, run_age_s: float = 0.0) -> Done:
         load = self._order.load
-        self._base.update(_unpickled(setup_wrote))
+        self._base.update(self._read(setup_wrote))
         clock = LoadClock()
         self._population = Population(self._make_user, self._recorder)
         self._pace = make_pace(
@@ -247,7 +248,7 @@ class Assignment:
 
     async def teardown(self, setup_wrote: Values) -> TornDown:
         if not self.started:
-            self._base.update(_unpickled(setup_wrote))
+            self._base.update(self._read(setup_wrote))
         error, scope = "", OffstageScope()
         if self._plan.teardown:
             try:
@@ -397,7 +398,7 @@ class Assignment:
         for use in self._plan.uses:
             used: dict[str, Any] = {}
             for provider in use.workflows:
-                used.update(_unpickled(self._order.used.get(provider, {})))
+                used.update(self._read(self._order.used.get(provider, {})))
             wanted = {name: used[name] for name in use.arguments if name in used}
             result = await self._before_load(f"{use.name}()", use.function, self._base, **wanted)
             values[use.name] = result
@@ -433,18 +434,33 @@ class Assignment:
         }
 
     def _stamped(self, key: str, value: Any) -> Stamped:
+        workflow = self._plan.workflow
         try:
-            data = cloudpickle.dumps(value)
+            data = handed.pickled(value) if workflow.pickle_values else handed.pack(value)
+        except handed.NotPlain as error:
+            raise RunFailed(
+                f"{self._plan.name} cannot hand on {key!r}, which is or holds {error}",
+                f"plain values are handed on ({handed.PLAIN}); others when {workflow.__name__} has "
+                "pickle_values = True, which lets every worker of a cluster run code in the others",
+            ) from error
         except Exception as error:
             raise RunFailed(
-                f"context value {key!r} of {self._plan.name} cannot leave its process: {error}",
+                f"{self._plan.name} cannot hand on {key!r}, a {type(value).__name__}: {error}",
                 "keep connections and files out of the context; pass plain values",
             ) from error
         return Stamped(0, self._order.core, data)
 
-
-def _unpickled(values: Values) -> dict[str, Any]:
-    return {key: pickle.loads(stamped.value) for key, stamped in values.items()}
+    def _read(self, values: Values) -> dict[str, Any]:
+        read: dict[str, Any] = {}
+        for key, stamped in values.items():
+            try:
+                read[key] = handed.unpack(stamped.value, self._pickles)
+            except handed.Unreadable as error:
+                raise RunFailed(
+                    f"{self._plan.name} cannot read {key!r}, which was handed to it: {error}",
+                    "all workers need the same version of Hyperscale",
+                ) from error
+        return read
 
 
 async def _maybe_await(value: Any) -> Any:

@@ -1,18 +1,17 @@
 """A generator process: takes workflows' shares from its parent and runs them, several at once.
 
-Started with its end of a socket pair and the parent's process number. It ends when the parent
-closes the other end, for whatever reason, so no generator outlives its run. On Linux the kernel
-also kills it with its parent, which helps when the author's code never lets go of the event loop.
+Started with its end of a socket pair, the parent's process number and, on a worker, how it is to
+confine itself. It ends when the parent closes the other end, for whatever reason, so no generator
+outlives its run. On Linux the kernel also kills it with its parent, which helps when the author's
+code never lets go of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -44,6 +43,7 @@ from hyperscale.engine.process import GeneratorProcess
 from hyperscale.engine.spawning import await_taken
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics import arrays
+from hyperscale.runtime import privileges
 from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.workload import frames
 from hyperscale.workload.secrets import register
@@ -52,7 +52,6 @@ from hyperscale.workload.secrets import register
 GC_THRESHOLDS = (50_000, 20, 100)
 # One kept in reserve has time to import what its first order would wait for.
 IDLE_S = 1.0
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Generator:
@@ -166,16 +165,13 @@ async def _main(parent: socket.socket) -> None:
     os._exit(0)
 
 
-def _die_with(parent: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was gone before the kernel had been asked
-        os._exit(1)
-
-
 def main() -> None:
+    if sys.argv[3]:
+        from hyperscale.engine import confinement
+
+        confinement.confine(sys.argv[3])
     if sys.argv[2]:
-        _die_with(int(sys.argv[2]))
+        privileges.die_with(int(sys.argv[2]))
     loop: asyncio.AbstractEventLoop
     try:
         import uvloop

@@ -10,6 +10,9 @@ import os
 import sys
 from pathlib import Path
 
+# Above the limit, to tell what happened; the author's code cannot go beyond it.
+ROOM_MB = 64
+
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6 if hasattr(os, "sysconf") else 0.0
 
 
@@ -21,11 +24,14 @@ def limit(memory_mb: int) -> None:
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = int((_pages(5) * _PAGE_MB + memory_mb) * 1e6)
-    resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+    room = most + int(ROOM_MB * 1e6)
+    if hard != resource.RLIM_INFINITY:
+        most, room = min(most, hard), min(room, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, room))
 
 
 def make_room() -> None:
-    """Lift the limit so that what happened can still be told."""
+    """Lift the limit a little, so that what happened can still be told."""
     if sys.platform == "linux":
         import resource
 

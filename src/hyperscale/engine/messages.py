@@ -2,7 +2,7 @@
 
 Msgpack frames over a socket pair that only the two of them hold, each with its length and the
 number of the assignment it concerns: a generator may have several at once. User values (context)
-are opaque bytes to the parent: only a generator unpickles them.
+are opaque bytes to the parent: only a generator reads them (`engine.values`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEAD = struct.Struct("<II")  # bytes of the message, number of the assignment
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
-    """A pickled context value and the core that wrote it, counted within its workflow."""
+    """A context value, packed, and the core that wrote it, counted within its workflow."""
 
     stamp: int  # 0; managers of the first previews compare it before the core
     core: int

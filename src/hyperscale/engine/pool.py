@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
 from hyperscale.engine.messages import Close, Command, Line, Report
-from hyperscale.engine.spawning import Child, EarlyChildren
+from hyperscale.engine.spawning import Child, EarlyChildren, Isolation
 
 EXIT_GRACE_S = 2.0
 
@@ -33,9 +33,10 @@ class Core:
         output: int | None = None,
         env: Mapping[str, str] | None = None,
         child: Child | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self.number = number
-        self._child = child or Child(env)
+        self._child = child or Child(env, isolation)
         self._child.take(output)
         self._line: Line | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -97,7 +98,7 @@ class Core:
 
     def _wait(self) -> int | None:
         try:
-            return self._child.process.wait(EXIT_GRACE_S)
+            return self._child.wait(EXIT_GRACE_S)
         except subprocess.TimeoutExpired:
             return None
 
@@ -114,7 +115,7 @@ class Core:
 
     def kill_and_wait(self) -> None:
         self._child.process.kill()
-        self._child.process.wait()
+        self._child.wait()
 
     async def close(self) -> None:
         """End the process, by force if need be."""
@@ -124,7 +125,7 @@ class Core:
     async def ended(self) -> None:
         if await asyncio.to_thread(self._wait) is None:
             self._child.process.kill()
-            await asyncio.to_thread(self._child.process.wait)
+            await asyncio.to_thread(self._child.wait)
         if self._reading is not None:
             self._reading.cancel()
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 # Ctrl-C reaches the whole process group; the parent alone decides what it means. It is held back
 # from before the process exists until it is ignored.
@@ -35,16 +36,30 @@ _DEFAULTS = {
 TAKEN = b"\0"
 
 
+class Isolation(NamedTuple):
+    """Of a process that runs other people's code."""
+
+    home: str  # its working directory, removed after its end
+    confinement: str  # `engine.confinement`, encoded; none when empty
+
+
 class Child:
     """A process that has not been told what it is for. Until it is taken it prints to stderr;
-    `env` replaces the environment it would inherit."""
+    `env` replaces the environment it would inherit. An isolated one has a session of its own, and
+    what it started ends with it."""
 
-    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, env: Mapping[str, str] | None = None, isolation: Isolation | None = None
+    ) -> None:
+        self._isolation = isolation
         self.socket, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
         with _sigint_held_back():
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), _leader()],
+                [
+                    *(sys.executable, "-c", _START, str(theirs.fileno()), _leader()),
+                    isolation.confinement if isolation else "",
+                ],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr(),
@@ -54,6 +69,8 @@ class Child:
                     **(os.environ if env is None else env),
                     "PYTHONUNBUFFERED": "1",
                 },
+                cwd=isolation.home if isolation else None,
+                start_new_session=isolation is not None,
             )
         theirs.close()
 
@@ -65,10 +82,20 @@ class Child:
             else:
                 socket.send_fds(self.socket, [TAKEN], [output])
 
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Its exit code; nothing of it is left. Raises subprocess.TimeoutExpired."""
+        code = self.process.wait(timeout_s)
+        isolation, self._isolation = self._isolation, None
+        if isolation is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            _remove(isolation.home)
+        return code
+
     def end(self) -> None:
         self.socket.close()
         self.process.kill()
-        self.process.wait()
+        self.wait()
 
 
 def await_taken(line: socket.socket) -> bool:
@@ -123,6 +150,21 @@ def _leader() -> str:
     may end long before the run."""
     main = threading.current_thread() is threading.main_thread()
     return str(os.getpid()) if main and sys.platform == "linux" else ""
+
+
+def _remove(home: str) -> None:
+    import shutil
+
+    shutil.rmtree(home, ignore_errors=True)
+    if not os.path.exists(home):
+        return
+    os.chmod(home, 0o700)  # the code of a test may have closed its directories
+    for folder, names, _ in os.walk(home):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _stderr() -> int:

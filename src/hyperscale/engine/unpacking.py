@@ -1,4 +1,4 @@
-"""A private directory for the files a test brought along, gone when the process is.
+"""Private directories for what tests bring along and write, gone when the process is.
 
 A process that is killed leaves its directory behind. Each holds a lock as long as it lives, so
 the next one that unpacks can tell such directories from those in use, and removes them.
@@ -26,8 +26,7 @@ def unpack(files: Mapping[str, bytes]) -> Path:
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or _LOCK in parts:
             raise BadInput(f"the test brings a file called {name!r}, which cannot be unpacked")
-    _sweep()
-    root = _make()
+    root = make_directory()
     for name, content in files.items():
         place = root / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -36,16 +35,17 @@ def unpack(files: Mapping[str, bytes]) -> Path:
 
 
 def remove() -> None:
-    """Remove what this process unpacked."""
+    """Remove the directories of this process."""
     for root, lock in _mine.items():
         _delete(root)
         lock.close()
     _mine.clear()
 
 
-def _make() -> Path:
+def make_directory() -> Path:
     import tempfile
 
+    _sweep()
     while True:
         root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         lock = (root / _LOCK).open("wb")

@@ -73,6 +73,8 @@ class Workflow:
     host: str | None = None  # put before URLs that start with "/"
     http: HTTPOptions = HTTPOptions()
     data: Any = None  # "users.csv", a list, a generator function, or feed(...)
+    # Values handed on may be anything that can be pickled; reading a pickle runs code.
+    pickle_values: bool = False
 
     # When it runs and what it reports.
     start_time: Duration | None = None  # wait before the load begins

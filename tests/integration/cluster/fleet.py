@@ -61,6 +61,9 @@ MEMBERSHIP = (
     "membership.leave_s=1.0",
 )
 
+# The environment of workers whose test code may write where the test can read it.
+OPEN = {"HYPERSCALE_WORKER_SANDBOX": "off"}
+
 T = TypeVar("T")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from hyperscale.errors import ExitCode
 
-from .fleet import DEADLINE_S, Fleet, NodeProcess, until
+from .fleet import DEADLINE_S, OPEN, Fleet, NodeProcess, until
 from .loads import steady, write
 from .witness import Witness
 
@@ -101,7 +101,7 @@ def test_the_generator_of_a_preparation_is_killed(tmp_path: Path, witness: Witne
     """What was to be prepared is not there: whoever needs it is not run."""
     place = tmp_path / "pid"
     file = write(tmp_path, witness.url, PREPARED.format(place=str(place)))
-    with Fleet(tmp_path) as fleet:
+    with Fleet(tmp_path, worker_env=OPEN) as fleet:
         fleet.start()
         with fleet.running("run", file, *fleet.there) as run:
             job = fleet.only_job()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import ExitCode
-from tests.integration.cluster.fleet import Fleet
+from tests.integration.cluster.fleet import OPEN, Fleet
 from tests.integration.cluster.loads import write
 from tests.integration.cluster.witness import Witness
 
@@ -52,7 +52,7 @@ class Rows(Workflow):
 @pytest.fixture
 def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """The parameter is how many cores the worker has that will be lost."""
-    with Fleet(tmp_path, managers=1, workers=1, cores=1) as fleet:
+    with Fleet(tmp_path, managers=1, workers=1, cores=1, worker_env=OPEN) as fleet:
         fleet.add_worker("w2", cores=getattr(request, "param", 1))
         for worker in fleet.workers:
             worker.program = ("-m", "tests.integration.cluster.calm_worker")

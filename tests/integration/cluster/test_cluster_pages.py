@@ -24,7 +24,7 @@ class Looks(Workflow):
     async def setup(self) -> None:
         seen = sorted(name for name in os.environ if name.startswith("HYPERSCALE_"))
         assert not seen, f"the code of a test sees {seen}"
-        assert os.environ["OF_THE_MACHINE"] == "yes"
+        assert "OF_THE_MACHINE" not in os.environ
         assert os.environ["OF_THE_JOB"] == "yes"
 
     @step()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import ExitCode
-from tests.integration.cluster.fleet import Fleet, until
+from tests.integration.cluster.fleet import OPEN, Fleet, until
 from tests.integration.cluster.loads import steady, write
 from tests.integration.cluster.witness import Witness
 
@@ -305,11 +305,12 @@ class Rows(Workflow):
 
 
 def test_rows_are_given_once_and_setup_and_teardown_run_once(
-    fleet: Fleet, witness: Witness, tmp_path: Path
+    witness: Witness, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{n}\n" for n in range(60)))
     file = write(tmp_path, witness.url, ROWS.format(marks=str(tmp_path)))
-    ended = fleet.hyperscale("run", file, *fleet.there)
+    with Fleet(tmp_path, workers=2, worker_env=OPEN) as fleet:
+        ended = fleet.start().hyperscale("run", file, *fleet.there)
     assert ended.code == ExitCode.PASSED, ended
     used = (tmp_path / "rows").read_text().split()
     assert sorted(used, key=int) == [str(n) for n in range(60)]

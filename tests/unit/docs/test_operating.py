@@ -34,7 +34,7 @@ def stated(title: str) -> dict[str, str]:
 def test_every_setting_is_explained_with_its_value(title: str) -> None:
     expected = values(BY_TITLE[title])
     if title == "Worker":
-        expected["cores"] = "all usable"
+        expected |= {"cores": "all usable", "sandbox": "`auto`", "run_as": "none"}
     assert stated(title) == expected
 
 

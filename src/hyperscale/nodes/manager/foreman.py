@@ -61,6 +61,8 @@ LEVELS_BY_LOAD = (0, 2, 3, 3)
 PRESSURE_S = 3.0
 # States of workers whose cores nobody can use.
 ABSENT: Final = ("dead", "cut off")
+WARNINGS_MAX: Final = 8  # of one worker
+WARNING_CHARS_MAX: Final = 500
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
@@ -68,6 +70,7 @@ class Foreman:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._known: dict[str, ReportProgress | RegisterWorker] = {}
+        self._warnings: dict[str, tuple[str, ...]] = {}
         self._routine = Routine()
         self._deltas_before = 0
         self._deltas_since = 0.0
@@ -91,6 +94,7 @@ class Foreman:
         self._manager.commands.couriers.drop_all()
         self._manager.commands.handed_on.clear()
         self._known.clear()
+        self._warnings.clear()
         self._routine.clear()
 
     # -- what workers say --------------------------------------------------------------------
@@ -128,6 +132,7 @@ class Foreman:
             reason = f"no connection can be made to {Address(*node.tcp)}"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
         self._known[node.node_id] = ask
+        self._warnings[node.node_id] = _bounded(ask.warnings)
         self._adopt(node.node_id, ask.parts)
         unwanted, effects = manager.jobs.worker_registered(
             manager.now(),
@@ -343,6 +348,7 @@ class Foreman:
                     memory_percent=report.memory_percent if report else 0.0,
                     routing=manager.jobs.routing(name),
                     heard_s=max(0.0, manager.now() - worker.heard_at),
+                    warnings=self._warnings.get(name, ()),
                 )
             )
         return rows
@@ -478,3 +484,7 @@ def _cpu_use(report: ReportProgress) -> CpuUse | None:
     if report.parts and not shares:
         return None
     return CpuUse(report.cpu_percent, 100.0 * max(shares, default=0.0))
+
+
+def _bounded(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one[:WARNING_CHARS_MAX] for one in warnings[:WARNINGS_MAX])

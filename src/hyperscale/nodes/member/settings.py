@@ -53,6 +53,7 @@ class NodeSettings:
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
     manager_secret: str | None = None  # seals elections; workers do not have it
+    secret_files: tuple[Path, ...] = ()  # where they were read
     voters: tuple[str, ...] = ()
     metrics: Address | None = None
     data: Path
@@ -169,6 +170,11 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
         manager_secret=_manager_secret(given["manager_secret_file"], given["secret_file"], role),
+        secret_files=tuple(
+            Path(given[name].value)
+            for name in ("secret_file", "previous_secret_file", "manager_secret_file")
+            if given[name].value
+        ),
         voters=_voters(given["voters"], node_id, role),
         metrics=_address(given["metrics"]) if given["metrics"].value else None,
         data=Path(given["data"].value or f"hyperscale-data/{node_id}"),

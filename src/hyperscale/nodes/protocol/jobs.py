@@ -177,6 +177,7 @@ class WorkerView(Fields, frozen=True, kw_only=True):
     memory_percent: float = 0.0
     routing: str = ""  # route hold investigate drain evict
     heard_s: float = 0.0  # since its last word
+    warnings: tuple[str, ...] = ()  # of its own
 
 
 class WorkerViews(Fields, frozen=True, kw_only=True):

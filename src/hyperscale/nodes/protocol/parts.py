@@ -136,6 +136,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     draining: bool = False
     life: Incarnation = 0  # the incarnation its process began with: what earlier ones had is gone
     cut_off: bool = False  # no answer has reached it for so long that it has ended its load
+    warnings: tuple[str, ...] = ()  # what its operator should know
 
 
 class Registered(Fields, frozen=True, kw_only=True):

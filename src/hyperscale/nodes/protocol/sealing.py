@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _PURPOSE = b"job records"
-_MARK = b"\0"  # before what is sealed; no pickled value begins so
+_MARK = b"\0"  # before what is sealed; no value begins so
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 

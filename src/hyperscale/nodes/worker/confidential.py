@@ -1,23 +1,37 @@
-"""What authors' code may see of a worker's environment: all but what concerns the cluster.
+"""What authors' code may see of a worker's environment: how to speak, and where programs are.
 
-Variables of ours say where the secret, the keys and the certificates are, and may be tokens. A
-test gets its own with the submission (`-e NAME=VALUE`). This keeps them out of reports and stack
-traces; it is no wall: generators run as the worker's own user, who can read those files.
+A test gets its own variables with the submission (`-e NAME=VALUE`). Whatever else stands in the
+environment of a worker may be a key, a token or a path to one.
 """
 
 from __future__ import annotations
 
+import site
 from collections.abc import Mapping
 from typing import Final
 
-PREFIX: Final = "HYPERSCALE_"
-# Where systemd puts credentials of a unit, and how a unit speaks with it.
-OF_THE_UNIT: Final = frozenset({"CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET"})
+PASSED_ON: Final = frozenset(
+    {
+        *("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+        # The way out of the machine's network, which the load takes as well.
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        # Where modules are, and how they are read.
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONUSERBASE", "PYTHONNOUSERSITE"),
+        *("PYTHONUTF8", "PYTHONIOENCODING", "PYTHONTZPATH", "PYTHONDONTWRITEBYTECODE"),
+    }
+)
+PREFIX: Final = "LC_"
 
 
-def without_ours(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
+def environment_of(environ: Mapping[str, str], home: str) -> dict[str, str]:
+    """For a generator that lives in the directory `home`."""
+    passed = {
         name: value
         for name, value in environ.items()
-        if not name.startswith(PREFIX) and name not in OF_THE_UNIT
+        if name in PASSED_ON or name.startswith(PREFIX)
     }
+    if site.ENABLE_USER_SITE:  # Python would look for these packages in the new home
+        passed.setdefault("PYTHONUSERBASE", site.getuserbase())
+    return {**passed, "HOME": home, "TMPDIR": home}

@@ -65,6 +65,8 @@ class Conversation:
         self.parts: Parts  # the worker gives it: each of the two calls the other
         self.life = 0
         """The incarnation this process began with; the worker tells it at its start."""
+        self.warnings: tuple[str, ...] = ()
+        """What the operator should know; managers show it."""
         self.counts: Counter[str] = Counter()
         self._host = host
         self._clock = host.clock
@@ -146,6 +148,7 @@ class Conversation:
             draining=self.parts.draining,
             life=self.life,
             cut_off=self._links.cut_off,
+            warnings=self.warnings,
         )
 
     def _registered(self, leader: Address, answer: Registered) -> None:

@@ -2,14 +2,13 @@
 
 Processes are started ahead of need and replaced when the last part on them is over, so that a
 dispatch meets a warm interpreter and no author's code ever shares a process with another job's.
-They die with this process, however it ends, and inherit an environment that says nothing of the
-cluster.
+They die with this process, however it ends, and see nothing of the cluster (`sandbox`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable
 from time import perf_counter
 
 from hyperscale.cluster.jobs.records import Action
@@ -31,15 +30,18 @@ class EngineStage:
     def __init__(
         self,
         cores: int,
-        env: Mapping[str, str],
+        start: Callable[[], Core],
         memory_mb: int = 0,
         sealing: Sealing = UNSEALED,
         worker: str = "",
+        outdated: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`env` is what generators see; `memory_mb` is of one of them, 0: no limit. `worker` is
-        the name that failures are told with."""
+        """`start` makes a generator process; `memory_mb` is of one of them, 0: no limit.
+        `worker` is the name that failures are told with. `outdated` says whether those that wait
+        in reserve should be replaced, once each time."""
         self._cores = cores
-        self._env = env
+        self._start_one = start
+        self._outdated = outdated
         self._memory_mb = memory_mb
         self.sealing = sealing
         self.worker = worker
@@ -67,6 +69,8 @@ class EngineStage:
         if self._closed:
             raise RunFailed("this worker is stopping")
         order = self.sealing.open_order(order)
+        if self._outdated():
+            self._replace_reserve()
         places = [(order.part.job_id, slot) for slot in slots]
         missing = [p for p in places if p not in self._by_slot or self._by_slot[p].lost]
         warm = [core for core in self._warm if not core.lost]
@@ -123,11 +127,18 @@ class EngineStage:
                 self._warming.remove(core)
                 self._warm.append(core)
 
+    def _replace_reserve(self) -> None:
+        reserve, self._warm = self._warm, []
+        for core in reserve:
+            core.hang_up()
+            self.tasks.spawn("end a generator", core.ended())
+        self.tasks.spawn("warm a generator", self._refill())
+
     def _start(self, count: int) -> list[Core]:
         """All of them or none."""
         started: list[Core] = []
         try:
-            started.extend(Core(env=self._env) for _ in range(count))
+            started.extend(self._start_one() for _ in range(count))
         except OSError:
             for core in started:
                 core.hang_up()

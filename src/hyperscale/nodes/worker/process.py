@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable
 
@@ -12,10 +11,11 @@ from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.process import first_of, stopped
 from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.nodes.worker import gauges
-from hyperscale.nodes.worker.confidential import without_ours
 from hyperscale.nodes.worker.engine_stage import EngineStage
+from hyperscale.nodes.worker.sandbox import Sandbox
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
+from hyperscale.runtime import logs
 from hyperscale.runtime.real import RealHost
 
 
@@ -29,8 +29,15 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
     node = settings.node
     async with RealHost(node.id, node.data) as host:
         sealing = Sealing(node.secret, node.previous_secret)
-        env = without_ours(os.environ)
-        stage = EngineStage(settings.cores, env, settings.memory_mb, sealing, node.id)
+        sandbox = Sandbox(settings)
+        stage = EngineStage(
+            settings.cores,
+            sandbox.start,
+            settings.memory_mb,
+            sealing,
+            node.id,
+            sandbox.has_changed,
+        )
         worker = Worker(host, settings, stage)
         worker.node.about = About(
             metrics=lambda: gauges.metrics(worker, lambda: stage.pids),
@@ -39,6 +46,9 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
         )
         try:
             try:
+                await sandbox.open()
+                _tell(sandbox, node.id)
+                worker.conversation.warnings = tuple(sandbox.warnings())
                 await worker.start()
             except OSError as error:
                 raise RunFailed(
@@ -55,5 +65,14 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
                 await worker.stop()
         finally:
             await stage.close()
+            sandbox.close()
         if worker.failure is not None:
             raise stopped(node.id, worker.failure)
+
+
+def _tell(sandbox: Sandbox, node_id: str) -> None:
+    log = logs.logger("worker", node_id=node_id)
+    if sandbox.is_on:
+        log.info("sandbox is up", by=sandbox.means)
+    for sentence in sandbox.warnings():
+        log.warning("sandbox", told=sentence)

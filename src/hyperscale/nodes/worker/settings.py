@@ -15,6 +15,8 @@ from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.sources import Reading, Section, numbers_of
 
 CORES_MAX = 1_024
+# Start only with one that keeps the worker's files closed; with what can be had; without any.
+SANDBOXES = ("required", "auto", "off")
 # Between the end of a lone worker's load and its parts' new beginning: for clocks and timers.
 FENCE_MARGIN_S = 1.0
 
@@ -24,6 +26,8 @@ class WorkerSettings:
     node: NodeSettings
     cores: int
     memory_mb: int = 0  # of one generator process; 0: no limit of our own
+    sandbox: str = "auto"  # around generators, see SANDBOXES
+    run_as: str = ""  # the user that generators become, when the worker is root
 
     # Load ends when no manager has answered for this long; they wait 8 s before they move it.
     fence_s: float = 6.0
@@ -55,6 +59,10 @@ class WorkerSettings:
                 raise ValueError(f"{one.name} must be above zero, not {value:g}")
         if self.memory_mb < 0:
             raise ValueError(f"memory_mb takes nothing below zero, not {self.memory_mb}")
+        if self.sandbox not in SANDBOXES:
+            raise ValueError(f"sandbox takes {', '.join(SANDBOXES)}, not {self.sandbox!r}")
+        if self.run_as and self.sandbox == "off":
+            raise ValueError("run_as is a part of the sandbox, which is off")
         if self.contact_s * 2 > self.fence_s:
             raise ValueError(
                 f"with fence_s {self.fence_s:g} and contact_s {self.contact_s:g} a worker would "
@@ -64,7 +72,11 @@ class WorkerSettings:
 
 # What managers must know of their workers, and workers of their managers.
 FENCING = ("fence_s", "cut_grace_s")
-SECTION = Section("worker", {"cores": 0, **numbers_of(WorkerSettings)}, ("cores", "memory_mb"))
+SECTION = Section(
+    "worker",
+    {"cores": 0, "sandbox": "auto", "run_as": "", **numbers_of(WorkerSettings)},
+    ("cores", "memory_mb", "sandbox", "run_as"),
+)
 
 
 def sections() -> tuple[Section, ...]:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from hyperscale.nodes.worker.confidential import without_ours
+import pytest
+
+from hyperscale.nodes.worker import confidential
+from hyperscale.nodes.worker.confidential import environment_of
 
 
-def test_what_concerns_the_cluster_stays_with_the_worker() -> None:
+def test_only_what_programs_need_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confidential.site, "ENABLE_USER_SITE", False)
     ours = {
         "HYPERSCALE_NODE_SECRET_FILE": "/etc/hyperscale/secret",
-        "HYPERSCALE_NODE_CERTS": "/etc/hyperscale/certs",
         "HYPERSCALE_SCHEDULER_TOKEN": "t",
-        "HYPERSCALE_CLUSTER_CERTS": "certs",
         "CREDENTIALS_DIRECTORY": "/run/credentials/hyperscale-worker.service",
+        "AWS_SECRET_ACCESS_KEY": "k",
+        "HOME": "/home/operator",
+        "TMPDIR": "/var/tmp",
     }
-    theirs = {"PATH": "/bin", "TARGET": "http://x", "MY_HYPERSCALE_THING": "1", "LANG": "C"}
+    theirs = {"PATH": "/bin", "LANG": "C", "LC_TIME": "de", "TZ": "UTC", "PYTHONPATH": "/opt/lib"}
 
-    assert without_ours(ours | theirs) == theirs
+    own = {"HOME": "/tmp/g1", "TMPDIR": "/tmp/g1"}
+    assert environment_of(ours | theirs, "/tmp/g1") == theirs | own
+
+
+def test_packages_of_the_user_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confidential.site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(confidential.site, "getuserbase", lambda: "/home/operator/.local")
+
+    found = environment_of({"HOME": "/home/operator"}, "/tmp/g1")
+    assert found["PYTHONUSERBASE"] == "/home/operator/.local"

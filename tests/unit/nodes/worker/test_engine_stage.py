@@ -7,13 +7,12 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from hyperscale.nodes.worker import engine_stage
+from hyperscale.engine.pool import Core
 from hyperscale.nodes.worker.engine_stage import EnginePerformer, EngineStage
 
 
-class NoProcess:
-    def __init__(self, env: object) -> None:
-        raise OSError(11, "Resource temporarily unavailable")
+def no_process() -> Core:
+    raise OSError(11, "Resource temporarily unavailable")
 
 
 class Quiet:
@@ -50,13 +49,9 @@ def performer_of(stage: EngineStage, performance: Quiet) -> EnginePerformer:
     return performer
 
 
-def test_a_generator_that_cannot_be_started_is_told_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(engine_stage, "Core", NoProcess)
-
+def test_a_generator_that_cannot_be_started_is_told_at_once() -> None:
     async def story() -> None:
-        stage = EngineStage(1, {})
+        stage = EngineStage(1, no_process)
         stage.core_done()
         await all_done()
         await stage.close()
@@ -71,7 +66,7 @@ def test_a_generator_that_cannot_be_started_is_told_at_once(
 @pytest.mark.parametrize("error", [None, RuntimeError("stuck")])
 def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> None:
     async def story() -> None:
-        stage = EngineStage(0, {})
+        stage = EngineStage(0, Core)
         performance = Quiet(error)
         performer = performer_of(stage, performance)
         waiting = asyncio.create_task(performer.close())
@@ -91,7 +86,7 @@ def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> Non
 
 def test_the_end_of_a_stage_closes_all_and_tells_what_failed() -> None:
     async def story() -> None:
-        stage = EngineStage(0, {})
+        stage = EngineStage(0, Core)
         well = performer_of(stage, Quiet())
         performer_of(stage, Quiet(RuntimeError("stuck")))
         with pytest.raises(RuntimeError, match="stuck"):
