@@ -23,6 +23,8 @@ from hyperscale.scheduler.executors.python import PythonExecutor
 from hyperscale.scheduler.model.failure import Failure
 from tests.integration.clients.certificates import Authority
 
+OS_CALLS = [f"os:{name}" for name in ("getpid", "listdir", "no_such", "_exit")]
+
 
 def task(**payload: str) -> Task:
     return Task(job_id="j-1", token=7, payload=payload, progress=lambda _: None)
@@ -140,7 +142,7 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 def test_python_calls_reuse_a_process() -> None:
     first, second, loud = run(
-        PythonExecutor(["os:*", "builtins:print"]),
+        PythonExecutor(["os:getpid", "builtins:print"]),
         task(call="os:getpid"),
         task(call="os:getpid"),
         task(call="builtins:print", args='["hello"]'),
@@ -178,7 +180,7 @@ def test_a_python_job_may_print_and_raise_what_is_no_text() -> None:
     ],
 )
 def test_python_failures_by_class(payload: dict[str, str], failure: Failure) -> None:
-    executor = PythonExecutor(["os:*", "socket:create_connection"])
+    executor = PythonExecutor([*OS_CALLS, "socket:create_connection"])
     result, after = run(executor, task(**payload), task(call="os:getpid"))
     assert isinstance(result, Broken)
     assert result.failure is failure
