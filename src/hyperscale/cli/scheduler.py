@@ -82,6 +82,9 @@ def scheduler(
         list[str] | None,
         _option(WORKER, "--python-allow", metavar="MOD:FUNC", help="jobs may call; repeatable"),
     ] = None,
+    loadtest_dir: Annotated[
+        str, _option(WORKER, "--loadtest-dir", metavar="DIR", help="of its load tests (here)")
+    ] = "",
     command: Annotated[bool, _option(WORKER, "--command", help="jobs may start programs")] = False,
     otlp: Annotated[
         str, _option(WATCH, "--otlp", metavar="URL", help="send traces to this collector")
@@ -129,6 +132,7 @@ def scheduler(
         "slots": slots or None,
         "capabilities": capability or None,
         "python_allow": python_allow or None,
+        "loadtest_dir": loadtest_dir or None,
         "command": command or None,
     }
     around: dict[str, object] = {

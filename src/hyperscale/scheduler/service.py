@@ -278,7 +278,12 @@ def _worker(
         lease_s=settings.lease_s,
         shutdown_timeout_s=settings.shutdown_timeout_s,
     )
-    executors = open_executors(settings.python_allow, settings.command, onlooker)
+    executors = open_executors(
+        settings.python_allow,
+        settings.command,
+        onlooker,
+        loadtest_dir=settings.loadtest_dir,
+    )
     return WorkerService(store, numbers, executors, now)
 
 

@@ -42,6 +42,8 @@ class SchedulerSettings:
     spool: str = ""
     """Directory of unsent reports; empty: in the user's state directory."""
     python_allow: tuple[str, ...] = ()
+    loadtest_dir: str = ""
+    """Where the tests of `loadtest` jobs lie; empty: in the working directory."""
     command: bool = False
     shutdown_timeout_s: float = 60.0
     beat_s: float = 15.0

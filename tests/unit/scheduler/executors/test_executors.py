@@ -321,7 +321,7 @@ def test_loadtest_judges_exit_codes_and_refuses_flags_as_names() -> None:
         result = _judged(Exited(code, "log"), '{"a":1}')
         assert result.log == '{"a":1}\nlog'
         assert getattr(result, "failure", None) is failure
-    dashed, missing = run(LoadtestExecutor(), task(file="--debug"), task())
+    dashed, missing = run(LoadtestExecutor(Path()), task(file="--debug"), task())
     assert isinstance(dashed, Broken)
     assert dashed.failure is Failure.PERMANENT
     assert isinstance(missing, Broken)
