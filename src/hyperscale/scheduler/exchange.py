@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from hyperscale.errors import BadInput
-from hyperscale.workload.secrets import mask_url
+from hyperscale.scheduler.addresses import plain_url
 
 BODY_BYTES_MAX: Final = 1 << 20
 _READ_BYTES: Final = 64 * 1024
@@ -58,7 +58,7 @@ async def _connected(
     except ValueError:  # a port that is no number, a host that cannot be a name
         good = False
     if not good:
-        raise BadInput(f"{mask_url(url)!r} is not an http address")
+        raise BadInput(f"{plain_url(url)!r} is not an http address")
     context = ssl.create_default_context() if parts.scheme == "https" else None
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.netloc.rpartition("@")[2]
@@ -67,7 +67,7 @@ async def _connected(
         lines["Content-Length"] = str(len(body))
     head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
     if any(c in f"{method}{path}{k}{v}" for k, v in lines.items() for c in "\r\n"):
-        raise BadInput(f"a line break inside the request to {mask_url(url)!r}")
+        raise BadInput(f"a line break inside the request to {plain_url(url)!r}")
     try:
         reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
     except OSError as error:
@@ -97,5 +97,5 @@ async def exchange(
             parser.feed_data(data)
         status = parser.get_status_code()
         if not status:
-            raise ExchangeFailed(f"{mask_url(url)}: the connection closed before an answer")
+            raise ExchangeFailed(f"{plain_url(url)}: the connection closed before an answer")
         return Answer(status, b"".join(reading.chunks))

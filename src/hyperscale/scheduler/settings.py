@@ -6,9 +6,11 @@ strongest of the three counts, then the default.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final
 
 from hyperscale.errors import BadInput
@@ -61,6 +63,15 @@ class SchedulerSettings:
             raise BadInput("dead-after-s must be at least twice beat-s")
         self._check_etcd()
 
+    def told(self) -> str:
+        """What its jobs may do, as a sentence for whoever starts it."""
+        if not self.worker:
+            return "it runs no jobs itself"
+        ways = [f"load tests beneath {Path(self.loadtest_dir).resolve()}", "http requests"]
+        ways += [f"functions {', '.join(self.python_allow)}"] if self.python_allow else []
+        ways += ["any program"] if self.command else []
+        return f"jobs run as {_user()}: {', '.join(ways)}"
+
     def _check_etcd(self) -> None:
         if (self.etcd_ca or self.etcd_cert or self.etcd_key) and "etcds://" not in self.election:
             raise BadInput("etcd-ca, etcd-cert and etcd-key need TLS", "--election etcds://...")
@@ -71,6 +82,15 @@ class SchedulerSettings:
                 "etcd-user and etcd-password belong together",
                 f"the password is best given as {ENV_PREFIX}ETCD_PASSWORD",
             )
+
+
+def _user() -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # not everywhere, and not everybody, has a name
+        return "its user"
 
 
 def _text(value: object) -> str:

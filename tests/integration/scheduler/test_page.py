@@ -114,6 +114,7 @@ def test_every_view_fits_a_phone_in_both_themes(
 def test_everything_is_stopped_and_goes_on_by_two_buttons(browser: Any, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
     with (
         scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler,
         scheduler.client("a-token-for-the-administrator") as client,
@@ -142,9 +143,18 @@ def test_everything_is_stopped_and_goes_on_by_two_buttons(browser: Any, tmp_path
         assert client.emergency()["stopped"] is False
 
 
+def test_the_printed_address_brings_the_token(browser: Any, tmp_path: Path) -> None:
+    with scheduler_process(tmp_path, "--no-worker", guarded=True) as scheduler:
+        page = opened(browser, f"{scheduler.url}/#token={scheduler.token()}")
+        page.get_by_text("No schedule has a run before it.").wait_for()
+        assert page.url == f"{scheduler.url}/#/"
+        assert page.errors == []
+
+
 def test_roles_decide_what_can_be_done(browser: Any, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
     with scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler:
         with scheduler.client("a-token-for-the-operator") as client:
             client.create_schedule(

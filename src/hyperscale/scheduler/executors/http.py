@@ -14,13 +14,14 @@ import math
 from typing import Final
 
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_url
 from hyperscale.scheduler.exchange import ExchangeFailed, exchange
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
 from hyperscale.scheduler.executors.payload import decoded, required
 from hyperscale.scheduler.model.errors import InvalidJob
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.onlooker import NOBODY, Onlooker
-from hyperscale.workload.secrets import mask_body, mask_url
+from hyperscale.workload.secrets import mask_body
 
 TIMEOUT_S: Final = 30.0
 EXPECT: Final = "200-299"
@@ -59,7 +60,7 @@ class HttpExecutor:
         again = answer.status >= 500 or answer.status == 429
         return Broken(
             failure=Failure.ERROR if again else Failure.PERMANENT,
-            error=f"{mask_url(url)} answered {answer.status}",
+            error=f"{plain_url(url)} answered {answer.status}",
             exit_code=answer.status,
             log=log,
         )
