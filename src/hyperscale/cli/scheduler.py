@@ -89,6 +89,15 @@ def scheduler(
     loadtest_dir: Annotated[
         str, _option(WORKER, "--loadtest-dir", metavar="DIR", help="of its load tests (here)")
     ] = "",
+    http_allow: Annotated[
+        list[str] | None,
+        _option(
+            WORKER,
+            "--http-allow",
+            metavar="HOST[:PORT]",
+            help="or network, not public, that http jobs may call; repeatable",
+        ),
+    ] = None,
     command: Annotated[bool, _option(WORKER, "--command", help="jobs may start programs")] = False,
     otlp: Annotated[
         str, _option(WATCH, "--otlp", metavar="URL", help="send traces to this collector")
@@ -137,6 +146,7 @@ def scheduler(
         "capabilities": capability or None,
         "python_allow": python_allow or None,
         "loadtest_dir": loadtest_dir or None,
+        "http_allow": http_allow or None,
         "command": command or None,
     }
     around: dict[str, object] = {

@@ -283,6 +283,7 @@ def _worker(
         settings.command,
         onlooker,
         loadtest_dir=settings.loadtest_dir,
+        http_allow=settings.http_allow,
     )
     return WorkerService(store, numbers, executors, now)
 

@@ -46,6 +46,8 @@ class SchedulerSettings:
     python_allow: tuple[str, ...] = ()
     loadtest_dir: str = ""
     """Where the tests of `loadtest` jobs lie; empty: in the working directory."""
+    http_allow: tuple[str, ...] = ()
+    """Hosts and networks beside the public Internet that `http` jobs may call."""
     command: bool = False
     shutdown_timeout_s: float = 60.0
     beat_s: float = 15.0
@@ -67,7 +69,10 @@ class SchedulerSettings:
         """What its jobs may do, as a sentence for whoever starts it."""
         if not self.worker:
             return "it runs no jobs itself"
-        ways = [f"load tests beneath {Path(self.loadtest_dir).resolve()}", "http requests"]
+        ways = [
+            f"load tests beneath {Path(self.loadtest_dir).resolve()}",
+            _requests(self.http_allow),
+        ]
         ways += [f"functions {', '.join(self.python_allow)}"] if self.python_allow else []
         ways += ["any program"] if self.command else []
         return f"jobs run as {_user()}: {', '.join(ways)}"
@@ -82,6 +87,10 @@ class SchedulerSettings:
                 "etcd-user and etcd-password belong together",
                 f"the password is best given as {ENV_PREFIX}ETCD_PASSWORD",
             )
+
+
+def _requests(allowed: tuple[str, ...]) -> str:
+    return "http requests" + (f" (also to {', '.join(allowed)})" if allowed else "")
 
 
 def _user() -> str:
@@ -134,6 +143,7 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "slots": lambda value: int(str(value)),
     "capabilities": _texts,
     "python_allow": _texts,
+    "http_allow": _texts,
     "keep": _keep,
     **{each.name: _seconds for each in fields(SchedulerSettings) if each.name.endswith("_s")},
 }

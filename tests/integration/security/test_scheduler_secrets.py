@@ -19,7 +19,7 @@ from tests.integration.scheduler.scheduler_process import (
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
     directory = tmp_path_factory.mktemp("scheduler")
     log = ("--log", str(directory / "all.log"), "--log-level", "debug")
-    with scheduler_process(directory, *log) as running:
+    with scheduler_process(directory, *log, "--http-allow", "127.0.0.1") as running:
         yield running
 
 

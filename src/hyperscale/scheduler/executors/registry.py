@@ -42,17 +42,19 @@ def open_executors(
     onlooker: Onlooker = NOBODY,
     *,
     loadtest_dir: str = "",
+    http_allow: Sequence[str] = (),
 ) -> Executors:
     """Without `loadtest_dir` tests are those of the working directory. Raises BadInput."""
     from hyperscale.scheduler.executors.http import HttpExecutor
     from hyperscale.scheduler.executors.loadtest import LoadtestExecutor
     from hyperscale.scheduler.executors.python import PythonExecutor
+    from hyperscale.scheduler.executors.reach import Reach
 
     tests = Path(loadtest_dir).resolve()
     if not tests.is_dir():
         raise BadInput(f"--loadtest-dir {loadtest_dir} is not a directory")
     by_kind: dict[str, Executor] = {
-        "http": HttpExecutor(onlooker),
+        "http": HttpExecutor(onlooker, Reach(http_allow)),
         "loadtest": LoadtestExecutor(tests),
         "python": PythonExecutor(python_allow),
     }

@@ -20,9 +20,11 @@ from hyperscale.scheduler.executors.http import HttpExecutor
 from hyperscale.scheduler.executors.loadtest import LoadtestExecutor, _judged
 from hyperscale.scheduler.executors.processes import Exited
 from hyperscale.scheduler.executors.python import PythonExecutor
+from hyperscale.scheduler.executors.reach import Reach
 from hyperscale.scheduler.model.failure import Failure
 from tests.integration.clients.certificates import Authority
 
+HERE = Reach(["127.0.0.1"])
 OS_CALLS = [f"os:{name}" for name in ("getpid", "listdir", "no_such", "_exit")]
 
 
@@ -220,7 +222,9 @@ async def served(answer: bytes, payload: dict[str, str]) -> tuple[Result, bytes]
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        result = await HttpExecutor().run(task(url=f"http://127.0.0.1:{port}/a?b=c", **payload))
+        result = await HttpExecutor(reach=HERE).run(
+            task(url=f"http://127.0.0.1:{port}/a?b=c", **payload)
+        )
     return result, heard
 
 
@@ -257,7 +261,7 @@ def test_http_by_status(answer: bytes, payload: dict[str, str], failure: Failure
 
 @pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://a..b/", "http://[::1/"])
 def test_an_address_that_can_never_answer_is_not_tried_again(url: str) -> None:
-    (result,) = run(HttpExecutor(), task(url=url))
+    (result,) = run(HttpExecutor(reach=HERE), task(url=url))
     assert isinstance(result, Broken)
     assert result.failure is Failure.PERMANENT
 
@@ -281,7 +285,7 @@ def test_a_tls_server_that_hangs_costs_the_timeout_and_no_more(
         port = server.sockets[0].getsockname()[1]
         async with server, asyncio.timeout(15):
             payload = {"url": f"https://127.0.0.1:{port}/", "timeout_s": "0.5"}
-            return await HttpExecutor().run(task(**payload))
+            return await HttpExecutor(reach=HERE).run(task(**payload))
 
     result = asyncio.run(served())
     assert silent.is_set()
@@ -291,7 +295,7 @@ def test_a_tls_server_that_hangs_costs_the_timeout_and_no_more(
 
 def test_http_without_a_server_or_an_address() -> None:
     refused, bad, missing = run(
-        HttpExecutor(), task(url="http://127.0.0.1:1/"), task(url="ftp://x"), task()
+        HttpExecutor(reach=HERE), task(url="http://127.0.0.1:1/"), task(url="ftp://x"), task()
     )
     assert isinstance(refused, Broken)
     assert refused.failure is Failure.TRANSIENT
@@ -308,7 +312,9 @@ def test_http_errors_and_logs_name_no_credentials() -> None:
     assert b"Bearer abc12345" in heard
     assert result.log == "not ***"
     refused, bad = run(
-        HttpExecutor(), task(url="http://ada:hunter2@127.0.0.1:1/"), task(url="ftp://ada:hunter2@x")
+        HttpExecutor(reach=HERE),
+        task(url="http://ada:hunter2@127.0.0.1:1/"),
+        task(url="ftp://ada:hunter2@x"),
     )
     for broken in (refused, bad):
         assert isinstance(broken, Broken)
