@@ -25,6 +25,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Role(StrEnum):
+    WORKER = "worker"
     VIEWER = "viewer"
     AUDITOR = "auditor"
     OPERATOR = "operator"
@@ -32,6 +33,7 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
+    WORK = "work"
     LOOK = "look"
     AUDIT = "audit"
     OPERATE = "operate"
@@ -39,9 +41,10 @@ class Right(StrEnum):
 
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
+    Role.WORKER: frozenset({Right.WORK}),
     Role.VIEWER: frozenset({Right.LOOK}),
     Role.AUDITOR: frozenset({Right.LOOK, Right.AUDIT}),
-    Role.OPERATOR: frozenset({Right.LOOK, Right.OPERATE}),
+    Role.OPERATOR: frozenset({Right.LOOK, Right.OPERATE, Right.WORK}),
     Role.ADMIN: frozenset(Right),
 }
 
@@ -82,6 +85,10 @@ class Access:
         if scheme.lower() != "bearer":
             return None
         return self.actors.get(digest_of(token.strip()))
+
+    def may_look(self, authorization: str | None) -> bool:
+        actor = self.actor(authorization)
+        return actor is not None and actor.may(Right.LOOK)
 
     def told(self) -> str:
         """Who may do what, as a sentence for whoever starts it."""
