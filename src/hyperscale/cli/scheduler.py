@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -26,6 +27,7 @@ STATE = "Where it keeps its state"
 WORKER = "Its worker"
 WATCH = "What it tells"
 ACTIONS = ("worker", *care.ACTIONS)
+LIBRARIES = ("fastapi", "prometheus_client", "pydantic", "redis", "uvicorn")
 
 
 def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
@@ -202,6 +204,8 @@ def _settings(
     neither is complained of by the scheduler's."""
     from hyperscale.cli.handover import taken_environment
     from hyperscale.cli.serving import tables_of
+
+    _check_libraries()
     from hyperscale.scheduler.api.settings import NAMES, process_settings
     from hyperscale.scheduler.settings import ENV_PREFIX, settings_from
 
@@ -211,6 +215,16 @@ def _settings(
     settings = settings_from(own, said, table)
     process = process_settings(around, said, outer)
     return settings, process, said.get(f"{ENV_PREFIX}TOKEN", "")
+
+
+def _check_libraries() -> None:
+    """Whoever only runs tests has none of these."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise BadInput(
+            f"the scheduler needs {', '.join(missing)}, not installed here",
+            "pip install 'hyperscale-loadtest[scheduler]', or '.[scheduler]' in a checkout",
+        )
 
 
 @contextmanager
