@@ -3,9 +3,10 @@ whoever looks after them asks."""
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -17,6 +18,7 @@ from hyperscale.cli.borrow import borrowing
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
+    from hyperscale.scheduler.api.access import Access
     from hyperscale.scheduler.api.settings import ProcessSettings
     from hyperscale.scheduler.settings import SchedulerSettings
 
@@ -25,6 +27,7 @@ STATE = "Where it keeps its state"
 WORKER = "Its worker"
 WATCH = "What it tells"
 ACTIONS = ("worker", *care.ACTIONS)
+LIBRARIES = ("fastapi", "prometheus_client", "pydantic", "redis", "uvicorn")
 
 
 def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
@@ -49,6 +52,9 @@ def scheduler(
     tokens: Annotated[
         str, _option(API, "--tokens", metavar="FILE", help="NAME ROLE TOKEN a line")
     ] = "",
+    open: Annotated[
+        bool, _option(API, "--open", help="no token: everybody on this machine may do everything")
+    ] = False,
     tls_cert: Annotated[
         str, _option(API, "--tls-cert", metavar="FILE", help="PEM certificate: https")
     ] = "",
@@ -81,6 +87,18 @@ def scheduler(
     python_allow: Annotated[
         list[str] | None,
         _option(WORKER, "--python-allow", metavar="MOD:FUNC", help="jobs may call; repeatable"),
+    ] = None,
+    loadtest_dir: Annotated[
+        str, _option(WORKER, "--loadtest-dir", metavar="DIR", help="of its load tests (here)")
+    ] = "",
+    http_allow: Annotated[
+        list[str] | None,
+        _option(
+            WORKER,
+            "--http-allow",
+            metavar="HOST[:PORT]",
+            help="or network, not public, that http jobs may call; repeatable",
+        ),
     ] = None,
     command: Annotated[bool, _option(WORKER, "--command", help="jobs may start programs")] = False,
     otlp: Annotated[
@@ -129,20 +147,22 @@ def scheduler(
         "slots": slots or None,
         "capabilities": capability or None,
         "python_allow": python_allow or None,
+        "loadtest_dir": loadtest_dir or None,
+        "http_allow": http_allow or None,
         "command": command or None,
     }
     around: dict[str, object] = {
         "host": host or None,
         "port": port or None,
         "tokens": tokens or None,
+        "open": open or None,
         "tls_cert": tls_cert or None,
         "tls_key": tls_key or None,
         "plain_http": plain_http or None,
         "otlp": otlp or None,
         "trace_share": trace_share or None,
     }
-    settings, process = _settings(own, around, config)
-    token = _cleared_environment().get("HYPERSCALE_SCHEDULER_TOKEN", "")
+    settings, process, token = _settings(own, around, config)
     with _logging(log, log_level):
         if action == "worker":
             if no_worker:
@@ -157,8 +177,11 @@ def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) ->
     from hyperscale.runtime.real import run
     from hyperscale.scheduler.api.process import serve
 
-    def ready(url: str) -> None:
-        streams.note(f"scheduler at {url}  (page: {url}/  API: {url}/api/v1/openapi.json)")
+    def ready(url: str, access: Access) -> None:
+        # Whatever else reads what a process says, such as a journal, is not who started it.
+        token = f"#token={access.made}" if access.made and sys.stderr.isatty() else ""
+        streams.note(f"scheduler at {url}  (page: {url}/{token}  API: {url}/api/v1/openapi.json)")
+        streams.note(f"{access.told()}; {settings.told()}")
 
     run(serve(settings, process, token, ready))
 
@@ -174,25 +197,34 @@ def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> 
     run(work(settings, process, token, ready))
 
 
-def _cleared_environment() -> dict[str, str]:
-    """What was said there to the scheduler, passwords and tokens included, is not for its jobs."""
-    from hyperscale.scheduler.settings import ENV_PREFIX
-
-    return {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(ENV_PREFIX)}
-
-
 def _settings(
     own: Mapping[str, object], around: Mapping[str, object], config: str | None
-) -> tuple[SchedulerSettings, ProcessSettings]:
-    """The table has both kinds; a name that is of neither is complained of by the scheduler's."""
+) -> tuple[SchedulerSettings, ProcessSettings, str]:
+    """And the token of its administrator. The table has both kinds of settings; a name that is of
+    neither is complained of by the scheduler's."""
+    from hyperscale.cli.handover import taken_environment
     from hyperscale.cli.serving import tables_of
-    from hyperscale.scheduler.api.settings import NAMES, process_settings
-    from hyperscale.scheduler.settings import settings_from
 
+    _check_libraries()
+    from hyperscale.scheduler.api.settings import NAMES, process_settings
+    from hyperscale.scheduler.settings import ENV_PREFIX, settings_from
+
+    said = taken_environment(ENV_PREFIX)
     table = tables_of({"config": config}, "scheduler")
     outer = {name: table.pop(name) for name in list(table) if name.replace("-", "_") in NAMES}
-    settings = settings_from(own, os.environ, table)
-    return settings, process_settings(around, os.environ, outer)
+    settings = settings_from(own, said, table)
+    process = process_settings(around, said, outer)
+    return settings, process, said.get(f"{ENV_PREFIX}TOKEN", "")
+
+
+def _check_libraries() -> None:
+    """Whoever only runs tests has none of these."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise BadInput(
+            f"the scheduler needs {', '.join(missing)}, not installed here",
+            "pip install 'hyperscale-loadtest[scheduler]', or '.[scheduler]' in a checkout",
+        )
 
 
 @contextmanager

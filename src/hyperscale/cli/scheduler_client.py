@@ -30,7 +30,9 @@ def _which(name: str, metavar: str | None, help: str) -> Any:
 
 
 Url = Annotated[str, _which("--url", "URL", "where it is (http://127.0.0.1:8090)")]
-Token = Annotated[str, _which("--token", "TOKEN", "HYPERSCALE_SCHEDULER_TOKEN")]
+Token = Annotated[
+    str, _which("--token", "TOKEN", "HYPERSCALE_SCHEDULER_TOKEN; else the one made on this machine")
+]
 Ca = Annotated[str, _which("--ca", "FILE", "PEM authorities its certificate may be of")]
 PlainHttp = Annotated[
     bool, _which("--plain-http", None, "tokens may travel unencrypted to other machines")
@@ -45,7 +47,7 @@ def client_of(url: Url = "", token: Token = "", ca: Ca = "", plain_http: PlainHt
 
     return SchedulerClient(
         address_of(url),
-        token or _said("TOKEN"),
+        token or _said("TOKEN") or None,
         ca=ca or _said("CA"),
         plain_http=plain_http or _said("PLAIN_HTTP").lower() in ("1", "true", "yes", "on"),
     )

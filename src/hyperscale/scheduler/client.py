@@ -22,9 +22,11 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
+from hyperscale.scheduler.addresses import plain_url
+from hyperscale.scheduler.local_token import found_token
 from hyperscale.scheduler.loopback import is_loopback
 
 DEFAULT_URL: Final = "http://127.0.0.1:8090"
@@ -60,23 +62,28 @@ class SchedulerClient:
     def __init__(
         self,
         url: str = DEFAULT_URL,
-        token: str = "",
+        token: str | None = None,
         timeout_s: float = TIMEOUT_S,
         *,
         ca: str = "",
         plain_http: bool = False,
     ) -> None:
-        """`ca`: a PEM file to trust instead of the system's authorities. `plain_http`: the token
+        """`token`: None: the one that a scheduler of this user on this machine has made, empty:
+        none. `ca`: a PEM file to trust instead of the system's authorities. `plain_http`: the token
         may travel unencrypted to another machine."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"{url!r} is not the address of a scheduler", f"such as {DEFAULT_URL}")
+            raise BadInput(
+                f"{plain_url(url)!r} is not the address of a scheduler", f"such as {DEFAULT_URL}"
+            )
+        if token is None:
+            token = found_token(parts.hostname, _port(parts))
         if token and parts.scheme == "http" and not (plain_http or is_loopback(parts.hostname)):
             raise BadInput(
                 f"the token would travel unencrypted to {parts.hostname}",
                 "call it by https://, or allow that with --plain-http",
             )
-        self.url = url.rstrip("/")
+        self.url = plain_url(url).rstrip("/")
         self._base = parts.path.rstrip("/")
         self._token = token
         self._lock = threading.Lock()
@@ -84,13 +91,13 @@ class SchedulerClient:
         if parts.scheme == "https":
             self._connection = http.client.HTTPSConnection(
                 parts.hostname,
-                parts.port,
+                _port(parts),
                 timeout=timeout_s,
                 context=_trusting(ca),
             )
         else:
             self._connection = http.client.HTTPConnection(
-                parts.hostname, parts.port, timeout=timeout_s
+                parts.hostname, _port(parts), timeout=timeout_s
             )
 
     def __enter__(self) -> SchedulerClient:
@@ -275,7 +282,7 @@ class AsyncSchedulerClient:
     def __init__(
         self,
         url: str = DEFAULT_URL,
-        token: str = "",
+        token: str | None = None,
         timeout_s: float = TIMEOUT_S,
         *,
         ca: str = "",
@@ -300,6 +307,13 @@ def _trusting(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca or None)
     except (OSError, ssl.SSLError) as error:
         raise BadInput(f"the authorities in {ca} cannot be read: {error}", "a PEM file") from error
+
+
+def _port(parts: SplitResult) -> int:
+    try:
+        return parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        raise BadInput(f"{plain_url(parts.geturl())!r} has no port that is a number") from None
 
 
 def _part(text: str) -> str:

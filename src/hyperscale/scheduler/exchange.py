@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
 
 from hyperscale.errors import BadInput
-from hyperscale.workload.secrets import mask_url
+from hyperscale.scheduler.addresses import plain_url
 
 BODY_BYTES_MAX: Final = 1 << 20
 _READ_BYTES: Final = 64 * 1024
+
+Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class ExchangeFailed(Exception):
@@ -49,7 +51,7 @@ class _Reading:
 
 @asynccontextmanager
 async def _connected(
-    method: str, url: str, headers: Mapping[str, str], body: bytes
+    method: str, url: str, headers: Mapping[str, str], body: bytes, lookup: Lookup | None
 ) -> AsyncIterator[asyncio.StreamReader]:
     try:
         parts = urlsplit(url)
@@ -58,7 +60,7 @@ async def _connected(
     except ValueError:  # a port that is no number, a host that cannot be a name
         good = False
     if not good:
-        raise BadInput(f"{mask_url(url)!r} is not an http address")
+        raise BadInput(f"{plain_url(url)!r} is not an http address")
     context = ssl.create_default_context() if parts.scheme == "https" else None
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.netloc.rpartition("@")[2]
@@ -67,9 +69,11 @@ async def _connected(
         lines["Content-Length"] = str(len(body))
     head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
     if any(c in f"{method}{path}{k}{v}" for k, v in lines.items() for c in "\r\n"):
-        raise BadInput(f"a line break inside the request to {mask_url(url)!r}")
+        raise BadInput(f"a line break inside the request to {plain_url(url)!r}")
+    name = parts.hostname or ""
     try:
-        reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
+        addresses = [name] if lookup is None else await lookup(name, port)
+        reader, writer = await _first_of(addresses, port, context, name)
     except OSError as error:
         raise ExchangeFailed(f"{host}: {error}") from error
     try:
@@ -83,11 +87,27 @@ async def _connected(
         writer.transport.abort()
 
 
+async def _first_of(
+    addresses: Sequence[str], port: int, context: ssl.SSLContext | None, name: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first that takes one."""
+    secured: dict[str, Any] = {} if context is None else {"ssl": context, "server_hostname": name}
+    for address in addresses[:-1]:
+        with suppress(OSError):
+            return await asyncio.open_connection(address, port, **secured)
+    return await asyncio.open_connection(addresses[-1], port, **secured)
+
+
 async def exchange(
-    method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    lookup: Lookup | None = None,
 ) -> Answer:
-    """Without a timeout of its own: the caller knows how long it may take."""
-    async with _connected(method, url, headers or {}, body) as stream:
+    """Without a timeout of its own: the caller knows how long it may take. `lookup` gives the
+    addresses to connect to instead of the name."""
+    async with _connected(method, url, headers or {}, body, lookup) as stream:
         reading = _Reading()
         parser = httptools.HttpResponseParser(reading)
         while not reading.complete:
@@ -97,5 +117,5 @@ async def exchange(
             parser.feed_data(data)
         status = parser.get_status_code()
         if not status:
-            raise ExchangeFailed(f"{mask_url(url)}: the connection closed before an answer")
+            raise ExchangeFailed(f"{plain_url(url)}: the connection closed before an answer")
         return Answer(status, b"".join(reading.chunks))

@@ -278,7 +278,13 @@ def _worker(
         lease_s=settings.lease_s,
         shutdown_timeout_s=settings.shutdown_timeout_s,
     )
-    executors = open_executors(settings.python_allow, settings.command, onlooker)
+    executors = open_executors(
+        settings.python_allow,
+        settings.command,
+        onlooker,
+        loadtest_dir=settings.loadtest_dir,
+        http_allow=settings.http_allow,
+    )
     return WorkerService(store, numbers, executors, now)
 
 

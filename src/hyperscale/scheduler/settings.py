@@ -6,9 +6,11 @@ strongest of the three counts, then the default.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final
 
 from hyperscale.errors import BadInput
@@ -42,6 +44,10 @@ class SchedulerSettings:
     spool: str = ""
     """Directory of unsent reports; empty: in the user's state directory."""
     python_allow: tuple[str, ...] = ()
+    loadtest_dir: str = ""
+    """Where the tests of `loadtest` jobs lie; empty: in the working directory."""
+    http_allow: tuple[str, ...] = ()
+    """Hosts and networks beside the public Internet that `http` jobs may call."""
     command: bool = False
     shutdown_timeout_s: float = 60.0
     beat_s: float = 15.0
@@ -59,6 +65,18 @@ class SchedulerSettings:
             raise BadInput("dead-after-s must be at least twice beat-s")
         self._check_etcd()
 
+    def told(self) -> str:
+        """What its jobs may do, as a sentence for whoever starts it."""
+        if not self.worker:
+            return "it runs no jobs itself"
+        ways = [
+            f"load tests beneath {Path(self.loadtest_dir).resolve()}",
+            _requests(self.http_allow),
+        ]
+        ways += [f"functions {', '.join(self.python_allow)}"] if self.python_allow else []
+        ways += ["any program"] if self.command else []
+        return f"jobs run as {_user()}: {', '.join(ways)}"
+
     def _check_etcd(self) -> None:
         if (self.etcd_ca or self.etcd_cert or self.etcd_key) and "etcds://" not in self.election:
             raise BadInput("etcd-ca, etcd-cert and etcd-key need TLS", "--election etcds://...")
@@ -69,6 +87,19 @@ class SchedulerSettings:
                 "etcd-user and etcd-password belong together",
                 f"the password is best given as {ENV_PREFIX}ETCD_PASSWORD",
             )
+
+
+def _requests(allowed: tuple[str, ...]) -> str:
+    return "http requests" + (f" (also to {', '.join(allowed)})" if allowed else "")
+
+
+def _user() -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):  # not everywhere, and not everybody, has a name
+        return "its user"
 
 
 def _text(value: object) -> str:
@@ -112,6 +143,7 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "slots": lambda value: int(str(value)),
     "capabilities": _texts,
     "python_allow": _texts,
+    "http_allow": _texts,
     "keep": _keep,
     **{each.name: _seconds for each in fields(SchedulerSettings) if each.name.endswith("_s")},
 }

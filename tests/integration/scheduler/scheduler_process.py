@@ -23,8 +23,12 @@ DEADLINE_S = 60.0
 
 
 class SchedulerProcess:
-    def __init__(self, directory: Path, *options: str, **env: str) -> None:
+    """Open to everybody on this machine, unless it has tokens or is to make one (`guarded`)."""
+
+    def __init__(self, directory: Path, *options: str, guarded: bool = False, **env: str) -> None:
         self.directory = directory
+        if not guarded and "--tokens" not in options and "HYPERSCALE_SCHEDULER_TOKEN" not in env:
+            options = (*options, "--open")
         self._env = {
             **os.environ,
             "XDG_STATE_HOME": str(directory / "state"),
@@ -53,6 +57,18 @@ class SchedulerProcess:
             assert self.process.poll() is None, said
             assert time.monotonic() < deadline, said
             time.sleep(0.05)  # between looks, until the deadline
+
+    def token(self) -> str:
+        """The one it made."""
+        return (self.state / "token").read_text().strip()
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state" / "hyperscale" / "scheduler"
+
+    def said(self) -> str:
+        """On its stderr, until now."""
+        return self._errors.read_text()
 
     def client(self, token: str = "") -> SchedulerClient:
         return SchedulerClient(self.url, token)
@@ -85,8 +101,10 @@ class SchedulerProcess:
 
 
 @contextmanager
-def scheduler_process(directory: Path, *options: str, **env: str) -> Iterator[SchedulerProcess]:
-    running = SchedulerProcess(directory, *options, **env)
+def scheduler_process(
+    directory: Path, *options: str, guarded: bool = False, **env: str
+) -> Iterator[SchedulerProcess]:
+    running = SchedulerProcess(directory, *options, guarded=guarded, **env)
     try:
         yield running
     finally:

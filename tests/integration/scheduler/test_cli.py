@@ -128,7 +128,7 @@ def test_doctor_and_audit(scheduler: SchedulerProcess) -> None:
 
 
 def test_beyond_loopback_a_token_is_needed(tmp_path: Path, scheduler: SchedulerProcess) -> None:
-    said = scheduler.command("scheduler", "--host", "0.0.0.0", "--port", "0", expect=2)
+    said = scheduler.command("scheduler", "--host", "0.0.0.0", "--open", expect=2)
     assert "open to everybody" in said
 
 

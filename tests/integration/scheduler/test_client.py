@@ -25,6 +25,7 @@ WORK = {"kind": "http", "payload": {"url": "http://127.0.0.1:1/"}}
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
     directory = tmp_path_factory.mktemp("client")
     (directory / "tokens").write_text(f"ada admin {ADMIN}\nvera viewer {VIEWER}\n")
+    (directory / "tokens").chmod(0o600)
     with scheduler_process(
         directory, "--no-worker", "--tokens", str(directory / "tokens")
     ) as running:

@@ -41,7 +41,7 @@ async def run(path: Path, **payload: str) -> Result:
         job_id="j", token=1, payload={"file": str(file), **payload}, progress=lambda _: None
     )
     async with server, asyncio.timeout(100):
-        return await LoadtestExecutor().run(task)
+        return await LoadtestExecutor(path).run(task)
 
 
 def test_the_result_is_in_the_log(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from hyperscale.scheduler.coordinator import schedules
+from hyperscale.scheduler.model.schedule import ScheduleDefinition
+from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.service import wall_clock
+from hyperscale.scheduler.stores.sqlite import SqliteStore
 from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -114,6 +120,7 @@ def test_every_view_fits_a_phone_in_both_themes(
 def test_everything_is_stopped_and_goes_on_by_two_buttons(browser: Any, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
     with (
         scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler,
         scheduler.client("a-token-for-the-administrator") as client,
@@ -142,9 +149,36 @@ def test_everything_is_stopped_and_goes_on_by_two_buttons(browser: Any, tmp_path
         assert client.emergency()["stopped"] is False
 
 
+def test_the_printed_address_brings_the_token(browser: Any, tmp_path: Path) -> None:
+    with scheduler_process(tmp_path, "--no-worker", guarded=True) as scheduler:
+        page = opened(browser, f"{scheduler.url}/#token={scheduler.token()}")
+        page.get_by_text("No schedule has a run before it.").wait_for()
+        assert page.url == f"{scheduler.url}/#/"
+        assert page.errors == []
+
+
+def test_a_job_that_cannot_be_read_does_not_hide_the_others(browser: Any, tmp_path: Path) -> None:
+    """Of an earlier version, which took it."""
+    path = tmp_path / "jobs.db"
+
+    async def write() -> None:
+        store = await SqliteStore.open(path)
+        spec = JobSpec(name="odd", kind="command", payload={"argv": "not json"})
+        definition = ScheduleDefinition(name="odd", job=spec, cron="@daily")
+        await schedules.add(store, "odd", definition, wall_clock())
+        await store.close()
+
+    asyncio.run(write())
+    with scheduler_process(tmp_path, "--no-worker") as scheduler:
+        page = opened(browser, scheduler.url)
+        page.get_by_role("link", name="odd").first.wait_for()
+        assert page.errors == []
+
+
 def test_roles_decide_what_can_be_done(browser: Any, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
     with scheduler_process(tmp_path, "--tokens", str(tokens)) as scheduler:
         with scheduler.client("a-token-for-the-operator") as client:
             client.create_schedule(

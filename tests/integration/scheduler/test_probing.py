@@ -32,7 +32,7 @@ LOST = "worker lost, jobs recovered"
 @asynccontextmanager
 async def page(answer: bytes) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /health/live HTTP/1.1\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /health/live?worker=")
         writer.write(answer)
         writer.close()
 

@@ -71,9 +71,10 @@ def test_a_token_is_not_sent_unencrypted_to_another_machine() -> None:
 def test_a_scheduler_for_a_network_wants_tls_or_to_be_told(tmp_path: Path) -> None:
     with scheduler_process(tmp_path, "--no-worker") as scheduler:
         words = ("scheduler", "--host", "0.0.0.0", "--port", "0")
-        said = scheduler.command(*words, expect=2)
+        said = scheduler.command(*words, "--open", expect=2)
         assert "open to everybody" in said
         (tmp_path / "tokens").write_text(f"anna admin {TOKEN}\n")
+        (tmp_path / "tokens").chmod(0o600)
         said = scheduler.command(*words, "--tokens", "tokens", expect=2)
         assert "--plain-http" in said
         said = scheduler.command(*words, "--tokens", "tokens", "--tls-cert", "a.pem", expect=2)

@@ -101,7 +101,9 @@ def test_a_called_service_is_told_of_the_trace_and_of_the_correlation(tmp_path: 
     with (
         called_service() as (service, heard),
         collector() as received,
-        scheduler_process(tmp_path, "--otlp", received.url, "--trace-share", "1") as scheduler,
+        scheduler_process(
+            *(tmp_path, "--otlp", received.url, "--trace-share", "1", "--http-allow", "127.0.0.1")
+        ) as scheduler,
     ):
         job = submit_payload(
             scheduler.url,
@@ -119,7 +121,8 @@ def test_a_called_service_is_told_of_the_trace_and_of_the_correlation(tmp_path: 
 
 
 def test_without_traces_a_called_service_is_told_of_none(tmp_path: Path) -> None:
-    with called_service() as (service, heard), scheduler_process(tmp_path) as scheduler:
+    allowed = ("--http-allow", "127.0.0.1")
+    with called_service() as (service, heard), scheduler_process(tmp_path, *allowed) as scheduler:
         job = submit_payload(
             scheduler.url, {"url": f"{service}/plain"}, **{"X-Correlation-Id": "order-18"}
         )
@@ -165,7 +168,7 @@ def test_a_collector_that_is_away_costs_nothing_but_spans(tmp_path: Path) -> Non
         with scheduler.client() as client:
             until(lambda: client.job(job)["state"] == "COMPLETED", "the end of the job")
     assert scheduler.process.returncode == 0
-    for line in (tmp_path / "scheduler.err").read_text().splitlines()[1:]:
+    for line in (tmp_path / "scheduler.err").read_text().splitlines()[2:]:
         assert json.loads(line)["component"] == "scheduler.traces"
 
 

@@ -77,7 +77,9 @@ class Bench:
         )
 
     async def worker(self, executors: Executors | None = None, **numbers: Any) -> WorkerService:
-        executors = executors or open_executors(("time:*", "os:*", "operator:*"), command=True)
+        executors = executors or open_executors(
+            ("time:*", "os:getpid", "operator:add"), command=True
+        )
         worker = WorkerService(self.store, replace(self.settings, **numbers), executors, wall_clock)
         await worker.start()
         return worker

@@ -30,6 +30,7 @@ def test_health_metrics_and_the_story_in_the_logs(tmp_path: Path) -> None:
     ) as scheduler:
         words = [
             *(sys.executable, "-m", "hyperscale", "scheduler", "worker", "--port", "0"),
+            "--open",
             *("--command", "--slots", "3", "--node", "hand"),
             *("--store", f"sqlite:{tmp_path / 'jobs.db'}"),
         ]

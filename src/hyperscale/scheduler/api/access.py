@@ -1,7 +1,8 @@
-"""Who may do what: bearer tokens with a role, or everybody on this machine (DECISIONS 28, S-96).
+"""Who may do what: bearer tokens with a role; without any, whoever has the token that is made for
+the user of this machine; or everybody here, when that is asked for.
 
-Without tokens the API is open to loopback only. A web page in the user's browser is also on
-loopback, so an open API answers only to a loopback Host and takes changes only from its own page.
+An open API is open to loopback only. A web page in the user's browser is also on loopback, so an
+open API answers only to a loopback Host and takes changes only from its own page.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.private_files import read_private
+from hyperscale.scheduler.local_token import made_token, token_file
 from hyperscale.scheduler.loopback import is_loopback
 
 TOKEN_CHARS_MIN: Final = 16
@@ -22,6 +25,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Role(StrEnum):
+    WORKER = "worker"
     VIEWER = "viewer"
     AUDITOR = "auditor"
     OPERATOR = "operator"
@@ -29,6 +33,7 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
+    WORK = "work"
     LOOK = "look"
     AUDIT = "audit"
     OPERATE = "operate"
@@ -36,9 +41,10 @@ class Right(StrEnum):
 
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
+    Role.WORKER: frozenset({Right.WORK}),
     Role.VIEWER: frozenset({Right.LOOK}),
     Role.AUDITOR: frozenset({Right.LOOK, Right.AUDIT}),
-    Role.OPERATOR: frozenset({Right.LOOK, Right.OPERATE}),
+    Role.OPERATOR: frozenset({Right.LOOK, Right.OPERATE, Right.WORK}),
     Role.ADMIN: frozenset(Right),
 }
 
@@ -64,6 +70,8 @@ class Access:
     """`actors` by digest of their token: what is looked up tells nothing through its timing."""
 
     actors: Mapping[bytes, Actor] = field(default_factory=dict)
+    made: str = field(default="", repr=False)
+    """The token, when it is the one made for the user of this machine."""
 
     @property
     def open(self) -> bool:
@@ -77,6 +85,20 @@ class Access:
         if scheme.lower() != "bearer":
             return None
         return self.actors.get(digest_of(token.strip()))
+
+    def may_look(self, authorization: str | None) -> bool:
+        actor = self.actor(authorization)
+        return actor is not None and actor.may(Right.LOOK)
+
+    def told(self) -> str:
+        """Who may do what, as a sentence for whoever starts it."""
+        if self.open:
+            return "everybody on this machine may do everything"
+        if self.made:
+            return f"whoever can read {token_file()} may do everything"
+        roles = [actor.role for actor in self.actors.values()]
+        counted = [f"{roles.count(role)} {role}" for role in Role if role in roles]
+        return f"tokens are known of {', '.join(counted)}"
 
     def misled(self, method: str, host: str, origin: str | None) -> bool:
         """A browser was led here by somebody else's page."""
@@ -94,8 +116,10 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def access_for(host: str, tokens_file: str, admin_token: str) -> Access:
-    """From `--tokens` and HYPERSCALE_SCHEDULER_TOKEN. Raises BadInput when `host` needs more."""
+def access_for(host: str, tokens_file: str, admin_token: str, open_to_all: bool) -> Access:
+    """From `--tokens` and HYPERSCALE_SCHEDULER_TOKEN. Raises BadInput."""
+    if open_to_all:
+        return _open(host, bool(tokens_file or admin_token))
     actors: dict[bytes, Actor] = {}
     if admin_token:
         actors[digest_of(_checked(admin_token, "HYPERSCALE_SCHEDULER_TOKEN"))] = Actor(
@@ -103,22 +127,27 @@ def access_for(host: str, tokens_file: str, admin_token: str) -> Access:
         )
     if tokens_file:
         actors |= read_tokens(Path(tokens_file))
-    if not actors and not is_loopback(host):
+    if actors:
+        return Access(actors)
+    token = made_token()
+    return Access({digest_of(token): EVERYBODY}, token)
+
+
+def _open(host: str, tokens: bool) -> Access:
+    if tokens:
+        raise BadInput("--open is for a scheduler without tokens", "leave out one of the two")
+    if not is_loopback(host):
         raise BadInput(
             f"a scheduler on {host} would be open to everybody who reaches it",
-            "give --tokens FILE or HYPERSCALE_SCHEDULER_TOKEN, or leave out --host",
+            "leave out --open: a token is made, or give --tokens FILE",
         )
-    return Access(actors)
+    return Access()
 
 
 def read_tokens(path: Path) -> dict[bytes, Actor]:
     """One `NAME ROLE TOKEN` a line; `#` begins a comment line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the tokens file {path} cannot be read: {error}") from error
     actors: dict[bytes, Actor] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_private(path, "the tokens file").splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
 from hyperscale._version import __version__
@@ -22,7 +22,7 @@ from hyperscale.scheduler.api import (
 )
 from hyperscale.scheduler.api.access import Access
 from hyperscale.scheduler.api.contract import Service
-from hyperscale.scheduler.api.desk import Desk
+from hyperscale.scheduler.api.desk import Desk, Viewer
 from hyperscale.scheduler.api.middleware import Gate
 from hyperscale.scheduler.observability.metrics import Metrics, QueueGauges
 
@@ -47,7 +47,7 @@ def create_app(service: Service, access: Access, metrics: Metrics | None = None)
         description="Jobs by the clock: schedules, a queue, workers.",
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # ours asks for a token
         generate_unique_id_function=_operation_id,
         responses=problems.ANSWERS,
         redirect_slashes=False,
@@ -56,6 +56,11 @@ def create_app(service: Service, access: Access, metrics: Metrics | None = None)
     app.state.desk = Desk(service, access, metrics, QueueGauges(metrics))
     for part in (jobs, schedules, workers, letters, emergency, operations):
         app.include_router(part.router)
+
+    @app.get("/api/v1/openapi.json", include_in_schema=False)
+    async def document(_: Viewer) -> JSONResponse:
+        return JSONResponse(app.openapi())
+
     for path, name in _FILES.items():
         app.add_api_route(path, _sender(PAGE / name), include_in_schema=False)
     problems.install(app)

@@ -118,6 +118,7 @@ def _allowed(right: Right) -> Callable[..., object]:
     return check
 
 
+WorkingFor = Annotated[Asked, Depends(_allowed(Right.WORK))]
 Viewer = Annotated[Asked, Depends(_allowed(Right.LOOK))]
 Auditor = Annotated[Asked, Depends(_allowed(Right.AUDIT))]
 Operator = Annotated[Asked, Depends(_allowed(Right.OPERATE))]

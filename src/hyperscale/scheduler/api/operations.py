@@ -45,6 +45,14 @@ LOOKED_AT_MAX: Final = 10_000
 """Schedules and workers one answer goes through; the counters are exact beyond it."""
 
 
+class Alive(BaseModel):
+    """All that whoever has no token is told."""
+
+    status: str
+    worker: str = ""
+    """The id that was asked for, if the worker in this process has it."""
+
+
 class Health(BaseModel):
     status: str
     node: str
@@ -97,13 +105,15 @@ class Diagnosis(BaseModel):
 
 
 @router.get("/health/live", tags=["health"])
-async def live(request: Request) -> Health:
-    """The process answers."""
-    return _health(desk_of(request), "alive")
+async def live(
+    request: Request, worker: Annotated[str, Query(max_length=63)] = ""
+) -> Health | Alive:
+    """The process answers; to whoever may look it tells more. `worker`: is it this one?"""
+    return _shown(request, _health(desk_of(request), "alive"), worker)
 
 
-@router.get("/health/ready", tags=["health"], responses={503: {"model": Health}})
-async def ready(request: Request, response: Response) -> Health:
+@router.get("/health/ready", tags=["health"], responses={503: {"model": Health | Alive}})
+async def ready(request: Request, response: Response) -> Health | Alive:
     """Its store answers too, so that it may be given work; also while nobody can lead."""
     desk = desk_of(request)
     try:
@@ -114,7 +124,14 @@ async def ready(request: Request, response: Response) -> Health:
         health = _health(desk, "store unavailable")
     if health.status != "ready":
         response.status_code = 503
-    return health
+    return _shown(request, health)
+
+
+def _shown(request: Request, health: Health, asked_for: str = "") -> Health | Alive:
+    if desk_of(request).access.may_look(request.headers.get("authorization")):
+        return health
+    own = asked_for if asked_for == health.worker else ""
+    return Alive(status=health.status, worker=own)
 
 
 def _health(desk: Desk, status: str, leader: str = "") -> Health:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated
+from hyperscale.scheduler.api.access import Access
 from hyperscale.scheduler.api.app import create_app
 from hyperscale.scheduler.api.serving import address_of, bind, serving
 from hyperscale.scheduler.api.settings import PORT_DEFAULT, ProcessSettings
@@ -45,7 +46,7 @@ async def serve(
     settings: SchedulerSettings,
     process: ProcessSettings,
     admin_token: str,
-    ready: Callable[[str], None],
+    ready: Callable[[str, Access], None],
 ) -> None:
     """Until SIGTERM or SIGINT; a second signal leaves at once."""
     told = _signals()
@@ -61,7 +62,7 @@ async def serve(
                 serving(create_app(scheduler, access, watch.metrics), listener, tls),
             ):
                 calm_collector()
-                ready(url)
+                ready(url, access)
                 await told.wait()
                 if scheduler.worker is not None:
                     scheduler.worker.drain()

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from hyperscale.scheduler.cron import DstPolicy
+from hyperscale.scheduler.executors.payload import check_nested
 from hyperscale.scheduler.model.errors import InvalidJob
 from hyperscale.scheduler.model.instants import Instant, instant_of
 from hyperscale.scheduler.model.schedule import (
@@ -53,6 +54,7 @@ WHOLE_MAX: Final = 2**31 - 1
 LABEL_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,62}$"
 ID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$"
 """A label that fits into a path."""
+_OURS: Final = frozenset({"loadtest", "http", "python", "command"})
 _KIND_BY_KEY: Final = {"file": "loadtest", "url": "http", "call": "python", "argv": "command"}
 
 
@@ -111,10 +113,13 @@ class Work(_Strict):
                 "the payload does not tell what kind of job this is",
                 f"give kind, or one of {', '.join(_KIND_BY_KEY)} or command in the payload",
             )
+        texts = {key: _text(key, value) for key, value in payload.items()}
+        if kind in _OURS:
+            check_nested(texts)
         return JobSpec(
             name=name,
             kind=kind,
-            payload={key: _text(key, value) for key, value in payload.items()},
+            payload=texts,
             priority=clamp_priority(self.priority),
             capabilities=normal_capabilities(self.capabilities),
             tags=dict(self.tags),

@@ -14,6 +14,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.open_files import raise_open_files
+from hyperscale.scheduler.api.limits import (
+    HANDSHAKE_S,
+    Connections,
+    LimitedProtocol,
+    connections_max,
+)
 
 KEEP_ALIVE_S: Final = 90
 STOP_WITHIN_S: Final = 5
@@ -52,6 +59,23 @@ class _Server(uvicorn.Server):
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await self._serve(sockets)  # the public one would take over SIGINT and SIGTERM
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, with limits: those of `limits`, and a time for the TLS handshake."""
+        raise_open_files()
+        config, among = self.config, Connections(connections_max())
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                lambda: LimitedProtocol(config, self.server_state, {}, among),
+                sock=listener,
+                ssl=config.ssl,
+                ssl_handshake_timeout=HANDSHAKE_S if config.ssl else None,
+                backlog=BACKLOG,
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ class ProcessSettings(BaseModel):
     port: int | None = Field(None, ge=0, le=65535)
     """0: any that is free. None: 8090 for a scheduler, no page for a worker."""
     tokens: str = ""
+    open: bool = False
+    """Everybody on this machine may do everything."""
     tls_cert: str = ""
     tls_key: str = ""
     plain_http: bool = False
@@ -35,7 +37,7 @@ class ProcessSettings(BaseModel):
     trace_share: float = Field(SHARES[Kind.JOB], ge=0, le=1)
 
     def access(self, admin_token: str) -> Access:
-        return access_for(self.host, self.tokens, admin_token)
+        return access_for(self.host, self.tokens, admin_token, self.open)
 
     def tls(self) -> ssl.SSLContext | None:
         """None: plain HTTP. Raises BadInput when a token would be readable on the way."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from hyperscale.scheduler.addresses import without_user
 from hyperscale.workload.secrets import MASK, is_sensitive, mask_args, mask_body, mask_header
 
 
@@ -21,7 +22,7 @@ def _shown(key: str, value: str) -> str:
     if is_sensitive(key):
         return MASK
     if key not in ("args", "argv", "env", "headers"):
-        return mask_body(value)
+        return without_user(mask_body(value))
     try:
         nested = msgspec.json.decode(value)
     except msgspec.DecodeError:
@@ -34,7 +35,7 @@ def _without_secrets(key: str, nested: Any) -> Any:
     if isinstance(nested, dict) and key == "env":
         return dict.fromkeys(nested, MASK)
     if isinstance(nested, dict) and key == "headers":
-        return {name: mask_header(name, str(text)) for name, text in nested.items()}
+        return {name: without_user(mask_header(name, str(text))) for name, text in nested.items()}
     if isinstance(nested, list) and all(isinstance(word, str) for word in nested):
-        return mask_args(nested)
+        return [without_user(word) for word in mask_args(nested)]
     return msgspec.json.decode(mask_body(msgspec.json.encode(nested).decode()))

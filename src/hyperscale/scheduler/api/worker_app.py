@@ -5,15 +5,16 @@ Prometheus. It takes no orders here; those come through the store.
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
 from hyperscale._version import __version__
 from hyperscale.scheduler.api import problems
 from hyperscale.scheduler.api.access import Access
 from hyperscale.scheduler.api.middleware import Gate
-from hyperscale.scheduler.api.operations import READY_WITHIN_S
+from hyperscale.scheduler.api.operations import READY_WITHIN_S, Alive
 from hyperscale.scheduler.model.errors import StoreUnavailable
 from hyperscale.scheduler.observability.metrics import CONTENT_TYPE, Metrics, WorkerGauges
 from hyperscale.scheduler.stores.contract import Store
@@ -47,15 +48,22 @@ def create_worker_app(
 
     def known(request: Request) -> None:
         authorization = request.headers.get("authorization")
-        if access.actor(authorization) is None:  # every role may look
+        if not access.may_look(authorization):
             raise problems.unknown_caller(authorization)
 
+    def shown(request: Request, status: str, asked_for: str = "") -> WorkerHealth | Alive:
+        if access.may_look(request.headers.get("authorization")):
+            return health(status)
+        return Alive(status=status, worker=asked_for if asked_for == worker.id else "")
+
     @app.get("/health/live")
-    async def live() -> WorkerHealth:
-        return health("alive")
+    async def live(
+        request: Request, asked: Annotated[str, Query(alias="worker", max_length=63)] = ""
+    ) -> WorkerHealth | Alive:
+        return shown(request, "alive", asked)
 
     @app.get("/health/ready")
-    async def ready(response: Response) -> WorkerHealth:
+    async def ready(request: Request, response: Response) -> WorkerHealth | Alive:
         status = "draining" if worker.draining else "ready"
         try:
             async with asyncio.timeout(READY_WITHIN_S):
@@ -64,7 +72,7 @@ def create_worker_app(
             status = "store unavailable"
         if status != "ready":
             response.status_code = 503
-        return health(status)
+        return shown(request, status)
 
     @app.get("/metrics", dependencies=[Depends(known)])
     async def page() -> Response:

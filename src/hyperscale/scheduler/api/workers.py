@@ -13,10 +13,12 @@ import msgspec
 from fastapi import APIRouter, Body, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from hyperscale.scheduler.api.access import Right
 from hyperscale.scheduler.api.answers import JobView, WorkerList, WorkerView
-from hyperscale.scheduler.api.desk import Admin, Asked, Operator, Viewer
+from hyperscale.scheduler.api.desk import Admin, Asked, Operator, Viewer, WorkingFor
 from hyperscale.scheduler.api.requests import WHOLE_MAX, Label
 from hyperscale.scheduler.model.errors import InvalidJob, NotFound
+from hyperscale.scheduler.model.job import Job
 from hyperscale.scheduler.model.reports import LEASE_S_MAX, Accepted, Report
 from hyperscale.scheduler.model.worker import (
     CAPACITY_MAX,
@@ -97,7 +99,7 @@ async def list_workers(
 
 
 @router.post("/workers/heartbeat")
-async def heartbeat(body: Heartbeat, asked: Operator) -> WorkerView:
+async def heartbeat(body: Heartbeat, asked: WorkingFor) -> WorkerView:
     return WorkerView.of(await _beat(body, asked))
 
 
@@ -118,7 +120,7 @@ async def remove_worker(worker_id: WorkerId, asked: Admin) -> None:
 
 @router.post("/messages")
 async def message(
-    asked: Operator,
+    asked: WorkingFor,
     body: Annotated[dict[str, Any], Body()],
     message_type: Annotated[str, Header(max_length=32)],
     request: Request,
@@ -195,7 +197,16 @@ async def _claim(body: ClaimRequest, asked: Asked, request: Request) -> Claimed:
         await asyncio.sleep(BREATH_S)
         if not await store.changed(mark, until_s - clock()) or await request.is_disconnected():
             break
-    return Claimed(jobs=[JobView.of(job) for job in jobs])
+    return Claimed(jobs=[_to_run(job, asked) for job in jobs])
+
+
+def _to_run(job: Job, asked: Asked) -> JobView:
+    """A worker needs the payload as it was sent. Who may also look at jobs gets it as jobs are
+    shown: looking must not become reading the secrets of others."""
+    view = JobView.of(job)
+    if asked.actor.may(Right.LOOK) and not asked.actor.may(Right.ADMINISTER):
+        return view
+    return view.model_copy(update={"payload": dict(job.spec.payload)})
 
 
 async def _report(report: Report, asked: Asked) -> Reported:

@@ -1,6 +1,7 @@
 """A silent worker is asked at the address it told, before it is taken for dead (S-70).
 
-Only an answer that names the worker counts: after a crash somebody else may have the address.
+Only an answer that names the worker counts: after a crash somebody else may have the address. It is
+asked whether it is this one, because it does not tell strangers who it is.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -32,11 +34,15 @@ async def answers(worker: Worker) -> bool:
         return False
     try:
         async with asyncio.timeout(ANSWER_S):
-            answer = await exchange("GET", f"{worker.address.rstrip('/')}/health/live")
+            answer = await exchange("GET", _question(worker))
         said = msgspec.json.decode(answer.body, type=_Alive)
     except (TimeoutError, ExchangeFailed, BadInput, msgspec.DecodeError):
         return False
     return said.worker == worker.id
+
+
+def _question(worker: Worker) -> str:
+    return f"{worker.address.rstrip('/')}/health/live?worker={quote(worker.id, safe='')}"
 
 
 async def answering(workers: Iterable[Worker], probe: Probe) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.elections.access import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.elections.contract import TTL_S, Election
 from hyperscale.scheduler.elections.leased import Lease, LeasedElection
@@ -42,7 +43,7 @@ def open_election(
 
         lease = RedisLease(address, node, node_address, ttl_s)
     else:
-        raise BadInput(f"{address!r} is not an election", _HINT)
+        raise BadInput(f"{plain_address(address)!r} is not an election", _HINT)
     return LeasedElection(onlooker.lease(lease, scheme), ttl_s)
 
 
@@ -54,4 +55,4 @@ def _endpoint(scheme: str, host: str) -> str:
             return endpoint
     except ValueError:
         pass  # a port that is no number: as any other bad address
-    raise BadInput(f"{host!r} is not an etcd member's HOST:PORT", _HINT)
+    raise BadInput(f"{host.rpartition('@')[2]!r} is not an etcd member's HOST:PORT", _HINT)

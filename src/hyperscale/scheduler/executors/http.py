@@ -14,13 +14,15 @@ import math
 from typing import Final
 
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_url
 from hyperscale.scheduler.exchange import ExchangeFailed, exchange
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
 from hyperscale.scheduler.executors.payload import decoded, required
+from hyperscale.scheduler.executors.reach import Reach
 from hyperscale.scheduler.model.errors import InvalidJob
 from hyperscale.scheduler.model.failure import Failure
 from hyperscale.scheduler.onlooker import NOBODY, Onlooker
-from hyperscale.workload.secrets import mask_body, mask_url
+from hyperscale.workload.secrets import mask_body
 
 TIMEOUT_S: Final = 30.0
 EXPECT: Final = "200-299"
@@ -30,8 +32,9 @@ TRACE_HEADER: Final = "traceparent"
 
 
 class HttpExecutor:
-    def __init__(self, onlooker: Onlooker = NOBODY) -> None:
+    def __init__(self, onlooker: Onlooker = NOBODY, reach: Reach | None = None) -> None:
         self._onlooker = onlooker
+        self._reach = reach or Reach()
 
     async def run(self, task: Task) -> Result:
         payload = task.payload
@@ -45,21 +48,22 @@ class HttpExecutor:
             headers = self._headers(task, headers)
             method = (payload.get("method") or "GET").upper()
             async with asyncio.timeout(timeout_s):
-                answer = await exchange(method, url, headers, payload.get("body", "").encode())
+                body = payload.get("body", "").encode()
+                answer = await exchange(method, url, headers, body, self._reach.addresses)
         except BadInput as error:
-            return permanent(error.message)
+            return permanent(f"{error.message}; {error.hint}" if error.hint else error.message)
         except TimeoutError:
             return Broken(failure=Failure.TRANSIENT, error=f"no answer within {timeout_s:g} s")
         except ExchangeFailed as error:
             return Broken(failure=Failure.TRANSIENT, error=str(error))
-        body = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
-        log = mask_body(body, headers.items())
+        shown = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
+        log = mask_body(shown, headers.items())
         if any(low <= answer.status <= high for low, high in expected):
             return Done(exit_code=answer.status, log=log)
         again = answer.status >= 500 or answer.status == 429
         return Broken(
             failure=Failure.ERROR if again else Failure.PERMANENT,
-            error=f"{mask_url(url)} answered {answer.status}",
+            error=f"{plain_url(url)} answered {answer.status}",
             exit_code=answer.status,
             log=log,
         )

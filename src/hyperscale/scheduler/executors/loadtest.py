@@ -1,6 +1,7 @@
-"""`loadtest`: a test file through `hyperscale run`, as a person would start it.
+"""`loadtest`: a test file through `hyperscale run`, as a person would start it in the directory of
+the worker's tests.
 
-Payload: `file`, `workflows` (JSON list), `args` (JSON list of further flags), `cluster` (host). The
+Payload: `file` (beneath that directory), `workflows` (JSON list), `args` (JSON list of flags). The
 log begins with the run's summary as one line of JSON. A crossed threshold or a bad test file is an
 answer, not an accident: neither is tried again.
 """
@@ -17,6 +18,7 @@ import msgspec
 
 from hyperscale.errors import ExitCode
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.executors.loadtest_words import checked_words, file_beneath
 from hyperscale.scheduler.executors.payload import decoded, required
 from hyperscale.scheduler.executors.processes import Exited, run_process
 from hyperscale.scheduler.model.errors import InvalidJob
@@ -30,27 +32,37 @@ _FINAL: Final = {
 
 
 class LoadtestExecutor:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
     async def run(self, task: Task) -> Result:
         try:
-            file = required(task.payload, "file")
-            workflows = decoded(task.payload, "workflows", list[str], [])
-            flags = decoded(task.payload, "args", list[str], [])
+            words = await asyncio.to_thread(self._words, task)
         except InvalidJob as error:
-            return permanent(error.message)
-        if file.startswith("-") or any(name.startswith("-") for name in workflows):
-            return permanent("'file' and 'workflows' must not start with a dash")
-        cluster = task.payload.get("cluster")
+            return permanent(f"{error.message}; {error.hint}" if error.hint else error.message)
         with tempfile.TemporaryDirectory(prefix="hyperscale-loadtest-") as directory:
             report = Path(directory) / "result.json"
-            argv = [sys.executable, "-m", "hyperscale", "run", file, *workflows, *flags]
+            argv = [sys.executable, "-m", "hyperscale", "run", *words]
             argv += ["--ui", "none", "--json", str(report)]
-            argv += ["--cluster", cluster] if cluster else []
             try:
-                exited = await run_process(argv)
+                exited = await run_process(argv, cwd=str(self._directory))
             except OSError as error:
                 return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
             summary = await asyncio.to_thread(_summary, report)
         return _judged(exited, summary)
+
+    def _words(self, task: Task) -> list[str]:
+        file = file_beneath(self._directory, required(task.payload, "file"))
+        workflows = decoded(task.payload, "workflows", list[str], [])
+        flags = decoded(task.payload, "args", list[str], [])
+        if not all(name.isidentifier() for name in workflows):  # another might be read as a file
+            raise InvalidJob("'workflows' in the payload: each is the name of a class")
+        if task.payload.get("cluster"):
+            raise InvalidJob(
+                "'cluster' in the payload: a job does not choose where it runs",
+                "the worker's owner does, with HYPERSCALE_CLUSTER in its environment",
+            )
+        return [str(file), *workflows, *checked_words(self._directory, flags)]
 
     async def close(self) -> None:
         """Nothing outlives a job."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from hyperscale.scheduler.executors.allowed import Allowed
 from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
 from hyperscale.scheduler.executors.processes import to_the_end
 from hyperscale.scheduler.executors.python_child import Call, Returned
@@ -26,9 +26,10 @@ _FAILURES = {"permanent": Failure.PERMANENT, "transient": Failure.TRANSIENT, "":
 class PythonExecutor:
     def __init__(self, allow: Sequence[str]) -> None:
         """Patterns such as `shop.jobs:*` or `shop.jobs:nightly`."""
-        self._allow = tuple(allow)
-        self.allows = lru_cache(maxsize=ALLOWED_MAX)(self._matches)
-        """Whether a callable may be run; remembered, because jobs are many and callables few."""
+        allowed = Allowed(allow)
+        self._named = allowed.named
+        self._matched = lru_cache(maxsize=ALLOWED_MAX)(allowed.matched)
+        """Remembered, because jobs are many and callables few."""
         self._idle: list[PythonProcess] = []
         self._closed = False
 
@@ -46,16 +47,11 @@ class PythonExecutor:
         target = task.payload.get("call", "")
         if not target:
             return permanent("the payload has no 'call'")
-        if not self.allows(target):
+        named = self._named(target)
+        if not named and not self._matched(target):
             return permanent(f"{target!r} is not on the allow-list of this worker")
         args, kwargs = task.payload.get("args", ""), task.payload.get("kwargs", "")
-        return Call(target, args, kwargs, task.job_id, task.token)
-
-    def _matches(self, target: str) -> bool:
-        module, colon, name = target.partition(":")
-        return bool(module and colon and name) and any(
-            fnmatchcase(target, pattern) for pattern in self._allow
-        )
+        return Call(target, not named, args, kwargs, task.job_id, task.token)
 
     async def take(self) -> PythonProcess:
         while self._idle:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.scheduler.executors.allowed import defined_in
 from hyperscale.scheduler.executors.tail import plain
 
 HEAD = struct.Struct("!II")
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
     target: str
+    matched: bool
+    """Its name fits a pattern: it must be of the module it is named under."""
     args: str
     """JSON, as are `kwargs`; empty: none."""
     kwargs: str
@@ -68,7 +71,7 @@ class _Captured(io.TextIOBase):
 _found: dict[str, Callable[..., object]] = {}
 
 
-def _find(target: str) -> Callable[..., object]:
+def _find(target: str, matched: bool) -> Callable[..., object]:
     if target not in _found:
         module, _, name = target.partition(":")
         value: Any = importlib.import_module(module)
@@ -76,6 +79,8 @@ def _find(target: str) -> Callable[..., object]:
             value = getattr(value, part)
         if not callable(value):
             raise TypeError(f"{target} is not callable")
+        if matched and not defined_in(module, value):
+            raise TypeError(f"{name} is not a function or class of {module}, so a * is not enough")
         _found[target] = value
     return _found[target]
 
@@ -95,7 +100,7 @@ def answer(call: Call) -> Returned:
         try:
             args = _decoded("args", call.args, list)
             kwargs = _decoded("kwargs", call.kwargs, dict)
-            function = _find(call.target)
+            function = _find(call.target, call.matched)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             return Returned(plain(f"{call.target}: {error}"), "permanent", captured.text())
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from hyperscale.errors import BadInput
@@ -36,15 +37,25 @@ class Executors(Mapping[str, Executor]):
 
 
 def open_executors(
-    python_allow: Sequence[str] = (), command: bool = False, onlooker: Onlooker = NOBODY
+    python_allow: Sequence[str] = (),
+    command: bool = False,
+    onlooker: Onlooker = NOBODY,
+    *,
+    loadtest_dir: str = "",
+    http_allow: Sequence[str] = (),
 ) -> Executors:
+    """Without `loadtest_dir` tests are those of the working directory. Raises BadInput."""
     from hyperscale.scheduler.executors.http import HttpExecutor
     from hyperscale.scheduler.executors.loadtest import LoadtestExecutor
     from hyperscale.scheduler.executors.python import PythonExecutor
+    from hyperscale.scheduler.executors.reach import Reach
 
+    tests = Path(loadtest_dir).resolve()
+    if not tests.is_dir():
+        raise BadInput(f"--loadtest-dir {loadtest_dir} is not a directory")
     by_kind: dict[str, Executor] = {
-        "http": HttpExecutor(onlooker),
-        "loadtest": LoadtestExecutor(),
+        "http": HttpExecutor(onlooker, Reach(http_allow)),
+        "loadtest": LoadtestExecutor(tests),
         "python": PythonExecutor(python_allow),
     }
     if command:

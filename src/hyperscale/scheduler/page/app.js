@@ -25,8 +25,16 @@ function stateOf(job) {
   return cell;
 }
 function runs(job) {
-  const argv = job.kind === "command" && job.payload.argv ? JSON.parse(job.payload.argv).join(" ") : "";
-  return el("code", {}, `${job.kind} ${argv || (Object.values(job.payload)[0] ?? "")}`.slice(0, 90));
+  const shown = words(job.payload.argv) || (Object.values(job.payload)[0] ?? "");
+  return el("code", {}, `${job.kind} ${shown}`.slice(0, 90));
+}
+// A store may hold what no submission is allowed to say any more.
+function words(argv) {
+  try {
+    return JSON.parse(argv ?? "[]").join(" ");
+  } catch {
+    return "";
+  }
 }
 
 function tile(number, text, href, bad) {

@@ -7,6 +7,14 @@ export const afterAct = (redraw) => acted.push(redraw);
 
 // ---- the API
 
+// The address that `hyperscale scheduler` prints brings the token behind the #, which no server is
+// sent; it is taken out of the address bar and of the history at once.
+const brought = /^#token=([\w-]+)$/.exec(location.hash);
+if (brought) {
+  sessionStorage.setItem("token", brought[1]);
+  history.replaceState(null, "", "#/");
+}
+
 export async function call(method, path, body) {
   const token = sessionStorage.getItem("token");
   const headers = token ? { Authorization: `Bearer ${token}` } : {};

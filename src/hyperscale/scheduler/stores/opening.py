@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.stores.contract import DEFAULT_LIMITS, Store, StoreLimits
 
 _HINT = "sqlite:FILE, memory:, redis://HOST:PORT/DB, rediss://, unix://PATH or redis+cluster://"
@@ -25,6 +26,9 @@ async def open_store(address: str, limits: StoreLimits = DEFAULT_LIMITS) -> Stor
         try:
             from hyperscale.scheduler.stores.redis import RedisStore
         except ModuleNotFoundError as error:
-            raise BadInput("the redis store needs its library", "install redis") from error
+            raise BadInput(
+                "the redis store needs its library",
+                "pip install 'hyperscale-loadtest[scheduler]', or '.[scheduler]' in a checkout",
+            ) from error
         return await RedisStore.open(address, limits=limits)
-    raise BadInput(f"{address!r} is not the address of a job store", _HINT)
+    raise BadInput(f"{plain_address(address)!r} is not the address of a job store", _HINT)

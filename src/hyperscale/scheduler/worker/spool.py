@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from hyperscale.runtime.private_files import private_directory
 from hyperscale.scheduler.model.reports import Completed, Failed
 
 FILES_MAX: Final = 10_000
@@ -25,7 +26,7 @@ _decode: Final = msgspec.json.Decoder(FinalReport).decode
 class Spool:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        private_directory(directory)
         self._kept = {path.name for path in directory.glob("*.json")}
 
     @property
@@ -39,7 +40,7 @@ class Spool:
             return
         path = self._directory / name
         beside = path.with_suffix(".tmp")
-        with beside.open("wb") as file:
+        with open(beside, "wb", opener=_closed_to_others) as file:
             file.write(_encode(report))
             file.flush()
             os.fsync(file.fileno())
@@ -68,6 +69,10 @@ class Spool:
             else:
                 self._kept.add(path.name)
         return found
+
+
+def _closed_to_others(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _name(report: FinalReport) -> str:

@@ -7,14 +7,23 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.access import Access, Actor, Right, Role, access_for, read_tokens
+from hyperscale.scheduler.api.access import (
+    EVERYBODY,
+    Access,
+    Actor,
+    Right,
+    Role,
+    access_for,
+    read_tokens,
+)
 
 TOKEN = "a-token-of-twenty-chars"
 
 
 def test_everybody_with_a_role_may_look_and_only_some_may_more() -> None:
     may = {right: {role for role in Role if Actor("x", role).may(right)} for right in Right}
-    assert may[Right.LOOK] == set(Role)
+    assert may[Right.LOOK] == set(Role) - {Role.WORKER}
+    assert may[Right.WORK] == {Role.WORKER, Role.OPERATOR, Role.ADMIN}
     assert may[Right.OPERATE] == {Role.OPERATOR, Role.ADMIN}
     assert may[Right.AUDIT] == {Role.AUDITOR, Role.ADMIN}
     assert may[Right.ADMINISTER] == {Role.ADMIN}
@@ -22,14 +31,34 @@ def test_everybody_with_a_role_may_look_and_only_some_may_more() -> None:
 
 def test_a_host_beyond_loopback_needs_tokens() -> None:
     with pytest.raises(BadInput, match="open to everybody"):
-        access_for("0.0.0.0", "", "")
-    assert access_for("127.0.0.1", "", "").open
-    assert not access_for("0.0.0.0", "", TOKEN).open
+        access_for("0.0.0.0", "", "", True)
+    assert access_for("127.0.0.1", "", "", True).open
+    assert not access_for("0.0.0.0", "", TOKEN, False).open
+    with pytest.raises(BadInput, match="without tokens"):
+        access_for("127.0.0.1", "", TOKEN, True)
+
+
+def test_without_tokens_one_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first, again = (access_for("127.0.0.1", "", "", False) for _ in range(2))
+    assert first.made == again.made
+    assert len(first.made) >= 32
+    assert first.made not in repr(first)
+    assert first.actor(f"Bearer {first.made}") == EVERYBODY
+    assert first.actor(None) is None
+    (tmp_path / "hyperscale" / "scheduler" / "token").chmod(0o644)
+    with pytest.raises(BadInput, match="others may read"):
+        access_for("127.0.0.1", "", "", False)
 
 
 def test_a_tokens_file_names_people_and_roles(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"# people\n\nanna operator {TOKEN}\n")
+    file.chmod(0o644)
+    with pytest.raises(BadInput, match="has mode 644") as refused:
+        read_tokens(file)
+    assert refused.value.hint == f"chmod 600 {file}"
+    file.chmod(0o600)
     access = Access(read_tokens(file))
     assert access.actor(f"Bearer {TOKEN}") == Actor("anna", Role.OPERATOR)
     assert access.actor(f"bearer {TOKEN}") == Actor("anna", Role.OPERATOR)
@@ -41,6 +70,7 @@ def test_a_tokens_file_names_people_and_roles(tmp_path: Path) -> None:
 def test_bad_lines_are_refused(tmp_path: Path, line: str) -> None:
     file = tmp_path / "tokens"
     file.write_text(line)
+    file.chmod(0o600)
     with pytest.raises(BadInput):
         read_tokens(file)
 

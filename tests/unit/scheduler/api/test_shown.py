@@ -29,7 +29,7 @@ PAYLOAD = {
             {"headers": '{"Authorization":"Bearer x","Accept":"*/*"}'},
             {"headers": '{"Authorization":"***","Accept":"*/*"}'},
         ),
-        ({"url": "https://a:b@h/?token=x"}, {"url": "https://a:***@h/?token=***"}),
+        ({"url": "https://a:b@h/?token=x"}, {"url": "https://***@h/?token=***"}),
         ({"body": '{"password":"x","n":1}'}, {"body": '{"password":"***","n":1}'}),
         ({"api_key": "x"}, {"api_key": "***"}),
     ],

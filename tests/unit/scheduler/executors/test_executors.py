@@ -20,8 +20,12 @@ from hyperscale.scheduler.executors.http import HttpExecutor
 from hyperscale.scheduler.executors.loadtest import LoadtestExecutor, _judged
 from hyperscale.scheduler.executors.processes import Exited
 from hyperscale.scheduler.executors.python import PythonExecutor
+from hyperscale.scheduler.executors.reach import Reach
 from hyperscale.scheduler.model.failure import Failure
 from tests.integration.clients.certificates import Authority
+
+HERE = Reach(["127.0.0.1"])
+OS_CALLS = [f"os:{name}" for name in ("getpid", "listdir", "no_such", "_exit")]
 
 
 def task(**payload: str) -> Task:
@@ -140,7 +144,7 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 def test_python_calls_reuse_a_process() -> None:
     first, second, loud = run(
-        PythonExecutor(["os:*", "builtins:print"]),
+        PythonExecutor(["os:getpid", "builtins:print"]),
         task(call="os:getpid"),
         task(call="os:getpid"),
         task(call="builtins:print", args='["hello"]'),
@@ -178,7 +182,7 @@ def test_a_python_job_may_print_and_raise_what_is_no_text() -> None:
     ],
 )
 def test_python_failures_by_class(payload: dict[str, str], failure: Failure) -> None:
-    executor = PythonExecutor(["os:*", "socket:create_connection"])
+    executor = PythonExecutor([*OS_CALLS, "socket:create_connection"])
     result, after = run(executor, task(**payload), task(call="os:getpid"))
     assert isinstance(result, Broken)
     assert result.failure is failure
@@ -218,7 +222,9 @@ async def served(answer: bytes, payload: dict[str, str]) -> tuple[Result, bytes]
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        result = await HttpExecutor().run(task(url=f"http://127.0.0.1:{port}/a?b=c", **payload))
+        result = await HttpExecutor(reach=HERE).run(
+            task(url=f"http://127.0.0.1:{port}/a?b=c", **payload)
+        )
     return result, heard
 
 
@@ -255,7 +261,7 @@ def test_http_by_status(answer: bytes, payload: dict[str, str], failure: Failure
 
 @pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://a..b/", "http://[::1/"])
 def test_an_address_that_can_never_answer_is_not_tried_again(url: str) -> None:
-    (result,) = run(HttpExecutor(), task(url=url))
+    (result,) = run(HttpExecutor(reach=HERE), task(url=url))
     assert isinstance(result, Broken)
     assert result.failure is Failure.PERMANENT
 
@@ -279,7 +285,7 @@ def test_a_tls_server_that_hangs_costs_the_timeout_and_no_more(
         port = server.sockets[0].getsockname()[1]
         async with server, asyncio.timeout(15):
             payload = {"url": f"https://127.0.0.1:{port}/", "timeout_s": "0.5"}
-            return await HttpExecutor().run(task(**payload))
+            return await HttpExecutor(reach=HERE).run(task(**payload))
 
     result = asyncio.run(served())
     assert silent.is_set()
@@ -289,7 +295,7 @@ def test_a_tls_server_that_hangs_costs_the_timeout_and_no_more(
 
 def test_http_without_a_server_or_an_address() -> None:
     refused, bad, missing = run(
-        HttpExecutor(), task(url="http://127.0.0.1:1/"), task(url="ftp://x"), task()
+        HttpExecutor(reach=HERE), task(url="http://127.0.0.1:1/"), task(url="ftp://x"), task()
     )
     assert isinstance(refused, Broken)
     assert refused.failure is Failure.TRANSIENT
@@ -306,7 +312,9 @@ def test_http_errors_and_logs_name_no_credentials() -> None:
     assert b"Bearer abc12345" in heard
     assert result.log == "not ***"
     refused, bad = run(
-        HttpExecutor(), task(url="http://ada:hunter2@127.0.0.1:1/"), task(url="ftp://ada:hunter2@x")
+        HttpExecutor(reach=HERE),
+        task(url="http://ada:hunter2@127.0.0.1:1/"),
+        task(url="ftp://ada:hunter2@x"),
     )
     for broken in (refused, bad):
         assert isinstance(broken, Broken)
@@ -319,7 +327,7 @@ def test_loadtest_judges_exit_codes_and_refuses_flags_as_names() -> None:
         result = _judged(Exited(code, "log"), '{"a":1}')
         assert result.log == '{"a":1}\nlog'
         assert getattr(result, "failure", None) is failure
-    dashed, missing = run(LoadtestExecutor(), task(file="--debug"), task())
+    dashed, missing = run(LoadtestExecutor(Path()), task(file="--debug"), task())
     assert isinstance(dashed, Broken)
     assert dashed.failure is Failure.PERMANENT
     assert isinstance(missing, Broken)

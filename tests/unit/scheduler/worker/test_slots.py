@@ -35,7 +35,7 @@ class Bench:
     def __init__(self, count: int) -> None:
         self.ended: dict[str, Result] = {}
         self._changed = asyncio.Event()
-        executors = Executors({"python": PythonExecutor(["os:*", "time:*"])})
+        executors = Executors({"python": PythonExecutor(["os:getpid", "time:*"])})
         self.executors = executors
         self.slots = Slots(count, executors, self._over)
 

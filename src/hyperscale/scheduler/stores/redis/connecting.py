@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_address
 
 CLUSTER_SCHEME = "redis+cluster://"
 CONNECT_S = 5.0
@@ -18,13 +23,28 @@ Client = Redis | RedisCluster
 
 
 def connect(url: str) -> Client:
+    """Raises BadInput for an address that cannot be read."""
     if url.startswith(CLUSTER_SCHEME):
-        return RedisCluster.from_url("redis://" + url.removeprefix(CLUSTER_SCHEME), **_plain())
+        with _readable(url):
+            return RedisCluster.from_url("redis://" + url.removeprefix(CLUSTER_SCHEME), **_plain())
     return connect_one(url)
 
 
 def connect_one(url: str) -> Redis:
-    return Redis.from_url(url, **_plain())
+    """Raises BadInput for an address that cannot be read."""
+    with _readable(url):
+        return Redis.from_url(url, **_plain())
+
+
+@contextmanager
+def _readable(url: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError:  # its text may hold a piece of the password
+        raise BadInput(
+            f"{plain_address(url)!r} is not the address of a redis",
+            "redis://USER:PASSWORD@HOST:PORT/DB; a / in the password is written %2F, a @ %40",
+        ) from None
 
 
 def _plain() -> dict[str, Any]:

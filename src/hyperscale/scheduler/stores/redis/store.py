@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
+from redis.exceptions import RedisClusterException
+
 from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.model.errors import SchedulerError, StaleLeader, StoreUnavailable
 from hyperscale.scheduler.model.instants import Instant, after
 from hyperscale.scheduler.model.job import HEAD_FIELDS, RUN_FIELDS, Job, JobState
@@ -79,9 +82,9 @@ class RedisStore(RecordStore):
         store = cls(client, prefix, limits)
         try:
             await store._sign()
-        except StoreUnavailable as error:
+        except (StoreUnavailable, RedisClusterException) as error:
             await client.aclose()
-            raise BadInput(error.message, f"is there a redis at {url}?") from error
+            raise BadInput(str(error), f"is there a redis at {plain_address(url)}?") from error
         return store
 
     async def close(self) -> None:

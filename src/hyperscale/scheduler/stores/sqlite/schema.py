@@ -6,12 +6,14 @@ changed; a file from a newer version is refused.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
 from typing import Final
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.private_files import close_to_others
 
 BUSY_TIMEOUT_S: Final = 5.0
 """Longer than any batch of another process takes to commit on a slow disk."""
@@ -69,6 +71,7 @@ def connect(path: Path) -> sqlite3.Connection:
             "use another Python, or the store redis://...",
         )
     try:
+        _close_to_others(path)
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
@@ -77,12 +80,19 @@ def connect(path: Path) -> sqlite3.Connection:
         # The default of 1000 pages makes a checkpoint, two more syncs, of every few batches.
         connection.execute("PRAGMA wal_autocheckpoint = 8000")
         connection.execute("PRAGMA cache_size = -32768")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise BadInput(
             f"the job store {path} cannot be opened: {error}",
             "name a file in a directory that can be written",
         ) from error
     return connection
+
+
+def _close_to_others(path: Path) -> None:
+    """Payloads have credentials in them. What SQLite writes beside the file has the file's mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        close_to_others(each)
 
 
 def _begin_log(connection: sqlite3.Connection) -> None:
