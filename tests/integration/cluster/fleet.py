@@ -32,6 +32,7 @@ from hyperscale.nodes.client.settings import read_cluster
 from hyperscale.nodes.protocol.jobs import JobView, WorkerViews
 from hyperscale.runtime.real import RealHost
 from hyperscale.wire.certificates import CertificateIdentity, make_authority, make_node
+from tests.fixtures.private import write_private
 from tests.integration.cli.program import Ended, Running, environment, hyperscale
 
 # For a machine with many times more to do than cores; a quiet one needs a tenth.
@@ -256,8 +257,8 @@ class Fleet:
             self.certs = folder / "certs"
             self._authority = make_authority(CLUSTER)
             self.certify("client", "client")
-            (folder / "secret").write_text("correct horse battery staple")
-            (folder / "manager-secret").write_text("another horse for managers alone")
+            write_private(folder / "secret", "correct horse battery staple")
+            write_private(folder / "manager-secret", "another horse for managers alone")
         for name in self._voters:
             self._add_manager(name)
         for number in range(1, workers + 1):

@@ -34,6 +34,7 @@ from hyperscale.wire.peer import Peer
 from hyperscale.wire.sealed import Sealer
 from hyperscale.wire.server import Server
 from hyperscale.wire.serving import Call
+from tests.fixtures.private import write_private
 
 from .node_cluster import FAST
 
@@ -42,7 +43,7 @@ DEADLINE_S = 20.0
 
 def settings(folder: Path, name: str, **more: object) -> NodeSettings:
     secret = folder / "secret"
-    secret.write_text("correct horse battery staple")
+    write_private(secret, "correct horse battery staple")
     flags = {"id": name, "bind": "127.0.0.1:0", "plaintext": True, "secret_file": str(secret)}
     of = {"cluster": "shop", "env": "test"}
     given = {**flags, **of, "data": str(folder / name), "set": list(FAST), **more}

@@ -14,6 +14,7 @@ from hyperscale.nodes.member.queries import MemberRow
 from hyperscale.wire.certificates import Credentials, Pem, make_authority
 from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.handshake import PROTOCOL
+from tests.fixtures.private import write_private
 
 from . import old_release
 from .node_cluster import (
@@ -36,7 +37,7 @@ class Cluster:
         self.folder = folder
         self.authority: Pem = make_authority(CLUSTER)
         self.certs = folder / "certs"
-        (folder / "secret").write_text(SECRET)
+        write_private(folder / "secret", SECRET)
         write_certificate(self.certs, self.authority, "onlooker", role="client")
         self.onlooker = Onlooker(self.credentials("onlooker"))
         self.processes: list[MemberProcess] = []
@@ -169,7 +170,7 @@ def assert_free(address: str) -> None:
 
 
 def test_strangers_are_refused_with_the_reason_and_learn_nothing(cluster: Cluster) -> None:
-    (cluster.folder / "other-secret").write_text("another horse, no battery")
+    write_private(cluster.folder / "other-secret", "another horse, no battery")
     member = cluster.start("a")
     seed = ("--seed", member.address)
     by_name = ("--seed", member.address.replace("127.0.0.1", "localhost"))

@@ -11,6 +11,7 @@ from hyperscale.errors import BadInput
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
 from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime.host import Address
+from tests.fixtures.private import write_private
 
 PLAIN = {"id": "a", "cluster": "shop", "env": "prod", "plaintext": True}
 
@@ -128,9 +129,18 @@ def test_a_slip_of_the_pen_in_the_file_gets_a_hint() -> None:
 
 
 def test_a_weak_secret_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("changeme")
+    write_private(tmp_path / "secret", "changeme")
     with pytest.raises(BadInput, match="at least 16"):
         read(secret_file=str(tmp_path / "secret"))
+
+
+def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    write_private(secret, "correct horse battery staple")
+    secret.chmod(0o644)
+    with pytest.raises(BadInput, match="mode 644") as refusal:
+        read(secret_file=str(secret))
+    assert refusal.value.hint == f"chmod 600 {secret}"
 
 
 def test_a_worker_needs_somebody_to_join() -> None:
@@ -141,7 +151,7 @@ def test_a_worker_needs_somebody_to_join() -> None:
 def test_whether_addresses_of_certificates_count_is_a_setting(tmp_path: Path) -> None:
     for name in ("ca.pem", "a.pem", "a-key.pem"):
         (tmp_path / name).write_text("")
-    (tmp_path / "secret").write_text("correct horse battery staple")
+    write_private(tmp_path / "secret", "correct horse battery staple")
     given = {"plaintext": False, "certs": str(tmp_path), "secret_file": str(tmp_path / "secret")}
     usual, lax = read(**given), read({"verify-hostname": False}, **given)
     assert usual.credentials is not None

@@ -21,6 +21,7 @@ from hyperscale.errors import BadInput
 from hyperscale.nodes.member.sources import Reading, Section, Setting, Sources, numbers_of
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.logs import Level
+from hyperscale.runtime.private_files import read_private
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Plaintext
 from hyperscale.wire.identity import NAME_RULE, ROLES, is_name
@@ -313,7 +314,7 @@ def _manager_secret(given: Setting, shared: Setting, role: str) -> str | None:
     if secret is not None and shared.value and secret == _secret(shared, optional=True):
         raise BadInput(
             f"{given.label} holds the same secret as {shared.label}, which workers have as well",
-            "make another one: head -c 32 /dev/urandom | base64 > manager-secret",
+            "make another one: (umask 077; head -c 32 /dev/urandom | base64 > manager-secret)",
         )
     return secret
 
@@ -325,11 +326,11 @@ def _secret(given: Setting, optional: bool) -> str | None:
             return None
         raise BadInput(
             f"a node needs {given.label}, a file with the secret that the cluster shares",
-            "make one: head -c 32 /dev/urandom | base64 > secret",
+            "make one: (umask 077; head -c 32 /dev/urandom | base64 > secret)",
         )
+    secret = read_private(Path(path), given.label).strip()
     try:
-        secret = Path(path).read_text(encoding="utf-8").strip()
         check_secret(secret)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"{given.label} {path} cannot be used: {error}") from None
     return secret
