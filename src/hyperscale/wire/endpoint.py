@@ -26,7 +26,10 @@ class Limits:
     """All in seconds or counts; every one a setting."""
 
     connect_timeout_s: float = 5.0
+    # How long we wait for the answer to our greeting, and for the greeting of who calls us: a
+    # stranger costs a place as long as it says nothing.
     handshake_timeout_s: float = 5.0
+    greeting_timeout_s: float = 3.0
     request_timeout_s: float = 5.0
     # Silence after which the other side is asked whether it is there, and how long it may take:
     # together well below the 30 s after which a silent member is certainly dead.
@@ -37,6 +40,9 @@ class Limits:
     connections_max: int = 4096
     # Of those the ones that have not said yet who they are, which takes milliseconds.
     greetings_max: int = 256
+    greetings_of_source_max: int = 128
+    # One node needs one or two; the commands of one client, or its runs side by side, need more.
+    connections_of_node_max: int = 128
 
 
 class Endpoint:

@@ -10,7 +10,7 @@ only whether to talk at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -143,9 +143,13 @@ async def call(
 
 
 async def answer(
-    stream: Stream, decoder: FrameDecoder, mine: Introduction, timeout_s: float = TIMEOUT_S
+    stream: Stream,
+    decoder: FrameDecoder,
+    mine: Introduction,
+    timeout_s: float = TIMEOUT_S,
+    admit: Callable[[Session], None] | None = None,
 ) -> Session:
-    """Judge whoever called us; a refusal is sent, then raised."""
+    """Judge whoever called us; a refusal, also one that `admit` raises, is sent, then raised."""
     try:
         async with asyncio.timeout(timeout_s):
             verb, body = await _greeting(stream, decoder)
@@ -154,8 +158,10 @@ async def answer(
             try:
                 session = _judge(body, mine, stream.peer_certificate())
                 check_role(session.peer.role, mine.identity.role, mine.gateless)
+                if admit is not None:
+                    admit(session)
             except Refused as refusal:
-                said = Refusal(refusal.kind, refusal.code, refusal.reason)
+                said = Refusal(refusal.kind, refusal.code, refusal.reason, refusal.retry_after_s)
                 stream.write(pack_plain(Verb.REFUSED, body=_encode(said)))
                 await stream.drain()
                 raise

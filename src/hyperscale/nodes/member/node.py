@@ -8,6 +8,7 @@ workers are this with more messages: give their kinds and handlers to `Node`.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -63,6 +64,7 @@ from hyperscale.wire.serving import Call, Handler
 
 # How often health and leadership are looked at for what our probes carry.
 BEAT_S = 0.5
+TURNED_AWAY_EVERY_S = 10.0
 # A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
 # overload. On a shared machine the lag is some milliseconds one moment and tens the next.
 LAG_FLOOR_S = 0.1
@@ -111,6 +113,7 @@ class Node:
         )
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
+        self._turned_away_told: dict[str, float] = {}
         self._load_told = Load.HEALTHY
         self._beats = 0
         self._news_dropped = 0
@@ -425,8 +428,7 @@ class Node:
             self.log.warning("no room for all news of members", dropped=dropped)
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
-        if self.server.turned_away:
-            self._tell_turned_away(self.server.turned_away)
+        self._tell_turned_away(self.server.turned_away)
 
     def tell_vitals(self) -> None:
         """With our next probes; at once when something changed that others must not miss."""
@@ -445,7 +447,11 @@ class Node:
         self._load_told = load
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
-        fresh = turned_away - self._turned_away
-        for reason, count in sorted(fresh.items()):
-            self.log.warning("turned away", reason=reason, count=count)
-        self._turned_away = Counter(turned_away)
+        """Of each reason the first at once, and then how many there were in a while: whoever
+        besieges a node must not fill its log as well."""
+        now = self.now()
+        for reason, count in sorted((turned_away - self._turned_away).items()):
+            if now >= self._turned_away_told.get(reason, -math.inf) + TURNED_AWAY_EVERY_S:
+                self.log.warning("turned away", reason=reason, count=count)
+                self._turned_away_told[reason] = now
+                self._turned_away[reason] = turned_away[reason]
