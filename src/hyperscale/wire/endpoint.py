@@ -12,6 +12,7 @@ import msgspec
 
 from hyperscale.runtime.host import Address, Host
 from hyperscale.runtime.tasks import Report, log_failure
+from hyperscale.wire.arriving import Arriving
 from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.handshake import Introduction
 from hyperscale.wire.messages import Registry
@@ -66,6 +67,7 @@ class Endpoint:
         self.limits = limits or Limits()
         self.admission = admission
         self.report = report
+        self.arriving = Arriving()
         self._credentials = credentials
         self._plaintext = plaintext
         self._server_tls: ssl.SSLContext | None = None
