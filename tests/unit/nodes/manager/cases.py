@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part, Placement
+from hyperscale.cluster.jobs.records import Part, Placement, Submitted
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
+from hyperscale.nodes.manager.desk import submitting
+from hyperscale.nodes.protocol.jobs import SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ClosedVUs
@@ -65,3 +68,14 @@ def end(where: Placement, requests: int, **facts: object) -> PartEnd:
         worker=where.worker,
         **({"outcome": "completed", "state": state(requests)} | facts),  # type: ignore[arg-type]
     )
+
+
+def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
+    """The record of a submission, made in one go."""
+    bites = submitting(ask, sealing)
+    while True:
+        try:
+            next(bites)
+        except StopIteration as end:
+            record: Submitted = end.value
+            return record
