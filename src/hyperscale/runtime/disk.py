@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -59,11 +60,20 @@ def opened(path: Path, flags: int, mode: int = 0o777) -> int:
     until = time.monotonic() + OUT_OF_FILES_WAIT_S
     while True:
         try:
-            return os.open(path, flags, mode)
+            return _regular(path, os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode))
         except OSError as error:
             if not is_out_of_files(error) or time.monotonic() > until:
                 raise
         time.sleep(OUT_OF_FILES_PAUSE_S)
+
+
+def _regular(path: Path, descriptor: int) -> int:
+    """Of a file or a directory. Whoever reads from a pipe that nobody writes to waits for ever."""
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return descriptor
 
 
 def write_all(descriptor: int, data: bytes) -> None:
