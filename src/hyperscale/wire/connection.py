@@ -60,6 +60,7 @@ class Connection:
         self._ended = asyncio.Event()
         self.closed = False
         self._heard = True
+        endpoint.live.add(self)
 
     @property
     def peer(self) -> Identity:

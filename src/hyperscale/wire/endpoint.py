@@ -6,7 +6,8 @@ import ipaddress
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
 import msgspec
 
@@ -17,6 +18,10 @@ from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.handshake import Introduction
 from hyperscale.wire.messages import Registry
 from hyperscale.wire.serving import IN_FLIGHT_MAX, Admission, Handler, shaped
+from hyperscale.wire.withdrawn import Withdrawn
+
+if TYPE_CHECKING:
+    from hyperscale.wire.connection import Connection
 
 Plaintext = Literal["refused", "loopback", "anywhere"]
 """Where unencrypted streams are allowed; "anywhere" is for the simulator, which nobody taps."""
@@ -68,6 +73,8 @@ class Endpoint:
         self.admission = admission
         self.report = report
         self.arriving = Arriving()
+        self.withdrawn = Withdrawn()
+        self.live: WeakSet[Connection] = WeakSet()
         self._credentials = credentials
         self._plaintext = plaintext
         self._server_tls: ssl.SSLContext | None = None
@@ -75,6 +82,28 @@ class Endpoint:
         unknown = registry.missing(self.handlers)
         if unknown:
             raise ValueError(f"handlers for messages nobody registered: {', '.join(unknown)}")
+
+    def withdraw(self, withdrawn: Withdrawn) -> list[Connection]:
+        """Whom we neither let in nor call from now on; the connections that are closed for it."""
+        self.withdrawn = withdrawn
+        closed = [
+            one for one in self.live
+            if not one.closed and withdrawn.covers(one.peer.node_id, one.session.serial)
+        ]  # fmt: skip
+        for one in closed:
+            one.close(f"the certificate of {one.peer.node_id} was withdrawn")
+        return closed
+
+    def reload_credentials(self) -> None:
+        """Read our certificate, key and authority again; connections that are there go on. Raises
+        OSError (of which TLS errors are), and then everything is as before."""
+        credentials = self._credentials
+        if credentials is None:
+            return
+        fresh = credentials.client_context()
+        if self._server_tls is not None:
+            credentials.reload(self._server_tls)
+        self._client_tls = fresh
 
     def server_tls(self, address: Address) -> ssl.SSLContext | None:
         if self._credentials is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from hyperscale.runtime.host import Stream
-from hyperscale.wire.certificates import CertificateIdentity, identity_of
+from hyperscale.wire.certificates import CertificateIdentity, identity_of, validity_of
 from hyperscale.wire.envelope import Verb, pack_plain, unpack
 from hyperscale.wire.errors import (
     DeadlineExceeded,
@@ -108,6 +108,8 @@ class Session:
     protocol: tuple[int, int]
     capabilities: frozenset[str]
     node_version: str
+    serial: int | None = None
+    """Of the certificate that the peer has shown."""
 
 
 async def call(
@@ -217,6 +219,7 @@ def _judge(body: bytes, mine: Introduction, certificate: bytes | None) -> Sessio
         protocol=min(greeting.protocol, mine.protocol),
         capabilities=_common(greeting.capabilities, mine.capabilities),
         node_version=greeting.node_version,
+        serial=None if certificate is None else validity_of(certificate).serial,
     )
 
 

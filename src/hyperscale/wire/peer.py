@@ -125,6 +125,7 @@ class Peer:
                 self._expect_role,
                 endpoint.limits.handshake_timeout_s,
             )
+            endpoint.withdrawn.check(session.peer.node_id, session.serial)
             if self._closed:
                 raise Disconnected(f"the peer at {self.address} was closed")
         except BaseException as error:

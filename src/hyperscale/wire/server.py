@@ -80,6 +80,7 @@ class Server:
 
     def _admit(self, session: Session) -> None:
         """Raises Refused; what the certificate and the greeting say was found in order."""
+        self._endpoint.withdrawn.check(session.peer.node_id, session.serial)
         most = self._endpoint.limits.connections_of_node_max
         if self._of_node[session.peer.node_id] >= most:
             raise Refused(

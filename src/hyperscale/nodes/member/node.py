@@ -32,6 +32,7 @@ from hyperscale.nodes.member import report
 from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
+from hyperscale.nodes.member.certificate_files import CertificateFiles
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.nodes.member.election_shell import ElectionShell
 from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
@@ -122,6 +123,7 @@ class Node:
         self.started = False
         self.endpoint: Endpoint
         self.server: Server
+        self.certificates: CertificateFiles
         self.membership: MembershipShell
         self.voting: Voting | None = None
         self.syncing: Callable[[], bool] = lambda: False
@@ -184,6 +186,8 @@ class Node:
         life = await IncarnationFile(host.disk).read() + 1
         self.endpoint = self._make_endpoint(life)
         self.server = Server(self.endpoint, self._greeted)
+        self.certificates = CertificateFiles(host.clock, settings, self.endpoint, self.log)
+        self.certificates.read()
         address = await self.server.start(settings.bind)
         await self._port.open(address, life)
         self._exchanges.endpoint = self.endpoint
@@ -208,6 +212,11 @@ class Node:
             incarnation=me.incarnation,
             metrics=str(self.metrics_address or ""),
         )
+
+    def reload(self) -> None:
+        """Read our certificate and the list of refused ones again."""
+        if self.started:
+            self.certificates.reload()
 
     async def stop(self) -> None:
         """Hand leadership over, tell the others, then be silent; nothing of it is left."""
@@ -429,6 +438,7 @@ class Node:
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
         self._tell_turned_away(self.server.turned_away)
+        self.certificates.look()
 
     def tell_vitals(self) -> None:
         """With our next probes; at once when something changed that others must not miss."""

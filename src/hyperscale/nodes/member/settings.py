@@ -25,6 +25,7 @@ from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Plaintext
 from hyperscale.wire.identity import NAME_RULE, ROLES, is_name
 from hyperscale.wire.sealed import check_secret
+from hyperscale.wire.withdrawn import read_withdrawn
 
 PORT_DEFAULT = 7_000
 SRV = "srv:"
@@ -49,6 +50,7 @@ class NodeSettings:
     dc: str = "local"
     role: str = "probe"
     credentials: Credentials | None = None
+    refused: Path | None = None  # a list of certificates that were withdrawn
     plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
@@ -89,6 +91,7 @@ _TEXTS: dict[str, object] = {
     "dc": "local",
     "role": "probe",
     "certs": "",
+    "refused": "",
     "verify_hostname": True,
     "secret_file": "",
     "previous_secret_file": "",
@@ -164,6 +167,7 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         credentials=_credentials(
             given["certs"], node_id, plaintext, given["verify_hostname"].value
         ),
+        refused=_refused(given["refused"]),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
         voters=_voters(given["voters"], node_id, role),
@@ -296,6 +300,14 @@ def _credentials(
                 f"make it: hyperscale certs {folder} --node ROLE:{node_id}",
             )
     return made
+
+
+def _refused(given: Setting) -> Path | None:
+    if not given.value:
+        return None
+    path = Path(given.value)
+    read_withdrawn(path)
+    return path
 
 
 def _secret(given: Setting, optional: bool) -> str | None:
