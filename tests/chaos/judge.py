@@ -168,7 +168,7 @@ def _after_the_end(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[Finding]:
-    """Iterations that a lost worker could not tell, or did not finish, are done again."""
+    """Only iterations that were begun and not finished are done again."""
     if load.model == "arrivals":
         if len(hits) > load.planned:
             yield Finding("too much", f"{load.name}: {len(hits)} of {load.planned:g} arrivals")
@@ -181,17 +181,11 @@ def _too_much(evidence: Evidence, load: Load, hits: Sequence[Hit]) -> Iterable[F
                 )
                 break
     elif load.model == "iterations":
-        untold = sum(
-            max(0, count - evidence.report.counts.get(key, 0))
-            for key, count in by_worker(hits).items()
-            if _hurt(evidence, key[1])
-        )
         begun = evidence.report.interrupted.get(load.name, 0)
-        if len(hits) > load.planned + untold + begun:
+        if len(hits) > load.planned + begun:
             yield Finding(
                 "too much",
-                f"{load.name}: {len(hits)} of {load.planned:g} iterations, {begun} interrupted, "
-                f"{untold} untold by workers that were hurt",
+                f"{load.name}: {len(hits)} of {load.planned:g} iterations, {begun} interrupted",
             )
     if load.users_max is not None:
         most, at_s = _most_at_once(_at_work(hits))

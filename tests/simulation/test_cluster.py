@@ -63,6 +63,10 @@ def test_one_seed_is_one_history() -> None:
         (18, "a client that died while it asked again asks no more"),
         (6780, "who hears that a job is unknown knows which of two it had asked for"),
         (98, "a threshold that ended a job is its end, whoever leads by then"),
+        (155, "no iteration is made twice, though nobody alive has heard of it"),
+        (224, "no iteration is made twice, though its worker is started again"),
+        (1027, "no iteration is made twice, though only the leader before had heard of it"),
+        (1225, "a manager that is still starting says so, whatever it is asked"),
     ],
 )
 def test_what_once_broke_holds(seed: int, promise: str) -> None:

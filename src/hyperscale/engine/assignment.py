@@ -284,7 +284,7 @@ class Assignment:
             self._pace.stop()
             if now:
                 self._pool.cancel_all()
-                self._population.cut()
+                self._population.cut(stopped=True)
 
     def cut_off(self) -> None:
         """Nobody holds the leash any more: no load without someone who can end it."""

@@ -40,6 +40,7 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     resume_at_s: float = 0.0
     iterations_done: int = 0
+    left_out: int = 0  # of these, to be made all the same; the rows of their data are used up
     secrets: list[str] = []  # names in `env` whose values nobody may read
     worker: str = ""  # the machine's name in a cluster
 
@@ -51,7 +52,7 @@ def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
     first, last = casting.first_core, min(casting.first_core + cores, len(shares))
     mine: Mapping[int, Load] = dict(enumerate(shares[first:last], first))
     if casting.attempt > 1:
-        left = left_over(list(mine.values()), casting.iterations_done)
+        left = left_over(list(mine.values()), casting.iterations_done - casting.left_out)
         mine = {core: load for core, load in zip(mine, left, strict=True) if load is not None}
     idle = not mine and facts.tears_down
     if idle:

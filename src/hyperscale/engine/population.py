@@ -69,14 +69,15 @@ class Population:
             async with asyncio.timeout(grace_s):
                 await self._empty.wait()
             return
-        self.cut()
+        self.cut(stopped=False)
         with suppress(TimeoutError):
             async with asyncio.timeout(cut_grace_s):
                 await self._empty.wait()
 
-    def cut(self) -> None:
+    def cut(self, stopped: bool) -> None:
+        """`stopped`: somebody ends the load before its plan does."""
         for task, user in list(self._users.items()):
             if user.working and not user.cut:
                 self._recorder.interrupted += 1
-            user.cut = True
+            user.cut, user.stopped = True, stopped
             task.cancel()

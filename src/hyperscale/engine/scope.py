@@ -86,6 +86,9 @@ class StepScope:
     ) -> None:
         requests = self.step.of(label)
         outcome = result.outcome
+        if outcome is Outcome.CANCELLED and self.user.stopped:
+            requests.unanswered()  # we gave it up, the target did not fail
+            return
         timed = noted or (sent and outcome not in WITHOUT_LATENCY)
         if timed and not noted:
             requests.samples.extend(

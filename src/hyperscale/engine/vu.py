@@ -106,6 +106,7 @@ class VirtualUser:
         "on_error",
         "pace",
         "scopes",
+        "stopped",
         "workflow",
         "working",
     )
@@ -121,6 +122,7 @@ class VirtualUser:
         self.iteration_started = 0.0
         self.working = False
         self.cut = False  # the load is over: what runs is ended now
+        self.stopped = False  # and that was not planned
         self.left = False  # it has ended; tasks it started may go on
         self.lateness = 0.0
         self.last: CallResult | None = None

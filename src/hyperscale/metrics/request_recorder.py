@@ -56,6 +56,10 @@ class RequestRecorder:
             self._rowless += 1
         self._failures.add(outcome, detail, message, first)
 
+    def unanswered(self) -> None:
+        """Count a request whose answer nobody waited for: the load was stopped."""
+        self._rowless += 1
+
     def connected(self, dns_s: float, connect_s: float, tls_s: float) -> None:
         """Note the phases of a new connection; a phase that did not happen is zero."""
         if dns_s > 0:
@@ -77,14 +81,15 @@ class RequestRecorder:
 
     def fold(self, by_status: bool = False) -> list[RequestDelta]:
         rows = len(self.samples) // COLUMNS
-        if not rows and not self._failed:
+        if not rows and not self._failed and not self._rowless:
             return []
         delta = RequestDelta(
             self.key, count=rows + self._rowless, failed=self._failed, unsent=self._unsent
         )
+        self._rowless = 0
         if self._failed:
             delta.errors = self._failures.drain()
-            self._failed = self._rowless = self._unsent = 0
+            self._failed = self._unsent = 0
         for phase, durations in self._connect.items():
             folded = drain(durations)
             if folded is not None:

@@ -414,5 +414,6 @@ def _prepares(order: DispatchPart) -> list[Prepare]:
         attempt=order.fence.attempt,
         resume_at_s=order.resume_at_s,
         iterations_done=order.iterations_done,
+        left_out=order.left_out,
     )
     return orders(order.facts, casting, order.cores)

@@ -171,6 +171,7 @@ def test_a_run_that_ends_while_nobody_leads_is_completed(witness: Witness, tmp_p
         ended = fleet.wait_for_end(job_id)
         (part,) = fleet["w1"].logged("part ended")
         assert part["outcome"] == "completed", part
+        assert all(node.logged("an even number of voters") for node in fleet.managers)
         assert (ended.status, ended.exit_code) == ("completed", ExitCode.PASSED), ended.reason
         assert sum(w.requests for w in ended.workflows) == witness.requests
 

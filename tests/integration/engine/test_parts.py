@@ -163,6 +163,34 @@ def test_a_part_that_is_stopped_before_it_is_prepared_does_nothing(target: str) 
     assert (part.outcome, part.aggregate.requests) == ("cancelled", 0)
 
 
+class Waits(Workflow):
+    vus = 3
+    duration = "60s"
+
+    @step()
+    async def slow(self) -> HTTPResponse:
+        return await self.client.http.get("/delay/20000")
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut off"])
+def test_what_we_give_up_is_no_failure_of_the_target(
+    target: str, stats: Callable[[], dict[str, Any]], how: str
+) -> None:
+    troupe = Troupe(Waits, target, 1)
+
+    async def scenario() -> Performance:
+        part = troupe.part(0, 1, 1)
+        running = asyncio.create_task(part.perform(await part.prepare()))
+        await until(lambda: stats()["requests"] == 3)
+        part.stop(now=True) if how == "stopped" else part.leash(0.0)
+        await running
+        await part.release()
+        return part
+
+    part = troupe.play(scenario)
+    assert (part.aggregate.requests, part.aggregate.failed) == (3, 0)
+
+
 def test_a_load_nobody_holds_ends_by_itself(target: str) -> None:
     troupe = Troupe(Long, target, 1)
 

@@ -78,11 +78,12 @@ def test_a_killed_worker_did_more_than_it_told() -> None:
     assert judge(replace(what, harms=[Harm("w2", "killed", 5.0, 8.0)])) == []
 
 
-def test_iterations_that_a_killed_worker_could_not_tell_are_done_again() -> None:
+def test_iterations_that_a_killed_worker_could_not_tell_are_not_done_again() -> None:
     hits = users()
     again = [Hit(SECONDS + n / 100, "w1", "Load", 0) for n in range(8)]
     what = evidence(ITERATIONS, hits + again, counts={("Load", "w1"): 308, ("Load", "w2"): 292})
-    assert judge(replace(what, harms=[Harm("w2", "killed", 9.9, 12.0)])) == []
+    hurt = replace(what, harms=[Harm("w2", "killed", 9.9, 12.0)])
+    assert rules(hurt) == {"too much"}
     assert rules(what) == {"too much", "counts"}
 
 

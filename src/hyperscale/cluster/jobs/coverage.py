@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hyperscale.cluster.jobs.inputs import LossFact
-from hyperscale.cluster.jobs.state import JobState, Loss, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, Loss, PartState, WorkflowState
 
 
 def losses(job: JobState) -> list[LossFact]:
@@ -37,6 +37,8 @@ def _whole(workflow: WorkflowState) -> list[tuple[Loss, str]]:
     found: dict[tuple[object, ...], tuple[Loss, str]] = {}
     for part in workflow.parts.values():
         for loss in part.losses:
+            if _is_made_up(workflow, part, loss):
+                continue
             given_up = part.given_up if loss.resumed_at_s is None else ""
             same = (loss.worker, loss.at_s, loss.age_s, loss.resumed_at_s, given_up)
             if not loss.under_load:
@@ -45,6 +47,13 @@ def _whole(workflow: WorkflowState) -> list[tuple[Loss, str]]:
             cores = loss.cores + (before[0].cores if before is not None else 0)
             found[same] = (replace(loss, cores=cores), given_up)
     return list(found.values())
+
+
+def _is_made_up(workflow: WorkflowState, part: PartState, loss: Loss) -> bool:
+    """It is known how many iterations it had made, and the others were made elsewhere."""
+    by_iterations = workflow.needs.planned_s is None and loss.resumed_at_s is not None
+    told = not loss.unheard and not loss.generators and loss.fence is None
+    return by_iterations and told and part.ended is not None and part.left_out <= part.made_up
 
 
 def coverage(job: JobState) -> float:

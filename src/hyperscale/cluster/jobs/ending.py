@@ -165,7 +165,7 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
 
 def _tell_late(desk: Desk, now: float, job: JobState, part: PartState, end: Ended) -> bool:
     """It was taken for lost, and has a word to say all the same. False: which helps nobody."""
-    if part.awaited(end.fence) is None or job.workflows[end.part.workflow].is_over:
+    if part.awaited(end.fence) is None or job.is_settled:
         return False
     age_s = desk.age_s(now, job.job_id)
     told = ToldLate(job.job_id, age_s, end.part, end.fence, end.worker, end.iterations, end.result)

@@ -48,6 +48,8 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
         workflow.lifecycle.transition(
             workflow.lifecycle.state, State.FAILED, workflow.error, record.age_s
         )
+    if record.outcome == "completed":
+        _make_up(workflow, part, record.age_s)
     close(workflow, record.age_s)
     return True
 
@@ -94,16 +96,42 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
 
 def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
     workflow, part = find(job, record.part)
-    if workflow is None or part is None or workflow.is_over:
+    if workflow is None or part is None or job.is_settled:
         return False
     loss = part.awaited(record.fence)
     if loss is None:
         return False
-    if part.is_homeless:  # else its successor has begun with what was known
-        part.iterations_done += record.iterations - loss.iterations - loss.unheard
+    more = record.iterations - loss.iterations - loss.unheard
     loss.iterations, loss.result, loss.fence = record.iterations, record.result, None
     loss.unheard = 0
+    if workflow.needs.planned_s is None and not part.given_up:
+        part.left_out -= more
+        _make_up(workflow, part, record.age_s)
     return True
+
+
+def _make_up(workflow: WorkflowState, part: PartState, age_s: float) -> None:
+    """A part that ended without iterations which nobody made is not done: another attempt makes
+    them. Where teardown() is to run it stays as it is."""
+    end, open_ = part.ended, part.left_out > part.made_up
+    if end is None or not open_ or part.holding is not None or workflow.is_winding_down:
+        return
+    part.losses.append(
+        Loss(
+            worker=end.worker,
+            at_s=0.0,
+            cores=part.cores,
+            iterations=end.iterations,
+            unheard=0,
+            result=end.result,
+            reason="a lost worker had made fewer iterations than it might have",
+            age_s=age_s,
+            under_load=False,
+        )
+    )
+    part.iterations_done += end.iterations
+    part.ended = None
+    close(workflow, age_s)
 
 
 def _lose(

@@ -82,6 +82,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         part.first_core, part.cores = placement.first_core, placement.cores
         part.attempts = placement.fence.attempt
         part.iterations_done = placement.iterations_done
+        part.left_out = part.made_up = placement.left_out
         part.slots = placement.slots
         part.live = placement
         if part.losses:

@@ -57,6 +57,7 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
         watch.sent.setdefault(token(placement), now)
         if report.context is not None:
             prepared(desk, report.part, report.fence, report.context)
+        worker.load_s[token(placement)] = report.elapsed_s
         if report.state == "running" and report.elapsed_s > 0:
             worker.loads_since.setdefault(token(placement), now)
         else:
@@ -69,12 +70,11 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
     worker.pace.moved(now, moved)
     if len(worker.counters) > 8 + 2 * len(held):
         worker.counters = {p: n for p, n in worker.counters.items() if p in held}
-    if len(worker.done) > 8 + 2 * len(held):
+    if max(len(worker.done), len(worker.load_s)) > 8 + 2 * len(held):
         present = {token(placement) for placement in held.values()}
         worker.done = {about: n for about, n in worker.done.items() if about in present}
-    if len(worker.loads_since) > 8 + 2 * len(held):
-        present = {token(placement) for placement in held.values()}
         worker.loads_since = {one: at for one, at in worker.loads_since.items() if one in present}
+        worker.load_s = {one: s for one, s in worker.load_s.items() if one in present}
     if moved and not worker.extensions.excuses(now):
         worker.extensions.reset()
     return tuple(unwanted)
@@ -83,8 +83,8 @@ def read_reports(desk: Desk, now: float, worker: Worker, reports: Iterable[PartR
 def _is_awaited(desk: Desk, report: PartReport) -> bool:
     """Its worker was lost with it, and has more to tell than was heard by then."""
     job = desk.book.jobs.get(report.part.job_id)
-    workflow = job.workflows.get(report.part.workflow) if job and not job.is_over else None
-    part = workflow.parts.get(report.part.number) if workflow and not workflow.is_over else None
+    workflow = job.workflows.get(report.part.workflow) if job and not job.is_settled else None
+    part = workflow.parts.get(report.part.number) if workflow else None
     return part is not None and part.awaited(report.fence) is not None
 
 

@@ -53,6 +53,8 @@ class Worker:
     """Cores of its parts that have no more load to make: the highest number it told of each."""
     loads_since: dict[tuple[Part, Fence], float] = field(default_factory=dict)
     """Parts of it whose load runs, by its own word: what its CPU is used for."""
+    load_s: dict[tuple[Part, Fence], float] = field(default_factory=dict)
+    """Load time of its parts, as it told: their numbers may not have come as far."""
     carried: frozenset[tuple[Part, Fence]] = frozenset()
     """Placed under an earlier incarnation, and still held: a worker that refutes its death has a
     new incarnation and the same life."""
@@ -144,6 +146,7 @@ class Pool:
             Extensions(self._settings),
             heard_at=worker.heard_at,
             former_heard_at=worker.heard_at,
+            load_s=worker.load_s,
         )
         self.workers[worker.name] = fresh
         return fresh

@@ -75,6 +75,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
     resume_at_s: float = 0.0  # a test that goes on elsewhere skips the time that has passed
     iterations_done: int = 0
     slots: tuple[int, ...] = ()  # of its cores, unique within the job; () shares with nobody
+    left_out: int = 0  # of `iterations_done`: nobody made them after all, so they are to be made
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):

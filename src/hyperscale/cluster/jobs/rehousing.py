@@ -194,12 +194,12 @@ def _pieces(
     by_time = workflow.needs.is_test and workflow.needs.planned_s is not None
     resume_at_s = _resume_at_s(desk, now, job, workflow) if by_time else 0.0
     fence = Fence(desk.term, epoch, part.attempts + 1)
-    first, left = part.first_core, part.iterations_done
+    first, left, left_out = part.first_core, part.iterations_done, part.left_out
     cores_left = part.cores
     found = []
     for piece, (worker, slots) in enumerate(seats):
         cores = len(slots)
-        done = left * cores // cores_left
+        done, again = left * cores // cores_left, left_out * cores // cores_left
         number = part.number if piece == 0 else spare + piece - 1
         found.append(
             Placement(
@@ -212,7 +212,9 @@ def _pieces(
                 resume_at_s,
                 0 if by_time else done,
                 slots,
+                again,
             )
         )
-        first, left, cores_left = first + cores, left - done, cores_left - cores
+        first, cores_left = first + cores, cores_left - cores
+        left, left_out = left - done, left_out - again
     return found

@@ -38,7 +38,8 @@ def _record_loss(desk: Desk, now: float, placement: Placement, heard: Heard, rea
         now,
         PartLost(
             part.job_id, desk.age_s(now, part.job_id), part, placement.fence, placement.worker,
-            heard.at_s, heard.iterations, heard.result, reason, _unheard(desk, now, placement, heard),
+            heard.at_s, heard.iterations, heard.result, reason,
+            _unheard(desk, now, placement, heard),
         ),
     )  # fmt: skip
 
@@ -51,9 +52,11 @@ def _unheard(desk: Desk, now: float, placement: Placement, heard: Heard) -> int:
     if not heard.result and not heard.iterations:
         return ANY_NUMBER
     worker = desk.pool.workers.get(placement.worker)
-    silent_s = longest_s = desk.settings.reschedule_s
-    if worker is not None:
+    silent_s = desk.settings.reschedule_s
+    if worker is not None and token(placement) in worker.load_s:  # else only leaders before heard
         reborn = placement.incarnation < worker.incarnation and not worker.owns(placement)
-        silent_s = now - (worker.former_heard_at if reborn else worker.heard_at)
+        heard_at = worker.former_heard_at if reborn else worker.heard_at
+        untold_s = max(0.0, worker.load_s[token(placement)] - heard.at_s)
+        silent_s = min(silent_s, now - heard_at) + untold_s
     own = heard.iterations / heard.at_s if heard.at_s else 0.0
-    return unheard(max(own, heard.pace), min(silent_s, longest_s))
+    return unheard(max(own, heard.pace), silent_s)

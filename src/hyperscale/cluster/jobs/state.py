@@ -60,6 +60,8 @@ class PartState:
     losses: list[Loss] = field(default_factory=list)
     given_up: str = ""
     iterations_done: int = 0  # in earlier attempts; a piece of a part begins with its share
+    left_out: int = 0  # iterations among them that nobody made after all
+    made_up: int = 0  # of these, how many the last attempt was given to make
     slots: tuple[int, ...] = ()  # of its last placement
 
     @property
@@ -73,7 +75,7 @@ class PartState:
     @property
     def is_untold(self) -> bool:
         """Nobody knows how many of its iterations were made."""
-        return self.iterations_done >= ANY_NUMBER
+        return self.iterations_done >= ANY_NUMBER  # `left_out` does not make up for that
 
     @property
     def is_homeless(self) -> bool:

@@ -98,6 +98,7 @@ class Leadership:
 
     def elsewhere(self, call: Call, message: Any) -> Peer:
         """The leader, for a message that is not for us. Raises Refused."""
+        self._node.check_started(call)
         if not message.passed_on:
             leader = self.leader
             peer = self.peer(leader) if leader and leader != self._node.settings.id else None

@@ -149,6 +149,9 @@ class Manager:
         self.node.election.on_lose_leadership.append(self._deposed)
         self.node.election.on_leader_change.append(self._leader_changed)
         self.started = True
+        voters = len(self.settings.node.voters)
+        if voters % 2 == 0:
+            self.log.warning("an even number of voters", voters=voters, may_fail=voters // 2 - 1)
         Rounds(self).start()
         self.host.tasks.spawn("watch the records", self._watch_records())
         if self.node.election.may_lead():

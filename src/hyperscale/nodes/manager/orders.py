@@ -111,6 +111,7 @@ def dispatch_of(
         total_cores=total_cores,
         resume_at_s=placement.resume_at_s,
         iterations_done=placement.iterations_done,
+        left_out=placement.left_out,
         run_setup=run_setup,
         context=context,
         used=used,

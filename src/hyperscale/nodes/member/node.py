@@ -352,7 +352,7 @@ class Node:
         if self.bootstrap is not None:
             answer: ProbeAnswer = self.bootstrap.handlers[Probe](call, probe)
             return answer
-        self._check_started(call)
+        self.check_started(call)
         if probe.node.node_id != call.peer.node_id:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
         return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
@@ -369,11 +369,11 @@ class Node:
         )
 
     def _asked(self, call: Call, correlation_id: str) -> None:
-        self._check_started(call)
+        self.check_started(call)
         with logs.correlated(correlation_id=correlation_id):
             self.log.debug("asked", kind=call.kind.name, by=call.peer.node_id)
 
-    def _check_started(self, call: Call) -> None:
+    def check_started(self, call: Call) -> None:
         if not self.started:
             raise Refused(call.kind.name, "this node is still starting", 0.5, Reason.OVERLOADED)
 

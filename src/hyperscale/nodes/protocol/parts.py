@@ -53,6 +53,7 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()  # names in `env` whose values nobody may read
     sealed: bytes = b""  # source, overrides, env and secrets: only the worker opens it
     slots: tuple[int, ...] = ()  # as in `Placement`: parts of the job with one in common share it
+    left_out: int = 0  # as in `Placement`
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):

@@ -169,6 +169,7 @@ class EnginePerformer:
             attempt=order.fence.attempt,
             resume_at_s=order.resume_at_s,
             iterations_done=order.iterations_done,
+            left_out=order.left_out,
             secrets=list(order.secrets),
             worker=stage.worker,
         )

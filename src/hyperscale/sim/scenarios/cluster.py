@@ -226,6 +226,7 @@ class ClusterScenario(Scenario):
                 world.fail("OneHistory", f"{host.name} applies another record at {record.index}")
             return
         decoded = decode_record(record.payload)
+        self.truth.terms[record.index] = record.fence.term
         self.truth.committed(world.now, record.index, record.payload, decoded)
         kind = type(decoded).__name__
         world.coverage[f"record {kind}"] += 1
@@ -300,10 +301,14 @@ class ClusterScenario(Scenario):
         statuses = self.workers[node][0].parts.statuses()
         return any((s.part, s.fence, s.state) == (part, fence, "paused") for s in statuses)
 
-    def _unheard(self, node: str, job_id: str) -> list[str]:
-        """Workers that are up and hold parts of a job which were placed before this manager led,
-        and that have not spoken to it yet."""
-        jobs = self.managers[node].jobs
+    def _unheard(self, index: int, job_id: str) -> list[str]:
+        """Workers that are up and hold parts of a job which were placed before who wrote this
+        record led, and that have not spoken to it yet. Others may be the first to apply it."""
+        term = self.truth.terms[index]
+        wrote = [one for one in self.managers.values() if one.leadership.leads()]
+        jobs = next((one.jobs for one in wrote if one.jobs.term == term), None)
+        if jobs is None:
+            return []
         job = jobs.job(job_id)
         live = [one for w in job.workflows.values() for one in w.live()] if job else []
         return sorted(

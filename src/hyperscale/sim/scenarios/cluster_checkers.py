@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -27,6 +28,7 @@ from hyperscale.cluster.jobs.records import (
     TimedOut,
     ToldLate,
 )
+from hyperscale.cluster.jobs.state import Book
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.manager.orders import decode_end
@@ -256,7 +258,10 @@ class Totals(ClusterChecker):
         """None is made twice, and no more are missing than a lost part may have made unheard."""
         name, planned = workflow.name, workflow.planned_iterations or 0
         performed = sum(
-            one.requests for one in self.truth.of_job(job) if one.order.part.workflow == name
+            one.requests
+            for one in self.truth.of_job(job)
+            if one.order.part.workflow == name
+            and (one.order.part, one.order.fence) not in counted.unseen
         )
         made = performed / max(1, len(workflow.steps))
         if made > planned and not counted.steered:
@@ -276,16 +281,17 @@ class _Counted:
         self._kept: dict[tuple[Part, Fence], bytes] = {}
         self._ended: set[str] = set()
         self.left_out: dict[str, int] = defaultdict(int)  # iterations that nobody makes again
+        self.unseen: set[tuple[Part, Fence]] = set()  # attempts that began, and told nobody
         self.steered = False
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
         started: set[str] = set()
-        open_: set[Part] = set()  # that are placed, or wait for a worker
+        book = Book()
         for record in records_of(truth, job):
+            taken = apply(book, record)
             match record:
                 case Dispatched():
                     live |= {one.part: one.fence for one in record.placements}
-                    open_ |= {one.part for one in record.placements}
                 case Started():
                     started.add(record.workflow)
                 case Returned(workflow=workflow, parts=numbers):
@@ -297,14 +303,10 @@ class _Counted:
                         continue
                     del live[record.part]
                     self._note(record, record.part.workflow in started)
-                    if isinstance(record, PartEnded) and record.outcome != "cut off":
-                        open_.discard(record.part)
-                case ToldLate(part=part, fence=fence) if (part, fence) in self._kept:
-                    if any(one.workflow == part.workflow for one in open_):
-                        self._kept[part, fence] = record.result
+                case ToldLate(part=part, fence=fence) if taken:
+                    self._kept[part, fence] = record.result
                 case GivenUp():
                     self._whole[record.part.workflow] = False
-                    open_.discard(record.part)
                 case Failed():
                     self._whole[record.workflow] = False
                 case Steered(action=action):
@@ -321,6 +323,8 @@ class _Counted:
             self._whole[name] = False
         if isinstance(record, PartLost):
             self.left_out[name] += record.unheard
+            if not record.unheard and not record.iterations:
+                self.unseen.add((record.part, record.fence))
         if (self._needs[name].is_test and started) or ended:
             self._kept[record.part, record.fence] = record.result
 

@@ -88,7 +88,8 @@ class TakenOver(ClusterChecker):
 
 
 class ToSpare(ClusterChecker):
-    """No process is given more load than it can bear."""
+    """No process is given more load than it can bear; but for pieces of one part that share the
+    only cores there are, because nobody else is left to run the job."""
 
     def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
         here = [one for one in self.truth.on(node) if one.loading]
@@ -98,6 +99,8 @@ class ToSpare(ClusterChecker):
             return
         for slot in mine.order.slots:
             sharing = [one for one in (mine, *beside) if slot in one.order.slots]
+            if len({(one.order.part.workflow, one.order.fence) for one in sharing}) == 1:
+                continue
             used_percent = sum(core_percent(one.order) for one in sharing)
             if len(sharing) > 1 and used_percent > LIMIT_PERCENT:
                 self.fail(f"{node} has {used_percent:g} % to do in one process with {part}")

@@ -39,9 +39,9 @@ class StuckIfHanging(ClusterChecker):
 
 
 class LimitsInTime(ClusterChecker):
-    """`unheard` names the workers that a manager should hear before it judges a job."""
+    """`unheard` names the workers that who wrote a record should have heard before."""
 
-    def __init__(self, truth: Truth, unheard: Callable[[str, str], list[str]]) -> None:
+    def __init__(self, truth: Truth, unheard: Callable[[int, str], list[str]]) -> None:
         super().__init__(truth)
         self._unheard = unheard
         self._without_quorum: list[tuple[float, float]] = []
@@ -56,7 +56,7 @@ class LimitsInTime(ClusterChecker):
             self._dispatched_at.setdefault(job, at)
         if not _is_limit(record) or self._is_over(job, index):
             return
-        unheard = self._unheard(node, job)
+        unheard = self._unheard(index, job)
         if unheard:
             self.fail(f"{node} applied a limit to {job} before it had heard {', '.join(unheard)}")
         spent_s = at - self._dispatched_at[job] - self._unled_s(job, at)

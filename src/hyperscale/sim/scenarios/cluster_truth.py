@@ -60,6 +60,7 @@ class Truth:
     log: dict[int, JobRecord] = field(default_factory=dict)
     """What was applied anywhere, by its place in the log."""
     payloads: dict[int, bytes] = field(default_factory=dict)
+    terms: dict[int, int] = field(default_factory=dict)  # of who wrote each record
     jobs: dict[str, Submitted] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     finished: dict[str, Finished] = field(default_factory=dict)

@@ -248,6 +248,7 @@ def test_a_worker_that_is_back_at_once_can_have_done_little() -> None:
     [place] = shell.prepare_all()
     shell.lost_pace = 10.0
     shell.wait(5.0)
+    shell.hear(place.worker, report(place, elapsed_s=5.0))
     shell.jobs.pool.workers[place.worker].heard_at = shell.now - 1.0
     shell.register(place.worker, 4, incarnation=2, life=2)
     [lost] = shell.records(PartLost)
@@ -340,7 +341,40 @@ def test_iterations_that_are_told_in_time_are_not_made_again() -> None:
     kill(shell, place.worker)
     assert shell.workflow().parts[0].iterations_done == 7 + 2
     shell.end(place, "cut off", iterations=8)
-    assert shell.workflow().parts[0].iterations_done == 8
+    shell.register("w9", 4)
+    [again] = shell.dispatched()
+    assert again.iterations_done - again.left_out == 8
+
+
+def test_iterations_that_nobody_made_after_all_are_made_in_the_end() -> None:
+    shell = running(needs(planned_s=None, peak_vus=2))
+    [place] = shell.prepare_all()
+    kill(shell, place.worker)
+    [second] = shell.prepare_all()
+    assert second.iterations_done == 7 + 2
+    shell.end(place, "cut off", iterations=8)  # one less than it might have made
+    shell.end(second, iterations=5)
+    [third] = shell.prepare_all()
+    assert (third.iterations_done, third.left_out) == (9 + 5, 1)
+    shell.end(third, iterations=1)
+    assert shell.workflow().lifecycle.succeeded
+    assert shell.jobs.lost_sentences("j1") == []
+
+
+def test_a_word_that_comes_after_the_end_of_the_successor_is_heard_while_others_run() -> None:
+    shell = running(needs(planned_s=None, priority="exclusive"), workers=2)
+    first, other = shell.prepare_all()
+    kill(shell, first.worker)
+    shell.register("w9", 8)
+    [second] = shell.prepare_all()
+    shell.end(second, iterations=5)
+    shell.end(first, "cut off", iterations=8)
+    [third] = shell.prepare_all()
+    assert (third.part, third.left_out) == (first.part, 1)
+    shell.end(third, iterations=1)
+    shell.end(other, iterations=20)
+    assert shell.workflow().lifecycle.succeeded
+    assert len(shell.workflow().results()) == 4
 
 
 def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
