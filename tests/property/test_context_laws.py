@@ -14,10 +14,9 @@ from hyperscale.cluster.jobs.records import Dispatched, Part, PartEnded, Placeme
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.engine.messages import Stamped, Values, handed_on, received
 from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.desk import submitted
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd
-from tests.unit.nodes.manager.cases import FACTS, JOB
+from tests.unit.nodes.manager.cases import FACTS, JOB, submitted
 
 KEYS = st.sets(st.sampled_from("abcd"))
 # For each dependency: what its setup() wrote, and what each of its cores wrote.

@@ -1,7 +1,7 @@
 """`hyperscale certs`: the certificates a cluster's nodes show each other, and its secrets.
 
 A directory holds one authority and any number of nodes. Running it again adds nodes under the same
-authority; nothing that exists is ever replaced.
+authority; nothing that exists is replaced, but by `renew`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ class Wanted(NamedTuple):
 
 def certs(
     directory: Annotated[
-        str, typer.Argument(metavar="DIRECTORY", help="where to write them (certs)")
+        str,
+        typer.Argument(
+            metavar="DIRECTORY",
+            help="where to write them (certs); or list, renew, revoke",
+        ),
     ] = "certs",
     node: Annotated[
         list[str] | None,
@@ -59,11 +63,22 @@ def certs(
         typer.Option("--host", metavar="NAME", help="name or address they are reached at"),
     ] = None,
     days: Annotated[
-        str, typer.Option("--days", metavar="N", help="how long nodes are good for (365)")
-    ] = "365",
+        str, typer.Option("--days", metavar="N", help="how long nodes are good for (90)")
+    ] = "90",
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="of these three: the directory, then whose"),
+    ] = None,
 ) -> int:
-    """Make a certificate authority and node certificates for a cluster."""
+    """Make a certificate authority and node certificates for a cluster, renew or withdraw them."""
+    from hyperscale.cli.certs_care import ACTIONS, care
     from hyperscale.wire.certificates import CertificateIdentity, make_node
+
+    given = names or []
+    if directory in ACTIONS:
+        return care(directory, Path(given[0] if given else "certs"), given[1:], _days(days))
+    if given:
+        raise BadInput(f"certs makes nodes by --node ROLE:NAME, not {given[0]!r}")
 
     wanted = [_wanted(text) for text in node or []]
     for what, value in (("--cluster", cluster), ("--env", environment), ("--dc", datacenter)):

@@ -89,6 +89,9 @@ Exits with 0 when nothing got worse, with 99 when something did.
     "certs": """
 Examples:
   hyperscale certs certs --cluster shop --env prod --dc eu-1 -n manager:m1 -n worker:w1
+  hyperscale certs list certs
+  hyperscale certs renew certs w1
+  hyperscale certs revoke certs w1
 """,
     "node": """
 Examples:

@@ -38,11 +38,16 @@ def compare(
     from hyperscale.cli import outputs, streams
     from hyperscale.metrics.compare import compare as compared
 
-    comparison = compared(outputs.read(Path(before)), outputs.read(Path(after)), tolerance=share)
+    with outputs.consistent(f"{before} and {after}"):
+        comparison = compared(
+            outputs.read(Path(before)), outputs.read(Path(after)), tolerance=share
+        )
     if json:
         import msgspec
 
-        streams.say(msgspec.json.format(msgspec.json.encode(comparison)).decode())
+        from hyperscale.ui.text import harmless_json
+
+        streams.say(harmless_json(msgspec.json.format(msgspec.json.encode(comparison)).decode()))
     elif markdown:
         from hyperscale.ui.compare import markdown_comparison
 

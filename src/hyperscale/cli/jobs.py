@@ -14,6 +14,7 @@ from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.cluster import connection
 from hyperscale.cli.tables import age, table
 from hyperscale.errors import BadInput, ExitCode, RunFailed
+from hyperscale.ui.text import harmless_json, one_line
 
 if TYPE_CHECKING:
     from hyperscale.cluster.jobs.records import Action
@@ -229,10 +230,11 @@ def _asked_by(view: JobView) -> str:
 
 
 def status_lines(view: JobView, paint: Paint) -> list[str]:
-    by = f", submitted by {_asked_by(view)}" if _asked_by(view) else ""
-    because = f": {view.reason}" if view.reason else ""
-    first = f"job {view.job_id}  {view.name}  {_status(view)}{because}"
-    key = f", key {view.idempotency_key}" if view.idempotency_key else ""
+    who = _asked_by(view)
+    by = f", submitted by {one_line(who)}" if who else ""
+    because = f": {one_line(view.reason)}" if view.reason else ""
+    first = f"job {view.job_id}  {one_line(view.name)}  {_status(view)}{because}"
+    key = f", key {one_line(view.idempotency_key)}" if view.idempotency_key else ""
     lines = [paint.strong(first), f"{age(view.age_s)} old{by}{key}"]
     if view.coverage < 1.0:
         lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
@@ -291,7 +293,7 @@ def as_json(answer: object) -> str:
     """With every field, also those that go without saying: scripts should not have to know."""
     import msgspec
 
-    return msgspec.json.encode(_plain(answer)).decode()
+    return harmless_json(msgspec.json.encode(_plain(answer)).decode())
 
 
 def _plain(value: object) -> object:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 WATCH_EVERY_S = 1.0
 TIMEOUT_S = 5.0
 PATIENCE_S = 15.0  # with a node that says it is too busy: it must be able to be looked at
-CLEAR = "\x1b[H\x1b[2J"
 HEAD = ("NODE", "ROLE", "DC", "STATE", "FOR", "INC", "HEALTH", "RTT", "ERROR", "ADDRESS")
 RIGHT = {"FOR", "INC", "HEALTH", "RTT", "ERROR"}
 
@@ -66,7 +65,9 @@ def members(
     async def show() -> None:
         async for answer in _answers(to, credentials, identity, watch):
             text = as_json(answer) if json else "\n".join(table(answer, paint))
-            streams.say(CLEAR + text if watch and screen.is_terminal and not json else text)
+            if watch and screen.is_terminal and not json:
+                screen.clear()
+            streams.say(text)
 
     run(show())
     return int(ExitCode.PASSED)
@@ -75,7 +76,9 @@ def members(
 def as_json(answer: Members) -> str:
     import msgspec
 
-    return msgspec.json.encode(answer).decode()
+    from hyperscale.ui.text import harmless_json
+
+    return harmless_json(msgspec.json.encode(answer).decode())
 
 
 def table(answer: Members, paint: Paint) -> list[str]:

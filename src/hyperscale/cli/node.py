@@ -42,6 +42,10 @@ def node(
     certs: Annotated[
         str, typer.Option("--certs", metavar="DIR", help="made by hyperscale certs")
     ] = "",
+    refused: Annotated[
+        str,
+        typer.Option("--refused", metavar="FILE", help="withdrawn certificates; SIGHUP reads it"),
+    ] = "",
     secret_file: Annotated[
         str, typer.Option("--secret-file", metavar="FILE", help="what seals datagrams")
     ] = "",

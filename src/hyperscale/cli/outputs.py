@@ -6,6 +6,8 @@ before the run. A disk that fills up meanwhile costs that file only, never the s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +61,22 @@ def write(files: list[File], results: Results) -> list[HyperscaleError]:
         except HyperscaleError as error:
             errors.append(error)
     return errors
+
+
+@contextmanager
+def consistent(what: str) -> Iterator[None]:
+    """Files that follow the schema, and say what no run can have measured: each number is one, and
+    they do not fit each other."""
+    try:
+        yield
+    except (
+        ArithmeticError, AssertionError, LookupError, RecursionError, StopIteration, TypeError,
+        ValueError,
+    ) as error:  # fmt: skip
+        raise BadInput(
+            f"{what} cannot be shown: the numbers in it do not fit each other",
+            f"the file was changed after it was written, or by another tool ({error!r})",
+        ) from error
 
 
 def read(path: Path) -> Results:

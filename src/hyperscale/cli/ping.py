@@ -119,7 +119,7 @@ def _shown(response: HTTPResponse, paint: Paint, full: bool) -> str:
     lines.append(paint.good(verdict) if response.ok else paint.bad(verdict))
     lines += ["", *_phases(response.timings, paint), ""]
     for name, value in response.headers.items():
-        lines.append(f"{paint.faint(_harmless(name) + ':')} {_harmless(value)}")
+        lines.append(f"{paint.faint(name + ':')} {value}")
     return "\n".join(lines + _content(response, full))
 
 
@@ -141,20 +141,13 @@ def _phases(timings: dict[str, float], paint: Paint) -> list[str]:
     return lines
 
 
-def _harmless(text: str) -> str:
-    """Without the control characters by which a server could write over the terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-
-
 def _content(response: HTTPResponse, full: bool) -> list[str]:
     from hyperscale.ui.text import size
 
     body = response.content
     if not body:
         return []
-    text = _harmless(response.text())
+    text = response.text()
     if b"\0" in body[:BODY_CHARACTERS]:
         return ["", f"({size(len(body))} of binary data)"]
     if full or len(text) <= BODY_CHARACTERS:

@@ -32,7 +32,8 @@ def report(
     loaded = outputs.read(path)
     files = outputs.requested(Settings(out=list(out or [str(path.with_suffix(".html"))])))
     outputs.check(files)
-    failed = outputs.write(files, loaded)
+    with outputs.consistent(str(path)):
+        failed = outputs.write(files, loaded)
     if failed:
         raise failed[0]
     for file in files:

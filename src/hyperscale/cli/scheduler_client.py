@@ -128,7 +128,9 @@ def instant(option: str, text: str) -> str:
 def show_json(data: object) -> None:
     import json
 
-    streams.say(json.dumps(data, indent=2, ensure_ascii=False))
+    from hyperscale.ui.text import harmless_json
+
+    streams.say(harmless_json(json.dumps(data, indent=2, ensure_ascii=False)))
 
 
 def when(text: str | None, now: datetime) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from hyperscale.ui.text import one_line
+
 
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = ()
 ) -> list[str]:
-    """The head first; no trailing blanks."""
-    cells = [head, *rows]
+    """The head first; no trailing blanks. A cell stays in its row, whatever is in it."""
+    cells = [head, *([_in_a_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
     return [
         "  ".join(
@@ -18,6 +20,10 @@ def table(
         ).rstrip()
         for line in cells
     ]
+
+
+def _in_a_line(cell: str) -> str:
+    return cell if cell.isprintable() else one_line(cell)
 
 
 def age(seconds: float) -> str:

@@ -113,7 +113,10 @@ def _inspect(directory: str, deliver: Deliver | None = None) -> Inspection:
 
     import asyncio
 
-    return asyncio.run(work())
+    try:
+        return asyncio.run(work())
+    except OSError as error:
+        raise BadInput(f"{directory} cannot be read: {error}") from error
 
 
 async def _cut(directory: str) -> Repaired | None:
@@ -183,7 +186,9 @@ def _line(record: Record) -> str:
 def _json_line(record: Record) -> str:
     import msgspec
 
-    return msgspec.json.encode(record._asdict()).decode()
+    from hyperscale.ui.text import harmless_json
+
+    return harmless_json(msgspec.json.encode(record._asdict()).decode())
 
 
 def _pretty(data: object) -> str:

@@ -158,7 +158,7 @@ def decode(data: bytes) -> AggregateState:
     try:
         state = _decoder.decode(data)
         _check(state)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DamagedState(f"the numbers of a part are damaged: {error}") from error
     return state
 
@@ -197,7 +197,7 @@ def _version_of(data: bytes) -> int:
     try:
         first = msgspec.msgpack.decode(data, type=list[msgspec.Raw])[:1]
         return msgspec.msgpack.decode(first[0], type=int) if first else -1
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise DamagedState(f"the numbers of a part are damaged: {error}") from error
 
 

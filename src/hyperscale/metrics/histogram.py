@@ -282,7 +282,9 @@ class Histogram:
     def stdev(self) -> float:
         if not self.count:
             return 0.0
-        return math.sqrt(max(0.0, self.squares / self.count - self.mean**2))
+        mean = self.mean
+        spread = self.squares / self.count - mean * mean  # a power would raise where this is inf
+        return math.sqrt(spread) if 0.0 < spread < math.inf else 0.0
 
     def percentile(self, percent: float) -> float:
         return self.percentiles((percent,))[0]

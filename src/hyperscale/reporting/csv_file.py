@@ -42,6 +42,9 @@ REQUEST_COLUMNS = (
     *(f"response_{name}" for name in LATENCY_FIELDS),
     "tags",
 )
+# What a spreadsheet would carry out. Names and targets are written by others; with an apostrophe
+# in front they are text, and are shown without it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SERIES_COLUMNS = ("workflow", *Point.__struct_fields__)
 
 
@@ -113,10 +116,14 @@ def _table(columns: tuple[str, ...], rows: Iterable[list[object]]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_rounded(value) for value in row] for row in rows)
+    writer.writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue().encode(errors="replace")
 
 
-def _rounded(value: object) -> object:
-    """A nanosecond in milliseconds: more digits than that are noise that hides the number."""
-    return round(value, 6) if isinstance(value, float) else value
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        # A nanosecond in milliseconds: more digits than that are noise that hides the number.
+        return round(value, 6)
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value

@@ -25,7 +25,7 @@ def load(path: str | Path) -> Results:
             f"{path} is JSON, but not a result of Hyperscale.",
             "Give a file written with: hyperscale run FILE -o results.json",
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(
             f"{path} is not JSON: {error}.",
             "Give the .json file of a run; CSV, XML and HTML files cannot be read back.",
@@ -33,7 +33,7 @@ def load(path: str | Path) -> Results:
     _check_version(path, schema)
     try:
         return decode(data)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadInput(
             f"{path} does not follow the schema {SCHEMA}: {error}.",
             "The file was changed after it was written, or by another tool.",

@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import errno
 import os
+import stat
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -19,6 +21,7 @@ from typing import ParamSpec, TypeVar
 
 from hyperscale.runtime.directory_lock import NAME as LOCK_NAME
 from hyperscale.runtime.directory_lock import DirectoryLock
+from hyperscale.runtime.open_files import is_out_of_files
 
 if sys.platform == "darwin":
     import fcntl
@@ -29,6 +32,9 @@ R = TypeVar("R")
 # Journals hold what users submitted: nobody else's business.
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+# Longer than strangers keep a connection who do not say who they are.
+OUT_OF_FILES_WAIT_S = 10.0
+OUT_OF_FILES_PAUSE_S = 0.05
 
 
 def sync_to_platter(descriptor: int) -> None:
@@ -46,6 +52,28 @@ def sync_to_platter(descriptor: int) -> None:
             os.fsync(descriptor)
     else:
         getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def opened(path: Path, flags: int, mode: int = 0o777) -> int:
+    """A descriptor. That there is none to be had says nothing of the disk: connections come and
+    go, so it is tried again for a while."""
+    until = time.monotonic() + OUT_OF_FILES_WAIT_S
+    while True:
+        try:
+            return _regular(path, os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode))
+        except OSError as error:
+            if not is_out_of_files(error) or time.monotonic() > until:
+                raise
+        time.sleep(OUT_OF_FILES_PAUSE_S)
+
+
+def _regular(path: Path, descriptor: int) -> int:
+    """Of a file or a directory. Whoever reads from a pipe that nobody writes to waits for ever."""
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return descriptor
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -107,7 +135,7 @@ class RealFile:
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(self._path, flags, FILE_MODE)
+        self._descriptor = opened(self._path, flags, FILE_MODE)
         self._size = os.fstat(self._descriptor).st_size
 
     def _close(self) -> None:
@@ -178,7 +206,7 @@ class RealDisk:
 
     async def read(self, path: str, offset: int = 0, limit: int | None = None) -> bytes:
         def work(at: Path) -> bytes:
-            with at.open("rb") as file:
+            with open(opened(at, os.O_RDONLY | os.O_CLOEXEC), "rb") as file:
                 file.seek(offset)
                 return file.read(-1 if limit is None else limit)
 
@@ -212,7 +240,7 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         def work(at: Path) -> None:
-            descriptor = os.open(at, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+            descriptor = opened(at, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
             try:
                 os.fsync(descriptor)
             finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, Protocol
 
@@ -84,6 +85,9 @@ class Stream(Protocol):
 
 
 class Listener(Protocol):
+    turned_away: Counter[str]
+    """Who never became a stream, by reason."""
+
     @property
     def address(self) -> Address: ...
 

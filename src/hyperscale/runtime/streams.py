@@ -105,6 +105,8 @@ class RealStream(asyncio.Protocol, Stream):
             raise ConnectionError(f"the stream to {self._peer} broke: {self._error}")
 
     def close(self) -> None:
+        self._chunks.clear()
+        self._unread = 0
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
             self._linger = asyncio.get_running_loop().call_later(LINGER_S, self.abort)

@@ -8,7 +8,7 @@ real kernel do. A killed process resets its streams at once; a machine without p
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -303,6 +303,7 @@ class SimListener:
         self.process = process
         self.on_stream = on_stream
         self.accepted = accepted
+        self.turned_away: Counter[str] = Counter()
         self._address = fabric.add_listener(machine, address, self)
 
     @property

@@ -2,7 +2,9 @@
 
 A stream that fails once is given up: later writes do nothing, and what Python still buffers for it
 goes to the null device, so that the interpreter's own flush at exit cannot turn a good run into an
-error. Colour and Unicode are used where the stream and the environment allow them.
+error. Colour and Unicode are used where the stream and the environment allow them. Everything that
+is printed passes here, and nothing in it is obeyed by a terminal but our own colours: names,
+answers of targets and outputs of jobs are written by others.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from hyperscale.ui.text import to_ascii
+from hyperscale.ui.text import harmless, to_ascii
 
 _UNICODE_WE_USE = "✓✗µ━…█▲"
+_CLEAR = "\x1b[H\x1b[2J"
 
 
 class Output:
@@ -29,6 +32,13 @@ class Output:
 
     def write(self, text: str) -> bool:
         """False when nothing reaches the reader any more."""
+        return self._write(harmless(text, self.color))
+
+    def clear(self) -> bool:
+        """Begin again at the top of a terminal."""
+        return self._write(_CLEAR)
+
+    def _write(self, text: str) -> bool:
         if self._stream is None:
             return False
         if not self.unicode:

@@ -8,6 +8,7 @@ whose encoding cannot carry it.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -21,6 +22,28 @@ _ASCII = str.maketrans(
         "→": ">",
     }
 )  # fmt: skip
+
+
+# What a terminal obeys instead of showing: control characters of both sets but tab and line end,
+# and those that turn the direction or the line of what follows.
+_OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb"
+_CONTROLS = re.compile(f"[{_OBEYED}]")
+# The colours of `ui.output.Paint`, and nothing else that begins like them.
+_CONTROLS_OR_COLOUR = re.compile(rf"(\x1b\[(?:[012]|3[123])m)|[{_OBEYED}]")
+_SHOWN_AS = "\N{REPLACEMENT CHARACTER}"
+
+
+def harmless(text: str, colours: bool = False) -> str:
+    """For a terminal: what others wrote can be read and does nothing. With `colours` ours stay."""
+    text = text.replace("\r\n", "\n")
+    if colours:
+        return _CONTROLS_OR_COLOUR.sub(lambda found: found[1] or _SHOWN_AS, text)
+    return _CONTROLS.sub(_SHOWN_AS, text)
+
+
+def harmless_json(text: str) -> str:
+    """The same document: what a terminal would obey stands in texts only, where it can be spelt."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_ascii(text: str) -> str:

@@ -6,7 +6,16 @@ import asyncio
 from typing import Any, TypeVar
 
 from hyperscale.wire.deadlines import Deadlines
-from hyperscale.wire.envelope import NUMBER_MAX, REQUEST, Envelope, Verb, pack_message, pack_plain
+from hyperscale.wire.envelope import (
+    NUMBER_MAX,
+    OVERHEAD_BYTES,
+    REQUEST,
+    UPDATE,
+    Envelope,
+    Verb,
+    pack_message,
+    pack_plain,
+)
 from hyperscale.wire.envelope import read_message as read
 from hyperscale.wire.errors import (
     DeadlineExceeded,
@@ -18,11 +27,13 @@ from hyperscale.wire.errors import (
     RemoteFailed,
     WireError,
 )
-from hyperscale.wire.messages import Kind, Registry, decode_plain
+from hyperscale.wire.messages import Kind, Registry, decode_plain, too_large
 from hyperscale.wire.outbox import Outbox
 from hyperscale.wire.updates import Updates
 
 R = TypeVar("R")
+_Asked = tuple[asyncio.Future[Any], Kind | None, type | None]
+"""Who waits, for the answer to which kind, and of which type it must be; a ping has neither."""
 _ID_MASK = 2**32 - 1
 
 
@@ -31,7 +42,7 @@ class Calls:
         self._registry = registry
         self._outbox = outbox
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[int, tuple[asyncio.Future[Any], Kind | None]] = {}
+        self._waiting: dict[int, _Asked] = {}
         self._subscribed: dict[int, Updates[Any]] = {}
         self._deadlines = Deadlines(self._expired)
         self._last_id = 0
@@ -49,7 +60,7 @@ class Calls:
         budget_ms = int(timeout_s * 1000) or 1
         frame = pack_message(REQUEST, id, min(budget_ms, NUMBER_MAX), kind, message)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting[id] = (future, kind)
+        self._waiting[id] = (future, kind, expect)
         self._deadlines.add(id, timeout_s)
         self._outbox.put(frame)
         try:
@@ -98,7 +109,7 @@ class Calls:
         self._check_open()
         id = self._new_id()
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting[id] = (future, None)
+        self._waiting[id] = (future, None, None)
         self._deadlines.add(id, timeout_s)
         self._outbox.put(pack_plain(Verb.PING, id))
         try:
@@ -133,6 +144,24 @@ class Calls:
         except Refused as error:
             self._finish(envelope.id, RemoteFailed(error.kind, f"sent badly: {error.reason}"))
 
+    def unwanted(self, envelope: Envelope, size: int) -> bool:
+        """Whether an answer still arriving is not worth keeping: nobody asked for it, or it is
+        larger than what was asked for may be. Whoever waits for such a one hears of it."""
+        expect: type | None
+        if envelope.verb == UPDATE:
+            updates = self._subscribed.get(envelope.id)
+            expect = None if updates is None else updates.expect
+        else:
+            expect = self._waiting.get(envelope.id, (None, None, None))[2]
+        if expect is None:
+            self.late_answers += 1
+            return True
+        kind = self._registry.by_struct[expect]
+        if size <= kind.max_bytes + OVERHEAD_BYTES:
+            return False
+        self._finish(envelope.id, RemoteFailed(kind.name, str(too_large(kind, size))))
+        return True
+
     def ended(self, envelope: Envelope) -> None:
         self._finish(envelope.id, None)
 
@@ -155,7 +184,7 @@ class Calls:
         """Everything still waiting ends with Disconnected."""
         self._ended = sentence
         self._deadlines.close()
-        for future, _ in self._waiting.values():
+        for future, _, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(Disconnected(sentence, maybe_done=True))
         self._waiting.clear()
@@ -177,7 +206,7 @@ class Calls:
         else:
             updates.finish(error)
 
-    def _forget(self, id: int) -> tuple[asyncio.Future[Any], Kind | None] | None:
+    def _forget(self, id: int) -> _Asked | None:
         self._deadlines.forget(id)
         return self._waiting.pop(id, None)
 
@@ -187,7 +216,7 @@ class Calls:
             self._outbox.put(pack_plain(Verb.CANCEL, id))
 
     def _expired(self, id: int) -> None:
-        future, kind = self._waiting[id]
+        future, kind, _ = self._waiting[id]
         if not future.done():
             what = f"{kind.name} was not answered" if kind else "a ping was not answered"
             future.set_exception(DeadlineExceeded(f"{what} in time"))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 SCHEME = "hyperscale"
 AUTHORITY_DAYS = 3650
-NODE_DAYS = 365
+# Whoever copies a key can use it for this long, unless somebody notices.
+NODE_DAYS = 90
 AUTHORITY_NAME = "Hyperscale cluster "
 # Machines of one cluster disagree about the time; a certificate made now is good everywhere now.
 CLOCK_SKEW = datetime.timedelta(hours=1)
@@ -79,6 +80,15 @@ class Credentials:
         context = self._context(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.verify_hostname
         return context
+
+    def validity(self) -> Validity:
+        """Of the certificate as it stands in its file. Raises OSError or ValueError."""
+        return validity_of(ssl.PEM_cert_to_DER_cert(self.certificate.read_text(encoding="ascii")))
+
+    def reload(self, context: ssl.SSLContext) -> None:
+        """For the handshakes to come. What another context has read without an error."""
+        context.load_verify_locations(self.ca)
+        context.load_cert_chain(self.certificate, self.key)
 
     def _context(self, protocol: int) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
@@ -149,6 +159,40 @@ def make_node(
         .add_extension(_authority_identifier(signer), critical=False)
     )
     return _pem(builder, key, signer)
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """Unix times, and the number by which a certificate can be withdrawn."""
+
+    serial: int
+    begins_at: float
+    ends_at: float
+
+
+def validity_of(der: bytes) -> Validity:
+    """Raises ValueError for bytes that are no certificate."""
+    from cryptography import x509
+
+    found = x509.load_der_x509_certificate(der)
+    return Validity(
+        found.serial_number,
+        found.not_valid_before_utc.timestamp(),
+        found.not_valid_after_utc.timestamp(),
+    )
+
+
+def hosts_of(der: bytes) -> list[str]:
+    """The names and addresses a certificate is good for."""
+    from cryptography import x509
+
+    names = (
+        x509.load_der_x509_certificate(der)
+        .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        .value
+    )
+    addresses = [str(one) for one in names.get_values_for_type(x509.IPAddress)]
+    return [*names.get_values_for_type(x509.DNSName), *addresses]
 
 
 def identity_of(der: bytes) -> CertificateIdentity:

@@ -24,7 +24,7 @@ from hyperscale.wire.envelope import (
     unpack,
     unpack_beginning,
 )
-from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed, Refused
+from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Malformed, Reason, Refused
 from hyperscale.wire.frames import FrameDecoder
 from hyperscale.wire.handshake import Session
 from hyperscale.wire.identity import Identity
@@ -34,6 +34,11 @@ from hyperscale.wire.serving import Serving
 from hyperscale.wire.updates import Updates
 
 R = TypeVar("R")
+# Reasons and errors in words; everything else of the protocol itself is a few bytes.
+CONTROL_BYTES_MAX = 64 * 1024
+# From here on a message counts among what its sender may have on its way at once.
+LARGE_BYTES = 1024 * 1024
+LARGE_RETRY_S = 1.0
 
 
 class Connection:
@@ -46,6 +51,8 @@ class Connection:
         self._decoder = decoder
         decoder.limit_bytes = endpoint.registry.largest_bytes + OVERHEAD_BYTES
         decoder.screen = self._screen
+        decoder.arrived = self._arrived
+        self._arriving = 0
         self.outbox = Outbox(endpoint.host, stream, self.close)
         self._calls = Calls(endpoint.registry, self.outbox)
         self._serving = Serving(self)
@@ -53,6 +60,7 @@ class Connection:
         self._ended = asyncio.Event()
         self.closed = False
         self._heard = True
+        endpoint.live.add(self)
 
     @property
     def peer(self) -> Identity:
@@ -104,6 +112,8 @@ class Connection:
         self._serving.close()
         self._calls.close(sentence)
         self.outbox.close()
+        self._arrived()
+        self._decoder.close()
         self._stream.close()
         if self._reader is not None and self._reader is not asyncio.current_task():
             self._reader.cancel()
@@ -173,21 +183,43 @@ class Connection:
                 raise Malformed(f"verb {verb} in the middle of a conversation")
 
     def _screen(self, flags: int, size: int, beginning: bytes) -> bool | None:
-        """Refuse by its first bytes what is larger than its kind allows."""
+        """Refuse by its first bytes what is larger than its kind allows, or not wanted here."""
         envelope = unpack_beginning(beginning)
         if envelope is None:
             return None
-        kind = self.endpoint.registry.by_wire_name.get(envelope.name)
-        if kind is not None and size <= kind.max_bytes + OVERHEAD_BYTES:
-            return False
+        if envelope.verb in (REPLY, UPDATE):
+            return self._calls.unwanted(envelope, size)
         if envelope.verb not in ASKING:
+            if size > CONTROL_BYTES_MAX:
+                raise Malformed(f"verb {envelope.verb} with {size:,} bytes")
             return False
         try:
-            kind = self.endpoint.registry.named(envelope.name, envelope.version)
-            raise too_large(kind, size)
+            self._check_arriving(envelope, size)
         except Refused as refusal:
             self._serving.refuse(envelope.verb, envelope.id, refusal)
-        return True
+            return True
+        return False
+
+    def _check_arriving(self, envelope: Envelope, size: int) -> None:
+        endpoint = self.endpoint
+        kind = endpoint.registry.named(envelope.name, envelope.version)
+        if size > kind.max_bytes + OVERHEAD_BYTES:
+            raise too_large(kind, size)
+        if kind.struct not in endpoint.handlers:
+            raise Refused(kind.name, "this node does not answer it", code=Reason.NOT_ANSWERED)
+        if size > LARGE_BYTES and not endpoint.arriving.take(self.peer, size):
+            raise Refused(
+                kind.name,
+                f"{self.peer.node_id} sends too many large messages at once",
+                LARGE_RETRY_S,
+                Reason.OVERLOADED,
+            )
+        self._arriving = size if size > LARGE_BYTES else 0
+
+    def _arrived(self) -> None:
+        if self._arriving:
+            self.endpoint.arriving.give_back(self.peer, self._arriving)
+            self._arriving = 0
 
     async def _keep_alive(self) -> None:
         limits = self.endpoint.limits

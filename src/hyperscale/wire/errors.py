@@ -21,6 +21,7 @@ class Reason(StrEnum):
     WRONG_ENVIRONMENT = "wrong_environment"
     WRONG_PROTOCOL = "wrong_protocol"
     WRONG_CERTIFICATE = "wrong_certificate"
+    WITHDRAWN = "withdrawn"  # its certificate is on the list of those refused
     ROLE_NOT_ALLOWED = "role_not_allowed"
     DECLINED = "declined"  # by the handler, for a reason of its own
 

@@ -36,6 +36,8 @@ class FrameDecoder:
     ) -> None:
         self.limit_bytes = limit_bytes
         self.screen = screen
+        self.arrived: Callable[[], None] | None = None
+        """Called when a frame that the screen kept has come in whole."""
         self._buffer: bytes | bytearray = b""
         self._at = 0
         self._to_skip = 0
@@ -80,8 +82,17 @@ class FrameDecoder:
                 self._judge_partial(flags, length, at)
                 return
             self._at = end
-            self._screened = False
+            if self._screened:
+                self._screened = False
+                if self.arrived is not None:
+                    self.arrived()
             yield flags, bytes(buffer[at + PREFIX.size : end])
+
+    def close(self) -> None:
+        """Drop what is there: half a frame may be tens of megabytes. Whoever screens frames holds
+        their decoder, so the two would keep each other until the collector comes."""
+        self.screen = self.arrived = None
+        self._buffer, self._at, self._to_skip = b"", 0, 0
 
     def _judge_partial(self, flags: int, length: int, at: int) -> None:
         if self.screen is None or self._screened:

@@ -10,13 +10,13 @@ only whether to talk at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
 
 from hyperscale.runtime.host import Stream
-from hyperscale.wire.certificates import CertificateIdentity, identity_of
+from hyperscale.wire.certificates import CertificateIdentity, identity_of, validity_of
 from hyperscale.wire.envelope import Verb, pack_plain, unpack
 from hyperscale.wire.errors import (
     DeadlineExceeded,
@@ -108,6 +108,8 @@ class Session:
     protocol: tuple[int, int]
     capabilities: frozenset[str]
     node_version: str
+    serial: int | None = None
+    """Of the certificate that the peer has shown."""
 
 
 async def call(
@@ -143,9 +145,13 @@ async def call(
 
 
 async def answer(
-    stream: Stream, decoder: FrameDecoder, mine: Introduction, timeout_s: float = TIMEOUT_S
+    stream: Stream,
+    decoder: FrameDecoder,
+    mine: Introduction,
+    timeout_s: float = TIMEOUT_S,
+    admit: Callable[[Session], None] | None = None,
 ) -> Session:
-    """Judge whoever called us; a refusal is sent, then raised."""
+    """Judge whoever called us; a refusal, also one that `admit` raises, is sent, then raised."""
     try:
         async with asyncio.timeout(timeout_s):
             verb, body = await _greeting(stream, decoder)
@@ -154,8 +160,10 @@ async def answer(
             try:
                 session = _judge(body, mine, stream.peer_certificate())
                 check_role(session.peer.role, mine.identity.role, mine.gateless)
+                if admit is not None:
+                    admit(session)
             except Refused as refusal:
-                said = Refusal(refusal.kind, refusal.code, refusal.reason)
+                said = Refusal(refusal.kind, refusal.code, refusal.reason, refusal.retry_after_s)
                 stream.write(pack_plain(Verb.REFUSED, body=_encode(said)))
                 await stream.drain()
                 raise
@@ -212,6 +220,7 @@ def _judge(body: bytes, mine: Introduction, certificate: bytes | None) -> Sessio
         protocol=min(greeting.protocol, mine.protocol),
         capabilities=_common(greeting.capabilities, mine.capabilities),
         node_version=greeting.node_version,
+        serial=None if certificate is None else validity_of(certificate).serial,
     )
 
 

@@ -128,6 +128,7 @@ class Peer:
                 self._expect_role,
                 endpoint.limits.handshake_timeout_s,
             )
+            endpoint.withdrawn.check(session.peer.node_id, session.serial)
             if self._closed:
                 raise Disconnected(f"the peer at {self.address} was closed")
             if self._expect_node not in (None, session.peer.node_id):

@@ -31,7 +31,7 @@ class Updates(Generic[U]):
         if window < 1:
             raise ValueError("a window of at least one update is needed")
         self._kind = kind
-        self._expect = expect
+        self.expect = expect
         self._window = window
         self._credit = credit
         self._cancel = cancel
@@ -44,7 +44,7 @@ class Updates(Generic[U]):
     def put(self, update: Any) -> None:
         if len(self._queue) + self._taken >= self._window:
             raise Malformed(f"more updates of {self._kind} than were asked for")
-        if type(update) is not self._expect:
+        if type(update) is not self.expect:
             self.finish(RemoteFailed(self._kind, f"sent {type(update).__name__}"))
             return
         self._queue.append(update)

@@ -281,7 +281,7 @@ async def page(node: Node, path: str) -> Any:
 
 async def get(host: str, port: int, path: str) -> str:
     reader, writer = await asyncio.open_connection(host, port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     async with asyncio.timeout(DEADLINE_S):
         answer = await reader.read()
     writer.close()

@@ -161,7 +161,7 @@ def test_strangers_are_shown_out_without_a_word(tmp_path: Path, said: bytes) -> 
 
 def test_silence_at_the_door_has_an_end(tmp_path: Path) -> None:
     async def main() -> None:
-        async with door(tmp_path, limits=Limits(handshake_timeout_s=0.05)) as (host, server):
+        async with door(tmp_path, limits=Limits(greeting_timeout_s=0.05)) as (host, server):
             stream = await host.network.connect(server.address)
             assert await asyncio.wait_for(stream.read(1), 10) == b""
             assert server.turned_away == {"deadlineexceeded": 1}

@@ -53,6 +53,7 @@ def test_tls_handshakes_are_bounded_and_idle_ones_give_way(
 ) -> None:
     monkeypatch.setattr(listening, "HANDSHAKES_MAX", SLOTS)
     monkeypatch.setattr(listening, "GIVE_WAY_S", 0.02)
+    monkeypatch.setattr(listening, "HANDSHAKES_OF_SOURCE_MAX", SLOTS)
     authority = make_authority("shop")
 
     async def main() -> None:
@@ -76,7 +77,7 @@ def test_those_who_do_not_greet_give_way_too(
     monkeypatch.setattr(wire_server, "GIVE_WAY_S", 0.0)
 
     async def main() -> None:
-        limits = Limits(greetings_max=SLOTS, handshake_timeout_s=60.0)
+        limits = Limits(greetings_max=SLOTS, greeting_timeout_s=60.0)
         with ExitStack() as stack:
             async with door(tmp_path, limits=limits) as (host, server):
                 idle = await strangers(stack, server.address, STRANGERS)
@@ -105,7 +106,7 @@ async def main():
         await term.load()
         listener = await host.network.listen(Address("127.0.0.1", 0), idle)
         print(listener.address.port, flush=True)
-        while not listener.out_of_files:
+        while not listener.turned_away['out_of_files']:
             await asyncio.sleep(0.01)
         await term.save(Durable(7, "a"))
         print((await term.load()).term, flush=True)

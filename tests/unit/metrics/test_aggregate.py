@@ -275,3 +275,19 @@ def test_borders_that_nothing_could_be_added_to_are_refused(now_s: float, widths
     with pytest.raises(DamagedState, match="a timeline"):
         aggregate.absorb(msgspec.msgpack.encode(state))
     assert aggregate.elapsed_s == 0.0
+
+
+def test_numbers_beyond_any_measure_can_be_read():
+    aggregate = WorkflowAggregate("W", ["get"])
+    aggregate.apply(0, requests(1, 5), 0.5)
+    state = exported.decode(aggregate.export())
+    for request in state.requests:
+        if request.service is not None:
+            request.service = msgspec.structs.replace(request.service, total=1e300, squares=1e308)
+    aggregate.absorb(msgspec.msgpack.encode(state))
+    aggregate.freeze()
+
+
+def test_nesting_without_end_is_damage():
+    with pytest.raises(DamagedState):
+        WorkflowAggregate("W", ["get"]).absorb(b"\x91" * 100_000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from hyperscale.nodes.manager import orders, views
 from hyperscale.nodes.manager.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passed_on, passing_on
+from hyperscale.nodes.manager.submission_limits import check_sizes
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -100,9 +101,12 @@ class Desk:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
         try:
-            record = submitted(ask, self._sealing, asker(call, ask).owner)
+            making = submitting(ask, self._sealing, asker(call, ask).owner)
+            record = await manager.bites.run(making)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
+        if not manager.leadership.leads():
+            raise Refused(call.kind.name, manager.leadership.waits_for(), ASK_AGAIN_S)
         verdict, effects = manager.jobs.submit(manager.now(), record)
         if isinstance(verdict, Rejected):
             return self._refuse(ask, verdict)
@@ -346,10 +350,15 @@ class _Seen:
     marks: int = 0
 
 
-def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = "") -> Submitted:
-    """The record of a submission. Raises MsgspecError or ValueError for one that makes no sense."""
+def submitting(
+    ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = ""
+) -> Generator[None, None, Submitted]:
+    """The record of a submission, in bites. Raises MsgspecError, ValueError or HyperscaleError for
+    one that makes no sense, or too much of it."""
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
+    check_sizes(ask.body)
+    yield
     body = msgspec.msgpack.decode(ask.body, type=Body)
     for what, text in (
         ("name", body.name),
@@ -358,9 +367,7 @@ def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = "") -> S
     ):
         if len(text) > TEXT_CHARS_MAX:
             raise ValueError(f"a job's {what} has at most {TEXT_CHARS_MAX} characters")
-    if not 0 < len(body.workflows) <= orders.WORKFLOWS_MAX:
-        raise ValueError(f"a job has 1 to {orders.WORKFLOWS_MAX} workflows")
-    orders.check_judges(body)
+    yield from orders.check_judges(body)
     needs: tuple[Needs, ...] = tuple(orders.needs_of(facts) for facts in body.workflows)
     return Submitted(
         job_id=ask.job_id,

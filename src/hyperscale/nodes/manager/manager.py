@@ -158,6 +158,9 @@ class Manager:
         if self.node.election.may_lead():
             self._elected(self.node.election.term)
 
+    def reload(self) -> None:
+        self.node.reload()
+
     async def stop(self) -> None:
         """Hand over, leave, and let go of the files; jobs go on without us."""
         self._deposed(self.leadership.term, "it is shutting down")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import msgspec
 
@@ -23,8 +24,9 @@ from hyperscale.workload.load import longest_s
 LIMIT_SLACK_S = 30.0
 # A job without a timeout of its own may take this long beside its load.
 JOB_SLACK_S = 300.0
-WORKFLOWS_MAX = 1_000
 LARGEST_NAMED = 3
+# Between two turns of the loop.
+JUDGED_IN_A_BITE = 50
 
 _values = msgspec.msgpack.Decoder(Values)
 _ends = msgspec.msgpack.Decoder(PartEnd)
@@ -151,11 +153,16 @@ def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
         aggregate_of(facts).absorb(end.state)
 
 
-def check_judges(body: Body) -> None:
-    """Raises HyperscaleError or ValueError for thresholds that nobody could judge at the end."""
+def check_judges(body: Body) -> Iterator[None]:
+    """In bites. Raises HyperscaleError or ValueError for thresholds that nobody could judge at the
+    end."""
     for facts in body.workflows:
+        if not facts.thresholds:
+            continue
         nothing = aggregate_of(facts).freeze()
-        for judge in judges_of([facts]):
+        for count, judge in enumerate(judges_of([facts])):
+            if count % JUDGED_IN_A_BITE == 0:
+                yield
             judge.judge(nothing)
 
 

@@ -80,6 +80,7 @@ class ExchangeDoor:
         self.endpoint: Endpoint | None = None
         self.address = Address("", 0)
         self.counts: Counter[str] = Counter()
+        self.turned_away: Counter[str] = Counter()
 
     # -- as a network ------------------------------------------------------------------------
 

@@ -12,17 +12,26 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
+from hyperscale.nodes.member.settings import is_loopback
 from hyperscale.runtime.host import Address, Host, Listener, Stream
 from hyperscale.runtime.latency import Latency
+from hyperscale.runtime.newcomers import Newcomers, source_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON = "application/json"
 REQUEST_BYTES_MAX = 8 * 1024
-REQUEST_TIMEOUT_S = 5.0
-READERS_MAX = 16
+# To say what is wanted, which comes with the connection, and to take the answer.
+HEAD_TIMEOUT_S = 1.0
+ANSWER_TIMEOUT_S = 5.0
+# Those who have not said yet what they want: when there are more, the oldest has to go.
+READERS_MAX = 256
+READERS_OF_SOURCE_MAX = 64
+# Those who are slow to take an answer; health fits into what the kernel takes at once.
+ANSWERS_MAX = 16
 PREFIX = "hyperscale_"
 
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
@@ -125,7 +134,8 @@ class MetricsPage:
         self._pages = dict(pages or {})
         self._checks = dict(checks or {})
         self._listener: Listener | None = None
-        self._readers = 0
+        self._asking: Newcomers[Stream] = Newcomers(host.clock.now, lambda stream: stream.close())
+        self._answering = 0
 
     async def start(self, address: Address) -> Address:
         self._listener = await self._host.network.listen(address, self._serve)
@@ -136,46 +146,74 @@ class MetricsPage:
             self._listener.close()
 
     async def _serve(self, stream: Stream) -> None:
-        if self._readers >= READERS_MAX:
-            return
-        self._readers += 1
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                stream.write(self._answer(await _request_line(stream)))
-                await stream.drain()
+            stream.write(self._answer(await self._head(stream)))
+            self._answering += 1
+            try:
+                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                    await stream.drain()
+            finally:
+                self._answering -= 1
         except (OSError, TimeoutError):
             return  # a reader that does not read gets nothing
-        finally:
-            self._readers -= 1
 
-    def _answer(self, line: str) -> bytes:
-        words = line.split()
+    async def _head(self, stream: Stream) -> str:
+        """Empty when it was too long, cut short, or had to go for somebody newer: whoever asks in
+        earnest is answered in the moment it comes."""
+        source = source_of(stream.peer.host)
+        self._asking.room_for(source, READERS_OF_SOURCE_MAX, 0.0)
+        self._asking.room(READERS_MAX, 0.0)
+        self._asking.add(stream, source)
+        try:
+            async with asyncio.timeout(HEAD_TIMEOUT_S):
+                return await _read_head(stream)
+        finally:
+            self._asking.discard(stream)
+
+    def _answer(self, head: str) -> bytes:
+        words = head.partition("\r\n")[0].split()
         if len(words) != 3 or words[0] not in ("GET", "HEAD"):
             return _response("405 Method Not Allowed", "text/plain", b"only GET\n")
         path, head_only = words[1].partition("?")[0], words[0] == "HEAD"
-        if path == "/metrics":
-            body = render(self._collect()).encode()
-            return _response("200 OK", CONTENT_TYPE, body, head_only)
         if path in self._checks:
             health = self._checks[path]()
             status = "200 OK" if health.ok else "503 Service Unavailable"
             return _response(status, JSON, msgspec.json.encode(health), head_only)
+        if self._answering >= ANSWERS_MAX:
+            return _response("503 Service Unavailable", "text/plain", b"too many readers\n")
+        if path == "/metrics":
+            body = render(self._collect()).encode()
+            return _response("200 OK", CONTENT_TYPE, body, head_only)
         page = self._pages.get(path)
         if page is None:
             known = "\n".join(["see /metrics", *sorted({**self._checks, **self._pages})]) + "\n"
             return _response("404 Not Found", "text/plain", known.encode())
+        if not is_loopback(_host_named(head)):
+            return _response("403 Forbidden", "text/plain", b"ask for it by a loopback address\n")
         return _response("200 OK", JSON, msgspec.json.encode(page()), head_only)
 
 
-async def _request_line(stream: Stream) -> str:
-    """The first line, once the whole head is there; "" when it is too long or cut short."""
+async def _read_head(stream: Stream) -> str:
     head = b""
     while b"\r\n\r\n" not in head:
         data = await stream.read(REQUEST_BYTES_MAX)
         head += data
         if not data or len(head) > REQUEST_BYTES_MAX:
             return ""
-    return head.partition(b"\r\n")[0].decode("latin-1")
+    return head.decode("latin-1")
+
+
+def _host_named(head: str) -> str:
+    """Whom the reader believes to be speaking to. A browser that was led here by another's page
+    names that one's host: its name server says that it is here."""
+    for line in head.split("\r\n")[1:]:
+        name, _, value = line.partition(":")
+        if name.lower() == "host":
+            try:
+                return urlsplit(f"//{value.strip()}").hostname or ""
+            except ValueError:
+                return ""
+    return ""
 
 
 def _response(status: str, content_type: str, body: bytes, head_only: bool = False) -> bytes:

@@ -8,6 +8,7 @@ workers are this with more messages: give their kinds and handlers to `Node`.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ from hyperscale.nodes.member import report
 from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
+from hyperscale.nodes.member.certificate_files import CertificateFiles
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.nodes.member.election_shell import ElectionShell
 from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
@@ -64,6 +66,7 @@ from hyperscale.wire.serving import Call, Handler
 
 # How often health and leadership are looked at for what our probes carry.
 BEAT_S = 0.5
+TURNED_AWAY_EVERY_S = 10.0
 # A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
 # overload. On a shared machine the lag is some milliseconds one moment and tens the next.
 LAG_FLOOR_S = 0.1
@@ -118,6 +121,7 @@ class Node:
         )
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
+        self._turned_away_told: dict[str, float] = {}
         self._load_told = Load.HEALTHY
         self._forged_told = (-FORGED_TOLD_S, 0)
         self._beats = 0
@@ -127,6 +131,7 @@ class Node:
         self.started = False
         self.endpoint: Endpoint
         self.server: Server
+        self.certificates: CertificateFiles
         self.membership: MembershipShell
         self.voting: Voting | None = None
         self.syncing: Callable[[], bool] = lambda: False
@@ -189,6 +194,8 @@ class Node:
         life = await IncarnationFile(host.disk).read() + 1
         self.endpoint = self._make_endpoint(life)
         self.server = Server(self.endpoint, self._greeted)
+        self.certificates = CertificateFiles(host.clock, settings, self.endpoint, self.log)
+        self.certificates.read()
         address = await self.server.start(settings.bind)
         await self._port.open(address, life)
         self._exchanges.endpoint = self.endpoint
@@ -213,6 +220,11 @@ class Node:
             incarnation=me.incarnation,
             metrics=str(self.metrics_address or ""),
         )
+
+    def reload(self) -> None:
+        """Read our certificate and the list of refused ones again."""
+        if self.started:
+            self.certificates.reload()
 
     async def stop(self) -> None:
         """Hand leadership over, tell the others, then be silent; nothing of it is left."""
@@ -438,8 +450,8 @@ class Node:
         if self.door.load is not self._load_told:
             self._tell_load(self.door.load)
         self._tell_forged()
-        if self.server.turned_away:
-            self._tell_turned_away(self.server.turned_away)
+        self._tell_turned_away(self.server.turned_away)
+        self.certificates.look()
 
     def tell_vitals(self) -> None:
         """With our next probes; at once when something changed that others must not miss."""
@@ -470,7 +482,11 @@ class Node:
             self.log.warning("forged datagrams refused", count=fresh)
 
     def _tell_turned_away(self, turned_away: Counter[str]) -> None:
-        fresh = turned_away - self._turned_away
-        for reason, count in sorted(fresh.items()):
-            self.log.warning("turned away", reason=reason, count=count)
-        self._turned_away = Counter(turned_away)
+        """Of each reason the first at once, and then how many there were in a while: whoever
+        besieges a node must not fill its log as well."""
+        now = self.now()
+        for reason, count in sorted((turned_away - self._turned_away).items()):
+            if now >= self._turned_away_told.get(reason, -math.inf) + TURNED_AWAY_EVERY_S:
+                self.log.warning("turned away", reason=reason, count=count)
+                self._turned_away_told[reason] = now
+                self._turned_away[reason] = turned_away[reason]

@@ -28,6 +28,8 @@ class Served(Protocol):
 
     async def start(self) -> None: ...
 
+    def reload(self) -> None: ...
+
     async def stop(self) -> None: ...
 
 
@@ -41,7 +43,8 @@ async def serve(settings: NodeSettings, on_ready: Callable[[Node], None] | None 
 async def serve_as(
     settings: NodeSettings, make: Callable[[Host], S], on_ready: Callable[[S], None] | None = None
 ) -> None:
-    """Run until SIGTERM or SIGINT, then leave in good order; a second signal leaves at once."""
+    """Run until SIGTERM or SIGINT, then leave in good order; a second signal leaves at once. SIGHUP
+    reads certificates again."""
     raise_open_files()  # every other node, client and log segment is one
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -49,6 +52,7 @@ async def serve_as(
         loop.add_signal_handler(number, told.set)
     async with RealHost(settings.id, settings.data) as host:
         node = make(host)
+        loop.add_signal_handler(signal.SIGHUP, node.reload)
         try:
             await node.start()
         except OSError as error:

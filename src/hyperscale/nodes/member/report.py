@@ -187,6 +187,15 @@ def _calm(node: Node) -> Iterator[Metric]:
 
 
 def _wire(node: Node) -> Iterator[Metric]:
+    if node.certificates.validity is not None:
+        yield single(
+            "certificate_expires_timestamp_seconds",
+            "gauge",
+            "When our certificate ends, in Unix time.",
+            node.certificates.validity.ends_at,
+        )
+    refused = float(node.certificates.refused)
+    yield single("certificates_refused", "gauge", "Entries of the list of refused ones.", refused)
     yield single(
         "connections", "gauge", "Accepted and greeted.", float(len(node.server.connections))
     )

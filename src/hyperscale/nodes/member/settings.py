@@ -26,6 +26,7 @@ from hyperscale.wire.certificates import Credentials
 from hyperscale.wire.endpoint import Plaintext
 from hyperscale.wire.identity import NAME_RULE, ROLES, is_name
 from hyperscale.wire.sealed import check_secret
+from hyperscale.wire.withdrawn import read_withdrawn
 
 PORT_DEFAULT = 7_000
 SRV = "srv:"
@@ -50,6 +51,7 @@ class NodeSettings:
     dc: str = "local"
     role: str = "probe"
     credentials: Credentials | None = None
+    refused: Path | None = None  # a list of certificates that were withdrawn
     plaintext: Plaintext = "loopback"  # where, without credentials; "anywhere" in the simulator
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
@@ -92,6 +94,7 @@ _TEXTS: dict[str, object] = {
     "dc": "local",
     "role": "probe",
     "certs": "",
+    "refused": "",
     "verify_hostname": True,
     "secret_file": "",
     "previous_secret_file": "",
@@ -168,6 +171,7 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         credentials=_credentials(
             given["certs"], node_id, plaintext, given["verify_hostname"].value
         ),
+        refused=_refused(given["refused"]),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
         manager_secret=_manager_secret(given["manager_secret_file"], given["secret_file"], role),
@@ -317,6 +321,14 @@ def _manager_secret(given: Setting, shared: Setting, role: str) -> str | None:
             "make another one: (umask 077; head -c 32 /dev/urandom | base64 > manager-secret)",
         )
     return secret
+
+
+def _refused(given: Setting) -> Path | None:
+    if not given.value:
+        return None
+    path = Path(given.value)
+    read_withdrawn(path)
+    return path
 
 
 def _secret(given: Setting, optional: bool) -> str | None:

@@ -20,8 +20,9 @@ from hyperscale.runtime.real import RealHost
 
 
 async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | None = None) -> None:
-    """Run until SIGTERM or SIGINT, then drain and leave; a second signal leaves at once. Raises
-    RunFailed, with all load ended, when the worker could not go on by itself."""
+    """Run until SIGTERM or SIGINT, then drain and leave; a second signal leaves at once. SIGHUP
+    reads certificates again. Raises RunFailed, with all load ended, when the worker could not go on
+    by itself."""
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,6 +45,7 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             ready=lambda: gauges.readiness(worker),
             pages=gauges.pages(worker),
         )
+        loop.add_signal_handler(signal.SIGHUP, worker.node.reload)
         try:
             try:
                 await sandbox.open()

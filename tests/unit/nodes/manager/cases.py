@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part, Placement
+from hyperscale.cluster.jobs.records import Part, Placement, Submitted
 from hyperscale.engine.assembly import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
+from hyperscale.nodes.manager.desk import submitting
 from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.protocol.jobs import SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import ClosedVUs
@@ -71,3 +74,14 @@ def end(where: Placement, requests: int, **facts: object) -> PartEnd:
 def hear(live: Live, told: Progress) -> bool:
     """A report by the worker that `placement` puts the part on."""
     return live.heard(told, f"w{told.part.number}")
+
+
+def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
+    """The record of a submission, made in one go."""
+    bites = submitting(ask, sealing)
+    while True:
+        try:
+            next(bites)
+        except StopIteration as end:
+            record: Submitted = end.value
+            return record

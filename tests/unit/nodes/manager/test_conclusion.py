@@ -23,11 +23,10 @@ from hyperscale.cluster.jobs.state import Book
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.results import Environment, Results
 from hyperscale.nodes.manager import conclusion, orders
-from hyperscale.nodes.manager.desk import submitted
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import ClosedVUs
-from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, state
+from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, state, submitted
 
 BODY = Body(workflows=(FACTS,), source=b"code", overrides=b"")
 USERS = 5  # of a part: half of the workflow's

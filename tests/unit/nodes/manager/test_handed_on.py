@@ -12,10 +12,9 @@ from hyperscale.cluster.jobs.records import Dispatched, GivenUp, PartEnded, Star
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.engine.messages import Stamped
 from hyperscale.nodes.manager import handed_on, orders
-from hyperscale.nodes.manager.desk import submitted
 from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.parts import PartEnd
-from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement
+from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, submitted
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 from tests.unit.nodes.manager.test_orders import ask
 

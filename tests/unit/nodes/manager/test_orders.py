@@ -10,10 +10,9 @@ from hyperscale.cluster.jobs.records import Dispatched, PartEnded, Submitted
 from hyperscale.cluster.jobs.state import Book
 from hyperscale.engine.messages import Stamped
 from hyperscale.nodes.manager import conclusion, orders
-from hyperscale.nodes.manager.desk import submitted
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.load import ClosedVUs, SharedIterations
-from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement
+from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, submitted
 
 REPORT = msgspec.structs.replace(
     FACTS, name="Report", depends=("Shop",), load=SharedIterations(vus=1, iterations=5)
