@@ -54,7 +54,11 @@ def test_submit_takes_what_run_takes_but_for_what_is_beside_the_load() -> None:
 
 def test_nodes_take_what_a_bare_member_takes() -> None:
     assert set(options("node")) - set(options("manager")) == {"role"}
-    assert set(options("node")) - set(options("worker")) == {"role", "voters", "manager_secret_file"}
+    assert set(options("node")) - set(options("worker")) == {
+        "role",
+        "voters",
+        "manager_secret_file",
+    }
     assert {"cores", "memory_mb"} <= set(options("worker"))
 
 

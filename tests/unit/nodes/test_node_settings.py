@@ -104,7 +104,7 @@ def test_seeds_are_addresses_names_or_services() -> None:
         ({"role": "client"}, "--role takes one of"),
         ({"voters": "b,c"}, "a is not among the voters b, c"),
         ({"log_level": "loud"}, "--log-level takes one of debug, info"),
-        ({"secret_file": "nowhere"}, "--secret-file nowhere cannot be used"),
+        ({"secret_file": "nowhere"}, "--secret-file 'nowhere' cannot be read"),
         ({"advertise": "node-1.example"}, "--advertise takes an IP address"),
         ({"set": ["membership.leave_s"]}, "--set takes SECTION.NAME=VALUE"),
         ({"set": ["memberships.leave_s=1"]}, "--set knows no section 'memberships'"),
