@@ -239,7 +239,7 @@ def test_start_time_counts_from_the_begin_of_the_run(target: str) -> None:
     first, later, after = results.workflows
     assert later.started_s - first.started_s >= 0.9
     assert overlap(first, later)
-    assert 0 <= after.started_s - span(first)[1] < 2.0
+    assert -0.05 <= after.started_s - span(first)[1] < 2.0  # the end is told by other clocks
 
 
 class Long(A):

@@ -20,6 +20,7 @@ from hyperscale.wire import server as wire_server
 from hyperscale.wire.certificates import make_authority
 from hyperscale.wire.endpoint import Limits
 from hyperscale.wire.errors import Reason, Refused
+from tests.fixtures.private import write_private
 from tests.integration.cluster.node_cluster import MemberProcess, until, write_certificate
 from tests.integration.wire.nodes import Answer, Ask, credentials, introduction
 from tests.integration.wire.test_wire_door import caller, door
@@ -99,7 +100,7 @@ def test_one_node_has_only_so_many_connections(tmp_path: Path) -> None:
 def test_failed_handshakes_are_counted_and_told(tmp_path: Path) -> None:
     authority = make_authority("dev")
     write_certificate(tmp_path / "certs", authority, "a")
-    (tmp_path / "secret").write_text("a secret of at least thirty-two characters")
+    write_private(tmp_path / "secret", "a secret of at least thirty-two characters")
     whose = ("--cluster", "dev", "--env", "test", "--certs", "certs", "--secret-file", "secret")
     node = MemberProcess(tmp_path, "a", *whose, "--metrics", "127.0.0.1:0")
     try:

@@ -13,6 +13,7 @@ from hyperscale.runtime.real import run
 from hyperscale.wire.certificates import Credentials, Pem, make_authority, validity_of
 from hyperscale.wire.errors import Disconnected, Reason, Refused
 from hyperscale.wire.withdrawn import Withdrawn
+from tests.fixtures.private import write_private
 from tests.integration.cluster.node_cluster import MemberProcess, until, write_certificate
 from tests.integration.security.test_doors import metrics
 from tests.integration.wire.nodes import Answer, Ask, credentials, introduction
@@ -79,7 +80,7 @@ def test_a_node_reads_both_again_on_a_signal(tmp_path: Path) -> None:
     authority = make_authority("dev")
     for name in ("a", "b"):
         write_certificate(tmp_path / "certs", authority, name)
-    (tmp_path / "secret").write_text("a secret of at least thirty-two characters")
+    write_private(tmp_path / "secret", "a secret of at least thirty-two characters")
     (tmp_path / "refused").write_text("")
     whose = ("--cluster", "dev", "--env", "test", "--certs", "certs", "--secret-file", "secret")
     more = ("--refused", "refused", "--metrics", "127.0.0.1:0")
