@@ -88,6 +88,10 @@ _VERB_AT = 5  # behind length and flags
 _BUDGET_MS = int(TIMEOUT_S * 1000)
 
 
+# A node greets 128 callers of one address at a time, and all of these workers have one.
+GREETING = asyncio.Semaphore(64)
+
+
 class Tally:
     def __init__(self) -> None:
         self.due = self.sent = self.taken = self.again = 0
@@ -299,11 +303,12 @@ class SimulatedWorker:
     async def _report(self) -> None:
         """From now on over a connection that costs us nothing but its bytes."""
         self._manager.close()
-        stream = await self._host.network.connect(
-            self._manager.address, self._endpoint.client_tls(self._manager.address)
-        )
         decoder = FrameDecoder()
-        await handshake.call(stream, decoder, self._endpoint.introduction)
+        async with GREETING:
+            stream = await self._host.network.connect(
+                self._manager.address, self._endpoint.client_tls(self._manager.address)
+            )
+            await handshake.call(stream, decoder, self._endpoint.introduction)
         self.reporter = Reporter(stream, decoder, self._frame(), self._tally)
         await self.reporter.listen()
 
