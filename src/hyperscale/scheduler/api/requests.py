@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -65,7 +66,7 @@ def _in_range(moment: datetime) -> datetime:
 
 
 def _printable(text: str) -> str:
-    if not text.strip() or any(ord(c) < 32 for c in text):
+    if not text.strip() or any(unicodedata.category(c) == "Cc" for c in text):
         raise ValueError("needs visible characters and no control characters")
     return text
 
