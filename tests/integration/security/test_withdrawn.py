@@ -99,6 +99,8 @@ def test_a_node_reads_both_again_on_a_signal(tmp_path: Path) -> None:
         first.signal(signal.SIGHUP)
         assert first.saying("reloaded")["refused"] == 1
         assert shown(first.address) != before
+        second.end()
+        second = MemberProcess(tmp_path, "b", *whose, "--seed", first.address)  # calls at once
         until(lambda: 'turned_away_total{reason="withdrawn"}' in metrics(page), "b is kept out")
         assert "hyperscale_certificate_expires_timestamp_seconds" in metrics(page)
         (tmp_path / "certs" / "a.pem").write_text("no certificate")
