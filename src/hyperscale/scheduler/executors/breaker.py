@@ -81,11 +81,19 @@ class Breakers:
 def target_of(kind: str, payload: Mapping[str, str]) -> str:
     """What fails together: a host, a callable, a program, a test file; else the kind."""
     if kind == "http":
-        return f"http {urlsplit(payload.get('url', '')).netloc.rpartition('@')[2]}"
+        return f"http {_host(payload.get('url', ''))}"
     for name in ("call", "file", "argv"):
         if name in payload:
             return f"{kind} {_masked(payload[name])}"
     return kind
+
+
+def _host(url: str) -> str:
+    """Without user and password; empty for what is no URL, as the executor will say."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
 
 
 @lru_cache(maxsize=TARGETS_MAX)

@@ -73,3 +73,7 @@ def test_targets_and_what_speaks_against_them() -> None:
     assert not counts("python", Failure.ERROR)
     assert counts("python", Failure.TIMEOUT)
     assert not counts("http", Failure.PERMANENT)
+
+
+def test_what_is_no_url_has_a_target_all_the_same() -> None:
+    assert target_of("http", {"url": "http://user:pw@[::1/"}) == "http "
