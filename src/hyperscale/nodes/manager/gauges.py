@@ -165,7 +165,7 @@ def _records(manager: Manager) -> Iterator[Metric]:
             "Records a majority lacks.",
             status.last_index - status.commit_index,
         ),
-        ("records_under_way", "Records of this leader not confirmed yet.", status.under_way),
+        ("records_pending", "Records of this leader not confirmed yet.", status.pending),
         ("records_behind_max", "Records the slowest voter lacks, while leading.", behind),
         ("records_voters_reachable", "While leading, itself included.", len(status.reachable)),
         ("records_voters", "Managers that hold records.", len(manager.settings.node.voters)),

@@ -131,7 +131,7 @@ class Manager:
 
     def _queue(self) -> float:
         """Records that a majority has not confirmed yet, of as many as may be under way."""
-        return self.records.status().under_way_share
+        return self.records.status().pending_share
 
     # -- life --------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The state: the committed records of every job, until the job is forgotten. No I/O.
 
-Applying the same log gives the same shelf on every replica, except for the time at which an ended
-job may go: that is each replica's own clock, and only the leader acts on it, by an entry.
+Applying the same log gives the same table on every replica, except for the time at which an ended
+job may go: each replica takes that from its own clock, and only the leader acts on it, by an entry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Job:
         self.forget_at: float | None = None
 
 
-class Shelf:
+class JobTable:
     def __init__(self, condense: Condense = tuple) -> None:
         self._condense = condense
         self._jobs: dict[str, _Job] = {}

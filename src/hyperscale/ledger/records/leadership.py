@@ -15,7 +15,7 @@ from hyperscale.ledger.records.progress import Progress
 
 
 @dataclass(slots=True)
-class Office:
+class Leadership:
     term: int
     name: str
     voters: int

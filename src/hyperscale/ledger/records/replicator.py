@@ -26,7 +26,7 @@ from hyperscale.ledger.records.messages import (
 )
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.snapshots import Parcel
+from hyperscale.ledger.records.snapshots import PackedState
 from hyperscale.runtime.host import Host, Task
 
 R = TypeVar("R", bound=Reply)
@@ -34,7 +34,7 @@ INSTALL_TRIES = 5
 """Parts without an answer before a state is given up; it is begun again after a pause."""
 
 
-class Line:
+class PeerClient:
     """Asks other voters, and remembers when each last answered."""
 
     def __init__(self, host: Host, send: Send, settings: RecordsSettings) -> None:
@@ -60,24 +60,24 @@ class Line:
         return sorted(peer for peer, at in self._heard_at.items() if at >= since)
 
 
-class Courier:
+class Replicator:
     def __init__(
         self,
         host: Host,
         replica: Replica,
-        line: Line,
+        client: PeerClient,
         settings: RecordsSettings,
         *,
         turned: Callable[[], None],
-        parcel: Callable[[], Awaitable[Parcel]],
+        packed: Callable[[], Awaitable[PackedState]],
     ) -> None:
-        """`turned` is called after every change of the replica; `parcel` packs its state."""
+        """`turned` is called after every change of the replica; `packed` packs its state."""
         self._host = host
         self._replica = replica
-        self._line = line
+        self._client = client
         self._settings = settings
         self._turned = turned
-        self._parcel = parcel
+        self._pack = packed
         self._due = asyncio.Event()
         self._rests_until: dict[str, float] = {}
         self._sent_at: dict[str, float] = {}
@@ -85,15 +85,15 @@ class Courier:
 
     def start(self) -> None:
         self._tasks = [
-            self._host.tasks.spawn("records courier", self._carry()),
-            self._host.tasks.spawn("records courier's round", self._rounds()),
+            self._host.tasks.spawn("records replicator", self._carry()),
+            self._host.tasks.spawn("records replicator timer", self._rounds()),
         ]
 
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """There may be something to send. It is looked for when this turn of the loop is over, so
         that what many callers append at once travels together."""
         self._due.set()
@@ -102,14 +102,14 @@ class Courier:
         while True:
             await self._due.wait()
             self._due.clear()
-            if self._replica.has_office:
+            if self._replica.is_leading_or_recovering:
                 for peer in self._replica.peers:
                     self._serve(peer)
 
     async def _rounds(self) -> None:
         while True:
             await self._host.clock.sleep(self._settings.retry_s)
-            if self._replica.has_office:
+            if self._replica.is_leading_or_recovering:
                 self._due.set()
 
     def _serve(self, peer: str) -> None:
@@ -128,7 +128,7 @@ class Courier:
 
     async def _append(self, peer: str, request: Append) -> None:
         try:
-            reply = await self._line.ask(peer, request, Appended)
+            reply = await self._client.ask(peer, request, Appended)
         except PeerUnreachable:
             self._replica.lost(peer, request)
             self._rest(peer)
@@ -150,12 +150,12 @@ class Courier:
 
     async def _send_state(self, peer: str, term: int) -> int:
         """The index of the state that the voter has now; 0 when it wants none."""
-        parcel = await self._parcel()
-        offset, tries, total = 0, 0, len(parcel.data)
+        packed = await self._pack()
+        offset, tries, total = 0, 0, len(packed.data)
         while self._replica.leads(term):
-            part = parcel.part(term, offset, self._settings.part_bytes)
+            part = packed.part(term, offset, self._settings.part_bytes)
             try:
-                reply = await self._line.ask(peer, Install(term, part), Installed)
+                reply = await self._client.ask(peer, Install(term, part), Installed)
             except PeerUnreachable:
                 tries += 1
                 if tries == INSTALL_TRIES:
@@ -166,7 +166,7 @@ class Courier:
             if not reply.granted:
                 return 0
             if reply.offset >= total:
-                return parcel.index
+                return packed.index
             tries = tries + 1 if reply.offset <= offset else 0
             if tries == INSTALL_TRIES:
                 return 0

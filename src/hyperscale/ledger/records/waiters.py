@@ -15,7 +15,7 @@ MakeError = Callable[[], HyperscaleError]
 """A new one for everybody: an exception that is raised collects its raiser's frames."""
 
 
-class Desk:
+class Waiters:
     def __init__(self) -> None:
         self._records: dict[int, tuple[int, asyncio.Future[int]]] = {}
         self._writes: deque[tuple[int, asyncio.Future[None]]] = deque()

@@ -15,16 +15,15 @@ import msgspec
 
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import snapshots
-from hyperscale.ledger.records.api import Deposed, Record
-from hyperscale.ledger.records.desk import Desk
+from hyperscale.ledger.records.api import AppendLatency, Deposed, Record
 from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.job_table import Condense, JobTable
+from hyperscale.ledger.records.pending import Pending
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.shelf import Condense, Shelf
-from hyperscale.ledger.records.snapshots import Captured, Parcel
-from hyperscale.ledger.records.stages import Stages
+from hyperscale.ledger.records.snapshots import Captured, PackedState
 from hyperscale.ledger.records.store import Store
-from hyperscale.ledger.records.under_way import UnderWay
+from hyperscale.ledger.records.waiters import Waiters
 from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.latency import Latency
@@ -32,7 +31,7 @@ from hyperscale.runtime.latency import Latency
 T = TypeVar("T")
 
 
-class Keeper:
+class DurableReplica:
     def __init__(
         self,
         host: Host,
@@ -56,10 +55,10 @@ class Keeper:
         self._failure: HyperscaleError | None = None
         self._closed = False
         self.replica = Replica(name, voters, settings)
-        self.shelf = Shelf(condense)
-        self.desk = Desk()
-        self.under_way = UnderWay(settings)
-        self.stages = Stages(Latency())
+        self.job_table = JobTable(condense)
+        self.waiters = Waiters()
+        self.pending = Pending(settings)
+        self.stages = AppendLatency(Latency())
         self.applied_index = 0
         self.led_term = 0
         """The term this replica leads and in which it has applied all that came before; or 0."""
@@ -72,7 +71,7 @@ class Keeper:
 
     async def open(self) -> None:
         found = await self.store.open()
-        self.stages = Stages(self.store.stats.commits)
+        self.stages = AppendLatency(self.store.stats.commits)
         blank = self.replica
         self.replica = Replica(
             blank.name,
@@ -83,20 +82,20 @@ class Keeper:
             found.commit_index,
             found.newcomer,
         )
-        self.shelf = await self._unpacked(found.jobs)
+        self.job_table = await self._unpacked(found.jobs)
         self.applied_index = self._checkpointed_index = found.base_index
         self._checkpointed_at = self._host.clock.now()
         for entry in self._to_apply():
-            self._put_on_shelf(entry)
+            self._add_to_table(entry)
 
     async def close(self) -> None:
         if self._closed:
             return
-        self.replica.relieve()
+        self.replica.step_down()
         self.turn()
         self._closed = True
         await self.store.close()
-        self.desk.release()
+        self.waiters.release()
 
     def check(self) -> None:
         """Raises when nothing can be answered any more."""
@@ -129,18 +128,18 @@ class Keeper:
                 self.stages.apply.add(self._host.clock.now() - began)
         if self.led_term and not replica.leads(self.led_term):
             self.led_term = 0
-            self.under_way = UnderWay(self._settings)
+            self.pending = Pending(self._settings)
             self.stages.deposed()
-            self.desk.refuse(lambda: Deposed("leadership ended while the record was under way"))
+            self.waiters.refuse(lambda: Deposed("leadership ended while the record was under way"))
         self.on_turn()
-        self.desk.tell_changed()
+        self.waiters.tell_changed()
 
     def _hand_over(self) -> None:
         self.store.put(self.replica.take_writes(), self.replica.write)
 
     def _written(self, write: int) -> None:
         self.replica.written(write)
-        self.desk.tell_written(write)
+        self.waiters.tell_written(write)
         self.turn()
 
     def _to_apply(self) -> Iterator[Entry]:
@@ -150,25 +149,25 @@ class Keeper:
             yield entry
 
     def _apply(self, entry: Entry) -> None:
-        forgotten = self._put_on_shelf(entry)
+        forgotten = self._add_to_table(entry)
         if entry.record is not None:
             self._tell(self.on_applied, entry.record)
         if forgotten:
             self._tell(self.on_forgotten, entry.forgets)
         if self.led_term == entry.term:
-            self.under_way.applied(entry)
+            self.pending.applied(entry)
         elif self.replica.leads(entry.term):
             self.led_term = entry.term  # its barrier: everything before it is applied
-            self.shelf.remind()
-        self.desk.tell_applied(
+            self.job_table.remind()
+        self.waiters.tell_applied(
             entry.index, entry.term, lambda: Deposed("another leader wrote in the record's place")
         )
 
-    def _put_on_shelf(self, entry: Entry) -> bool:
+    def _add_to_table(self, entry: Entry) -> bool:
         """True when a job was forgotten by it."""
         if entry.record is not None:
-            self.shelf.add(self._host.clock.now(), entry.record)
-        return bool(entry.forgets) and self.shelf.forget(entry.forgets)
+            self.job_table.add(self._host.clock.now(), entry.record)
+        return bool(entry.forgets) and self.job_table.forget(entry.forgets)
 
     def _tell(self, listeners: Iterable[Callable[[T], None]], what: T) -> None:
         for listener in listeners:
@@ -181,10 +180,10 @@ class Keeper:
         """For good: nothing is answered any more."""
         if self._failure is None and failure is not None:
             self._failure = failure
-            self.replica.relieve()
+            self.replica.step_down()
             self.led_term = 0
-            self.desk.refuse(self.refusal)
-            self.desk.release()
+            self.waiters.refuse(self.refusal)
+            self.waiters.release()
             self.broken.set()
 
     # -- states -------------------------------------------------------------------------------
@@ -222,28 +221,28 @@ class Keeper:
         return Captured(
             self.applied_index,
             term,
-            self.shelf.capture(),
+            self.job_table.capture(),
             replica.term,
             replica.commit_index,
             replica.log.after(self.applied_index),
             replica.newcomer,
         )
 
-    async def pack(self) -> Parcel:
+    async def pack(self) -> PackedState:
         """The state for another voter."""
         captured = self._capture()
         data = await Captured(captured.index, captured.index_term, captured.jobs).encode()
-        return Parcel(captured.index, captured.index_term, data)
+        return PackedState(captured.index, captured.index_term, data)
 
     async def replace(self, state: bytes | bytearray, wanted: Callable[[], bool]) -> None:
         """Take the state of another voter, if it is newer and still wanted when it is unpacked.
         Returns when it is on stable storage."""
         snapshot = snapshots.decode(state)
         async with self._replacing:
-            shelf = await self._unpacked(snapshot.jobs)
+            job_table = await self._unpacked(snapshot.jobs)
             if not wanted() or not self.replica.install(snapshot.index, snapshot.index_term):
                 return
-            before, self.shelf = self.shelf, shelf
+            before, self.job_table = self.job_table, job_table
             news_after, self.applied_index = self.applied_index, snapshot.index
             saved = self.store.save(self._capture(), first=True)
             self._announce(before, news_after)
@@ -251,25 +250,25 @@ class Keeper:
             await saved
             self.check()
 
-    def _announce(self, before: Shelf, news_after: int) -> None:
+    def _announce(self, before: JobTable, news_after: int) -> None:
         """What changed between two states, as if it had been applied one by one."""
-        shelf = self.shelf
+        job_table = self.job_table
         for job_id in before.jobs():
-            if job_id not in shelf or shelf.records(job_id)[0].index > news_after:
+            if job_id not in job_table or job_table.records(job_id)[0].index > news_after:
                 self._tell(self.on_forgotten, job_id)  # if it is there, as another of that name
         news = [
             record
-            for job_id in shelf.jobs()
-            for record in shelf.records(job_id)
+            for job_id in job_table.jobs()
+            for record in job_table.records(job_id)
             if record.index > news_after
         ]
         for record in sorted(news, key=lambda record: record.index):
             self._tell(self.on_applied, record)
 
-    async def _unpacked(self, jobs: list[msgspec.Raw]) -> Shelf:
+    async def _unpacked(self, jobs: list[msgspec.Raw]) -> JobTable:
         """Ended jobs stay for their whole time again: how long they had been waiting was another
         clock's knowledge."""
-        shelf, now = Shelf(self._condense), self._host.clock.now()
+        job_table, now = JobTable(self._condense), self._host.clock.now()
         async for record in snapshots.records_of(jobs):
-            shelf.add(now, record)
-        return shelf
+            job_table.add(now, record)
+        return job_table

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import RecordsFull, StaleFence
 from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.job_table import JobTable
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.shelf import Shelf
 
 
-class UnderWay:
+class Pending:
     def __init__(self, settings: RecordsSettings) -> None:
         self._settings = settings
         self._newest: dict[str, tuple[int, Fence]] = {}
@@ -26,17 +26,15 @@ class UnderWay:
     def share(self) -> float:
         """How full it is, 0 to 1."""
         settings = self._settings
-        return max(
-            self._entries / settings.under_way_max, self._bytes / settings.under_way_bytes_max
-        )
+        return max(self._entries / settings.pending_max, self._bytes / settings.pending_bytes_max)
 
-    def admit(self, shelf: Shelf, job_id: str, fence: Fence) -> None:
+    def admit(self, job_table: JobTable, job_id: str, fence: Fence) -> None:
         """Raises StaleFence or RecordsFull when a record of this job cannot be written now."""
         self.check_room()
-        known, newest = shelf.fence(job_id), self._newest.get(job_id)
+        known, newest = job_table.fence(job_id), self._newest.get(job_id)
         fences = [one for one in (known, newest and newest[1]) if one is not None]
         if not fences:
-            self._check_jobs(shelf, job_id)
+            self._check_jobs(job_table, job_id)
         elif fence < max(fences):
             raise StaleFence(
                 f"job {job_id} was written to under {tuple(max(fences))},"
@@ -45,7 +43,7 @@ class UnderWay:
 
     def check_room(self) -> None:
         settings = self._settings
-        if self._entries >= settings.under_way_max or self._bytes >= settings.under_way_bytes_max:
+        if self._entries >= settings.pending_max or self._bytes >= settings.pending_bytes_max:
             raise RecordsFull(f"{self._entries:,} records wait for a majority", "try again later")
 
     def written(self, entry: Entry) -> None:
@@ -62,10 +60,10 @@ class UnderWay:
             if newest is not None and newest[0] == entry.index:
                 del self._newest[entry.record.job_id]
 
-    def _check_jobs(self, shelf: Shelf, job_id: str) -> None:
-        jobs = len(shelf) + len(self._newest)
-        if jobs >= self._settings.jobs_max or shelf.bytes >= self._settings.bytes_max:
+    def _check_jobs(self, job_table: JobTable, job_id: str) -> None:
+        jobs = len(job_table) + len(self._newest)
+        if jobs >= self._settings.jobs_max or job_table.bytes >= self._settings.bytes_max:
             raise RecordsFull(
-                f"there is no room for job {job_id}: {jobs:,} jobs hold {shelf.bytes:,} bytes",
+                f"there is no room for job {job_id}: {jobs:,} jobs hold {job_table.bytes:,} bytes",
                 "wait until ended jobs are forgotten",
             )
