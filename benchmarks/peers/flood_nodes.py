@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from hyperscale.cluster.calm import Admission
-from hyperscale.cluster.calm import Priority as Class
+from hyperscale.cluster.overload import Admission
+from hyperscale.cluster.overload import Priority as Class
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hyperscale.cluster.calm import (
+from hyperscale.cluster.overload import (
     Admission,
     AdmissionSettings,
-    Load,
+    LoadLevel,
     OverloadDetector,
     RateLimiter,
     RateLimitSettings,
     Resources,
 )
-from hyperscale.cluster.calm import Priority as Class
+from hyperscale.cluster.overload import Priority as Class
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
@@ -155,7 +155,7 @@ def test_an_overloaded_machine_sheds_all_but_critical(tmp_path: Path) -> None:
         )
         async with Scene(tmp_path, door) as scene:
             door.watch(lambda: Resources(memory=0.99))
-            await eventually(lambda: door.load is Load.OVERLOADED)
+            await eventually(lambda: door.load is LoadLevel.OVERLOADED)
             assert await scene.peer.request(Ping(1), Ping) == Ping(1)
             with pytest.raises(Refused):
                 await scene.peer.request(Report(1), Report)

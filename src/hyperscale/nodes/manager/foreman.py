@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from hyperscale.cluster import calm
-from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
+from hyperscale.cluster import overload
 from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.cluster.overload.priority import RETRY_AFTER_S, sheds
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
 from hyperscale.nodes.manager.conclusion import TEST_FAILED, TEST_STOPPED
@@ -261,7 +261,7 @@ class Foreman:
     def _judge(self, call: Call, now: float, worker: str) -> None:
         """As the door would, at the price of ten thousand a second."""
         load = self._manager.node.door.load
-        if sheds(load, calm.Priority.NORMAL):
+        if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
             why, wait_s = "too many reports", self._routine.wait_s(now, worker)

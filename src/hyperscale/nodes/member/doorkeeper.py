@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hyperscale.cluster.calm import (
+from hyperscale.cluster.overload import (
     RETRY_AFTER_S,
     Admission,
-    Load,
+    AdmissionResult,
+    LoadLevel,
     OverloadDetector,
     Priority,
     RateLimiter,
     Resources,
-    Verdict,
 )
-from hyperscale.cluster.calm.ratelimit import Cause
+from hyperscale.cluster.overload.ratelimit import Cause
 from hyperscale.runtime.host import Host, Task
 from hyperscale.wire.errors import Reason
 from hyperscale.wire.identity import Identity
@@ -61,7 +61,7 @@ class Doorkeeper:
         self.sample_every_s = SAMPLE_EVERY_S
 
     @property
-    def load(self) -> Load:
+    def load(self) -> LoadLevel:
         return self.detector.load
 
     def enter(self, kind: Kind, peer: Identity) -> Denial | None:
@@ -83,7 +83,7 @@ class Doorkeeper:
             return None
         # Admission has shed what this load sheds, but for the few HIGH it keeps room for (state
         # sync must go on); the limiter must not shed those again.
-        felt = min(self.detector.load, Load.STRESSED)
+        felt = min(self.detector.load, LoadLevel.STRESSED)
         priority = _CLASSES[kind.priority]
         refusal = self.limiter.check(self._host.clock.now(), client, kind.name, priority, felt)
         if refusal is None:
@@ -99,7 +99,7 @@ class Doorkeeper:
         verdict = self.admission.try_subscribe(peer.node_id, shared)
         if verdict.admitted:
             return None
-        if verdict is Verdict.SUBSCRIBED:
+        if verdict is AdmissionResult.SUBSCRIBED:
             return Denial("one client watches too much at once", WATCH_AGAIN_S, Reason.RATE_LIMITED)
         return Denial("too much is watched at once", WATCH_AGAIN_S)
 

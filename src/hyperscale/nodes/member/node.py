@@ -15,19 +15,19 @@ from dataclasses import replace
 
 import msgspec
 
-from hyperscale.cluster.calm import (
+from hyperscale.cluster.discovery import Probe, ProbeAnswer
+from hyperscale.cluster.identity import Node as Member
+from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
+from hyperscale.cluster.overload import (
     SETTINGS_BY_ROLE,
     Admission,
-    Load,
+    LoadLevel,
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
     RateLimitSettings,
     Resources,
 )
-from hyperscale.cluster.discovery import Probe, ProbeAnswer
-from hyperscale.cluster.identity import Node as Member
-from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
 from hyperscale.nodes.member import report
 from hyperscale.nodes.member.about import About
 from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
@@ -122,7 +122,7 @@ class Node:
         self._refusals = RefusalLog(self.log)
         self._turned_away: Counter[str] = Counter()
         self._turned_away_told: dict[str, float] = {}
-        self._load_told = Load.HEALTHY
+        self._load_told = LoadLevel.HEALTHY
         self._forged_told = (-FORGED_TOLD_S, 0)
         self._beats = 0
         self._news_dropped = 0
@@ -464,7 +464,7 @@ class Node:
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
 
-    def _tell_load(self, load: Load) -> None:
+    def _tell_load(self, load: LoadLevel) -> None:
         say = self.log.warning if load > self._load_told else self.log.info
         say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
         self._load_told = load

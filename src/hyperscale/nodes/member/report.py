@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hyperscale import __version__
-from hyperscale.cluster.calm import Priority
 from hyperscale.cluster.membership import Member
+from hyperscale.cluster.overload import Priority
 from hyperscale.nodes.member.exposition import Metric, labelled, single
 from hyperscale.nodes.member.queries import MemberRow, Members, Status
 from hyperscale.runtime.host import Address, Host
@@ -136,7 +136,7 @@ def metrics(node: Node) -> Iterator[Metric]:
         "Updates about members that found no room and were told to nobody else.",
         core.news_dropped,
     )
-    yield from _calm(node)
+    yield from _overload(node)
     yield from _wire(node)
     if node.bootstrap is not None:
         counts = {name: float(n) for name, n in node.bootstrap.metrics().items()}
@@ -165,7 +165,7 @@ _HELP = {
 }
 
 
-def _calm(node: Node) -> Iterator[Metric]:
+def _overload(node: Node) -> Iterator[Metric]:
     counts = node.door.admission.counts()
     for name, kind, text in (
         ("in_flight", "gauge", "Messages being worked on."),

@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from hyperscale.cluster.calm.circuit import State as CircuitState
+from hyperscale.cluster.overload.circuit import CircuitState
 from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
 from hyperscale.nodes.protocol.parts import PartState, WorkerPulse, WorkerState
 from hyperscale.nodes.worker.worker import Worker

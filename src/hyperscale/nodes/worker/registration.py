@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from enum import Enum
 from random import Random
 
-from hyperscale.cluster.calm.retry import REGISTRATION, RetryPolicy
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import Registered
 from hyperscale.runtime.host import Address
 
-# B-70's 0.5, 1, 2 s and not more: managers that hear nothing from us give our work away.
-ROUND_PAUSE_MAX_S = 2.0
+# Not more than 2 s: managers that hear nothing from us give our work away.
+ROUND_BACKOFF = Backoff(base_delay_s=0.5, delay_max_s=2.0)
 # Between rounds when load must end unless somebody answers: several in what a lease that runs out
 # (3 s) leaves of the fence (6 s), for no longer than that.
 HURRY_S = 0.5
@@ -32,7 +32,7 @@ class Standing(Enum):
 
 
 class Registration:
-    def __init__(self, now: float, dice: Random, policy: RetryPolicy = REGISTRATION) -> None:
+    def __init__(self, now: float, dice: Random) -> None:
         self.standing = Standing.SEEKING
         self.term = 0
         """The highest any manager has spoken of; it never falls."""
@@ -41,7 +41,6 @@ class Registration:
         self.next_at = now
         """When somebody may be asked again, while SEEKING."""
         self._dice = dice
-        self._policy = policy
         self._managers: dict[Address, None] = {}
         self._likely: Address | None = None
         self._hinted: Address | None = None
@@ -127,6 +126,5 @@ class Registration:
 
     def _end_round(self, now: float) -> None:
         self._asked.clear()
-        most_s = min(self._policy.base_delay_s * 2.0 ** min(self._rounds, 8), ROUND_PAUSE_MAX_S)
+        self.next_at = now + ROUND_BACKOFF.delay_s(self._rounds, self._dice)
         self._rounds += 1
-        self.next_at = now + most_s / 2 + self._dice.uniform(0.0, most_s / 2)

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from hyperscale.cluster.calm import RateLimitSettings
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.cluster.overload import RateLimitSettings
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.vital import spawn_vital
 from hyperscale.nodes.protocol.parts import PARTS, DrainAnswer, DrainOrder, WorkerPulse

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import msgspec
 
-from hyperscale.cluster.calm import Admission, AdmissionSettings, Load, Verdict
-from hyperscale.cluster.calm import Priority as Class
+from hyperscale.cluster.overload import Admission, AdmissionResult, AdmissionSettings, LoadLevel
+from hyperscale.cluster.overload import Priority as Class
 from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
@@ -66,7 +66,9 @@ for _class, _struct in STRUCTS.items():
 class ShedsCritical(Admission):
     """Planted: CRITICAL takes the slots of NORMAL."""
 
-    def try_acquire(self, priority: Class, source: str = "", load: Load = Load.HEALTHY) -> Verdict:
+    def try_acquire(
+        self, priority: Class, source: str = "", load: LoadLevel = LoadLevel.HEALTHY
+    ) -> AdmissionResult:
         return super().try_acquire(max(priority, Class.NORMAL), source, load)
 
     def release(self, priority: Class, source: str = "") -> None:
@@ -76,7 +78,9 @@ class ShedsCritical(Admission):
 class ForgetsCeilings(Admission):
     """Planted: LOW may take what HIGH may."""
 
-    def try_acquire(self, priority: Class, source: str = "", load: Load = Load.HEALTHY) -> Verdict:
+    def try_acquire(
+        self, priority: Class, source: str = "", load: LoadLevel = LoadLevel.HEALTHY
+    ) -> AdmissionResult:
         return super().try_acquire(min(priority, Class.HIGH), source, load)
 
     def release(self, priority: Class, source: str = "") -> None:

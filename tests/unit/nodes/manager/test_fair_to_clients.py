@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hyperscale.cluster.calm import Admission, AdmissionSettings
+from hyperscale.cluster.overload import Admission, AdmissionSettings
 from hyperscale.nodes.client.managers import endpoint_of
 from hyperscale.nodes.manager.manager import LIMITS as MANAGER_LIMITS
 from hyperscale.nodes.manager.manager import Manager

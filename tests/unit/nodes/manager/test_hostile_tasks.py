@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hyperscale.cluster.calm import Load
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.errors import RunFailed
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
@@ -213,6 +213,6 @@ def test_records_that_nobody_confirms_are_load() -> None:
         pending = lone.manager.records._durable.pending  # type: ignore[attr-defined]
         for index in range(int(settings.pending_max * 0.9)):
             pending.written(Entry(index, 1))
-        await lone.until(lambda: node.door.load is Load.STRESSED)
+        await lone.until(lambda: node.door.load is LoadLevel.STRESSED)
 
     play(story)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.cluster.calm import Load, OverloadDetector, OverloadSettings, Resources
+from hyperscale.cluster.overload import LoadLevel, OverloadDetector, OverloadSettings, Resources
 
 shares = st.none() | st.floats(0.0, 2.0)
 steps = st.lists(
@@ -39,7 +39,7 @@ def test_worse_at_once_better_slowly(
             assert detector.load is worst
         if detector.load < before:
             assert detector.load == before - 1
-            assert now - changed_at >= config.calm_s
+            assert now - changed_at >= config.recovery_s
         if detector.load is not before or worst >= before:
             changed_at = now
 
@@ -59,4 +59,4 @@ def test_any_step_above_the_limit_is_never_absorbed(
         for _ in range(5):
             detector.record(now, usual_s * factor)
         detector.assess(now)
-    assert detector.load >= Load.BUSY
+    assert detector.load >= LoadLevel.BUSY

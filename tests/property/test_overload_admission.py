@@ -7,7 +7,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.cluster.calm import Admission, AdmissionSettings, Load, Priority, Verdict
+from hyperscale.cluster.overload import (
+    Admission,
+    AdmissionResult,
+    AdmissionSettings,
+    LoadLevel,
+    Priority,
+)
 
 CRITICAL, HIGH, NORMAL, LOW = Priority
 SOURCES = ("a", "b", "c")
@@ -22,7 +28,10 @@ settings_of_any_size = st.builds(
     critical_per_source=st.integers(1, 3),
 )
 arrivals = st.tuples(
-    st.just("arrive"), st.sampled_from(Priority), st.sampled_from(SOURCES), st.sampled_from(Load)
+    st.just("arrive"),
+    st.sampled_from(Priority),
+    st.sampled_from(SOURCES),
+    st.sampled_from(LoadLevel),
 )
 departures = st.tuples(st.just("depart"), st.integers(0, 100))
 
@@ -45,7 +54,7 @@ def test_slots_whatever_the_order(settings: AdmissionSettings, events: list[tupl
                 inside.append((priority, source))
             if priority is CRITICAL:
                 expected = held < settings.critical_per_source
-                assert verdict is (Verdict.ADMITTED if expected else Verdict.ABUSE)
+                assert verdict is (AdmissionResult.ADMITTED if expected else AdmissionResult.ABUSE)
         check(admission, settings, inside)
     counts = admission.counts()
     assert counts[CRITICAL].shed == 0

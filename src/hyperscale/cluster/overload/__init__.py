@@ -1,47 +1,45 @@
-"""Calm under load: who is let in, what waits, what is refused, and when to try again.
+"""Overload protection: what a busy node admits, what it refuses, and when a caller may try again.
 
 Pure policies; the time is passed in and nothing here waits. `priority` first, then one file per
 question a busy node has to answer.
 """
 
-from hyperscale.cluster.calm.admission import (
+from hyperscale.cluster.overload.admission import (
     SETTINGS_BY_ROLE,
     Admission,
+    AdmissionResult,
     AdmissionSettings,
     Pressure,
-    Verdict,
 )
-from hyperscale.cluster.calm.circuit import (
+from hyperscale.cluster.overload.circuit import (
     Category,
     Circuit,
     Circuits,
     CircuitSettings,
     CircuitStatus,
 )
-from hyperscale.cluster.calm.overload import OverloadDetector, OverloadSettings, Resources
-from hyperscale.cluster.calm.priority import Priority
-from hyperscale.cluster.calm.ratelimit import (
+from hyperscale.cluster.overload.detector import OverloadDetector, OverloadSettings, Resources
+from hyperscale.cluster.overload.priority import RETRY_AFTER_S, SHED, LoadLevel, Priority, sheds
+from hyperscale.cluster.overload.ratelimit import (
     RateLimited,
     RateLimiter,
     RateLimitSettings,
     SlidingWindow,
 )
-from hyperscale.cluster.calm.retry import REGISTRATION, RetryPolicy
-from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, SHED, Load, sheds
 
 __all__ = [
-    "REGISTRATION",
     "RETRY_AFTER_S",
     "SETTINGS_BY_ROLE",
     "SHED",
     "Admission",
+    "AdmissionResult",
     "AdmissionSettings",
     "Category",
     "Circuit",
     "CircuitSettings",
     "CircuitStatus",
     "Circuits",
-    "Load",
+    "LoadLevel",
     "OverloadDetector",
     "OverloadSettings",
     "Pressure",
@@ -50,8 +48,6 @@ __all__ = [
     "RateLimited",
     "RateLimiter",
     "Resources",
-    "RetryPolicy",
     "SlidingWindow",
-    "Verdict",
     "sheds",
 ]

@@ -19,25 +19,25 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class State(Enum):
+class CircuitState(Enum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half-open"
 
 
-class Trigger(Enum):
+class CircuitTrigger(Enum):
     TOO_MANY_FAILURES = "too many failures"
     RESTED = "rested"
     TESTS_SUCCEEDED = "tests succeeded"
     TEST_FAILED = "a test failed"
 
 
-TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
-    State.CLOSED: {Trigger.TOO_MANY_FAILURES: State.OPEN},
-    State.OPEN: {Trigger.RESTED: State.HALF_OPEN},
-    State.HALF_OPEN: {
-        Trigger.TESTS_SUCCEEDED: State.CLOSED,
-        Trigger.TEST_FAILED: State.OPEN,
+TRANSITIONS: Final[dict[CircuitState, dict[CircuitTrigger, CircuitState]]] = {
+    CircuitState.CLOSED: {CircuitTrigger.TOO_MANY_FAILURES: CircuitState.OPEN},
+    CircuitState.OPEN: {CircuitTrigger.RESTED: CircuitState.HALF_OPEN},
+    CircuitState.HALF_OPEN: {
+        CircuitTrigger.TESTS_SUCCEEDED: CircuitState.CLOSED,
+        CircuitTrigger.TEST_FAILED: CircuitState.OPEN,
     },
 }
 
@@ -89,7 +89,7 @@ class Ticket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CircuitStatus:
-    state: State
+    state: CircuitState
     failures: dict[Category, int]
     retry_after_s: float
     """0 when a request would be let through."""
@@ -111,7 +111,7 @@ class Circuit:
 
     def __init__(self, settings: CircuitSettings | None = None) -> None:
         self._settings = settings or CircuitSettings()
-        self.state = State.CLOSED
+        self.state = CircuitState.CLOSED
         self.opened_count = 0
         self._period = 0
         self._number = 0
@@ -122,12 +122,12 @@ class Circuit:
 
     def allow(self, now: float) -> Ticket | None:
         """None: fail fast. Otherwise send, and report with the ticket how it went."""
-        if self.state is State.OPEN and now >= self._opened_at + self._settings.open_s:
-            self._move(Trigger.RESTED)
-        if self.state is State.OPEN:
+        if self.state is CircuitState.OPEN and now >= self._opened_at + self._settings.open_s:
+            self._move(CircuitTrigger.RESTED)
+        if self.state is CircuitState.OPEN:
             return None
         self._number += 1
-        if self.state is State.HALF_OPEN:
+        if self.state is CircuitState.HALF_OPEN:
             self._give_up_tests(now)
             if len(self._testing) + self._succeeded >= self._settings.tests:
                 return None
@@ -135,26 +135,26 @@ class Circuit:
         return Ticket(self._period, self._number)
 
     def succeeded(self, now: float, ticket: Ticket) -> None:
-        if ticket.period != self._period or self.state is not State.HALF_OPEN:
+        if ticket.period != self._period or self.state is not CircuitState.HALF_OPEN:
             return
         if self._testing.pop(ticket.number, None) is None:
             return
         self._succeeded += 1
         if self._succeeded >= self._settings.tests:
-            self._move(Trigger.TESTS_SUCCEEDED)
+            self._move(CircuitTrigger.TESTS_SUCCEEDED)
 
     def failed(self, now: float, ticket: Ticket, category: Category = Category.NETWORK) -> None:
         if ticket.period != self._period:
             return
-        if self.state is State.HALF_OPEN:
+        if self.state is CircuitState.HALF_OPEN:
             if self._testing.pop(ticket.number, None) is not None:
-                self._open(now, Trigger.TEST_FAILED)
+                self._open(now, CircuitTrigger.TEST_FAILED)
             return
         threshold = self._settings.threshold(category)
         recent = self._failures.setdefault(category, deque(maxlen=threshold))
         recent.append(now)
         if len(recent) == threshold and now - recent[0] <= self._settings.window_s:
-            self._open(now, Trigger.TOO_MANY_FAILURES)
+            self._open(now, CircuitTrigger.TOO_MANY_FAILURES)
 
     def status(self, now: float) -> CircuitStatus:
         oldest = now - self._settings.window_s
@@ -167,17 +167,17 @@ class Circuit:
 
     def blank(self, now: float) -> bool:
         """Nothing would be lost by forgetting this circuit."""
-        return self.state is State.CLOSED and not self.status(now).failures
+        return self.state is CircuitState.CLOSED and not self.status(now).failures
 
     def _retry_after_s(self, now: float) -> float:
-        if self.state is State.OPEN:
+        if self.state is CircuitState.OPEN:
             return max(0.0, self._opened_at + self._settings.open_s - now)
         taken = len(self._testing) + self._succeeded
-        if self.state is State.HALF_OPEN and self._testing and taken >= self._settings.tests:
+        if self.state is CircuitState.HALF_OPEN and self._testing and taken >= self._settings.tests:
             return max(0.0, min(self._testing.values()) + self._settings.test_timeout_s - now)
         return 0.0
 
-    def _open(self, now: float, trigger: Trigger) -> None:
+    def _open(self, now: float, trigger: CircuitTrigger) -> None:
         self._opened_at = now
         self.opened_count += 1
         self._move(trigger)
@@ -187,7 +187,7 @@ class Circuit:
         for number in [number for number, at in self._testing.items() if at <= oldest]:
             del self._testing[number]
 
-    def _move(self, trigger: Trigger) -> None:
+    def _move(self, trigger: CircuitTrigger) -> None:
         """The only place where the state changes; each state is a period of its own."""
         self.state = TRANSITIONS[self.state][trigger]
         self._period += 1

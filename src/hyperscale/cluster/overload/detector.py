@@ -13,8 +13,8 @@ what was before it for as long as it lasts. One exception: a level that has last
 *Outliers.* Fast window and blocks are trimmed means, resources medians of three: one reading
 unlike the others changes nothing.
 
-*Hysteresis.* Worse is believed at once, better one step at a time after `calm_s` of uninterrupted
-improvement, and a limit once crossed is left only below `leave_share` of it.
+*Hysteresis.* Worse is believed at once, better one step at a time after `recovery_s` of
+uninterrupted improvement, and a limit once crossed is left only below `leave_share` of it.
 
 *Trend.* Excess latency that rises steadily over seconds counts one step worse than its level.
 """
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from hyperscale.cluster.calm.shedding import Load
+from hyperscale.cluster.overload.priority import LoadLevel
 
 Limits = tuple[float, float, float]
 """Strictly above the first is busy, the second stressed, the third overloaded."""
@@ -69,7 +69,7 @@ class OverloadSettings:
     trend_limit_per_s: float = 0.1
     """Excess gained per second."""
 
-    calm_s: float = 5.0
+    recovery_s: float = 5.0
     leave_share: float = 0.9
     relearn_after_s: float = 600.0
 
@@ -100,10 +100,10 @@ class Resources:
 class Assessment:
     """Why the state is what it is, for logs and metrics."""
 
-    load: Load
-    excess: Load
-    latency: Load
-    resources: Load
+    load: LoadLevel
+    excess: LoadLevel
+    latency: LoadLevel
+    resources: LoadLevel
     current_s: float | None
     baseline_s: float | None
 
@@ -116,10 +116,12 @@ def trimmed_mean(samples: Sequence[float], share: float) -> float:
     return fmean(ordered[cut : len(ordered) - cut])
 
 
-def level(value: float, limits: Limits, held: Load, leave_share: float) -> Load:
+def level(value: float, limits: Limits, held: LoadLevel, leave_share: float) -> LoadLevel:
     """The highest limit exceeded; those of a state that is held are a little lower."""
-    found = Load.HEALTHY
-    for step, limit in zip((Load.BUSY, Load.STRESSED, Load.OVERLOADED), limits, strict=True):
+    found = LoadLevel.HEALTHY
+    for step, limit in zip(
+        (LoadLevel.BUSY, LoadLevel.STRESSED, LoadLevel.OVERLOADED), limits, strict=True
+    ):
         if value > (limit * leave_share if held >= step else limit):
             found = step
     return found
@@ -143,12 +145,12 @@ class OverloadDetector:
         self._baseline_s: float | None = None
         self._trend: deque[tuple[float, float]] = deque(maxlen=self._settings.trend_points)
         self._readings: dict[str, deque[float]] = {}
-        self._load = Load.HEALTHY
+        self._load = LoadLevel.HEALTHY
         self._better_since: float | None = None
         self._only_excess_since: float | None = None
 
     @property
-    def load(self) -> Load:
+    def load(self) -> LoadLevel:
         return self._load
 
     def record(self, now: float, latency_s: float) -> None:
@@ -163,12 +165,12 @@ class OverloadDetector:
         """Call every half second or so; `load` keeps what it says in between."""
         current_s = self._current(now)
         excess = self._excess_level(now, current_s)
-        latency = Load.HEALTHY
+        latency = LoadLevel.HEALTHY
         if current_s is not None:
             latency = self._level(current_s, self._settings.latency_limits_s)
         strain = self._resource_level(resources or Resources())
         if self._relearned(now, current_s, excess, max(latency, strain)):
-            excess = Load.HEALTHY
+            excess = LoadLevel.HEALTHY
         self._settle(now, max(excess, latency, strain))
         return Assessment(self._load, excess, latency, strain, current_s, self._baseline_s)
 
@@ -187,16 +189,16 @@ class OverloadDetector:
             return 0.0
         return current_s / max(self._baseline_s, self._settings.baseline_floor_s) - 1.0
 
-    def _excess_level(self, now: float, current_s: float | None) -> Load:
+    def _excess_level(self, now: float, current_s: float | None) -> LoadLevel:
         if current_s is None:
             self._trend.clear()
-            return Load.HEALTHY
+            return LoadLevel.HEALTHY
         excess = self._excess(current_s)
         if not self._trend or now - self._trend[-1][0] >= self._settings.trend_step_s:
             self._trend.append((now, excess))
         found = self._level(excess, self._settings.excess_limits)
-        if found > Load.HEALTHY and self._rising():
-            return Load(min(found + 1, Load.OVERLOADED))
+        if found > LoadLevel.HEALTHY and self._rising():
+            return LoadLevel(min(found + 1, LoadLevel.OVERLOADED))
         return found
 
     def _rising(self) -> bool:
@@ -216,11 +218,13 @@ class OverloadDetector:
             self._baseline_s = seen_s
             return
         fast_s = trimmed_mean([value for _, value in self._fast], settings.trimmed_share)
-        if self._load is Load.HEALTHY and self._excess(fast_s) <= settings.excess_limits[0]:
+        if self._load is LoadLevel.HEALTHY and self._excess(fast_s) <= settings.excess_limits[0]:
             self._baseline_s += settings.baseline_alpha * (seen_s - self._baseline_s)
 
-    def _relearned(self, now: float, current_s: float | None, excess: Load, others: Load) -> bool:
-        if excess is Load.HEALTHY or others is not Load.HEALTHY or current_s is None:
+    def _relearned(
+        self, now: float, current_s: float | None, excess: LoadLevel, others: LoadLevel
+    ) -> bool:
+        if excess is LoadLevel.HEALTHY or others is not LoadLevel.HEALTHY or current_s is None:
             self._only_excess_since = None
             return False
         if self._only_excess_since is None:
@@ -234,7 +238,7 @@ class OverloadDetector:
 
     # -- resources and the state as a whole -----------------------------------------------------
 
-    def _resource_level(self, resources: Resources) -> Load:
+    def _resource_level(self, resources: Resources) -> LoadLevel:
         settings = self._settings
         return max(
             self._reading_level("cpu", resources.cpu, settings.cpu_limits),
@@ -242,24 +246,24 @@ class OverloadDetector:
             self._reading_level("queue", resources.queue, settings.queue_limits),
         )
 
-    def _reading_level(self, name: str, reading: float | None, limits: Limits) -> Load:
+    def _reading_level(self, name: str, reading: float | None, limits: Limits) -> LoadLevel:
         if reading is None:
             self._readings.pop(name, None)
-            return Load.HEALTHY
+            return LoadLevel.HEALTHY
         recent = self._readings.setdefault(name, deque(maxlen=3))
         recent.append(reading)
         return self._level(median(recent) if len(recent) == 3 else min(recent), limits)
 
-    def _level(self, value: float, limits: Limits) -> Load:
+    def _level(self, value: float, limits: Limits) -> LoadLevel:
         return level(value, limits, self._load, self._settings.leave_share)
 
-    def _settle(self, now: float, seen: Load) -> None:
+    def _settle(self, now: float, seen: LoadLevel) -> None:
         if seen >= self._load:
             self._load = seen
             self._better_since = None
             return
         if self._better_since is None:
             self._better_since = now
-        if now - self._better_since >= self._settings.calm_s:
-            self._load = Load(self._load - 1)
+        if now - self._better_since >= self._settings.recovery_s:
+            self._load = LoadLevel(self._load - 1)
             self._better_since = now if seen < self._load else None

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.cluster.calm import (
-    Load,
+from hyperscale.cluster.overload import (
+    LoadLevel,
     Priority,
     RateLimiter,
     RateLimitSettings,
@@ -83,7 +83,7 @@ def test_under_stress_a_client_gets_no_more_than_its_share(asks: list[tuple[str,
     admitted_at: dict[str, list[float]] = {}
     for client, pause in asks:
         now += pause
-        if limiter.check(now, client, "x", Priority.HIGH, Load.STRESSED) is None:
+        if limiter.check(now, client, "x", Priority.HIGH, LoadLevel.STRESSED) is None:
             admitted_at.setdefault(client, []).append(now)
     for times in admitted_at.values():
         for first, begin in enumerate(times):
@@ -103,7 +103,7 @@ def test_memory_is_bounded_and_critical_always_passes(
     now = 0.0
     for client, priority, pause in asks:
         now += pause
-        refusal = limiter.check(now, client, "job_status", priority, Load.OVERLOADED)
+        refusal = limiter.check(now, client, "job_status", priority, LoadLevel.OVERLOADED)
         assert (refusal is None) == (priority is Priority.CRITICAL)
         limiter.sweep(now)
         assert len(limiter) <= 3

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hyperscale.cluster.calm.priority import SHEDDABLE, Priority
-from hyperscale.cluster.calm.shedding import Load, sheds
+from hyperscale.cluster.overload.priority import SHEDDABLE, LoadLevel, Priority, sheds
 
 
-class Verdict(Enum):
+class AdmissionResult(Enum):
     ADMITTED = "admitted"
     SHED = "shed: the node is overloaded"
     FULL = "full: no slot left for this class"
@@ -35,7 +34,7 @@ class Verdict(Enum):
 
     @property
     def admitted(self) -> bool:
-        return self is Verdict.ADMITTED
+        return self is AdmissionResult.ADMITTED
 
 
 class Pressure(Enum):
@@ -137,13 +136,13 @@ class Admission:
         self.subscriptions = 0
 
     def try_acquire(
-        self, priority: Priority, source: str = "", load: Load = Load.HEALTHY
-    ) -> Verdict:
+        self, priority: Priority, source: str = "", load: LoadLevel = LoadLevel.HEALTHY
+    ) -> AdmissionResult:
         """A slot, or why not. Whoever is admitted calls `release` with the same arguments."""
         if priority is Priority.CRITICAL:
             return self._acquire_critical(source)
         verdict = self._judge(priority, load)
-        if verdict is Verdict.ADMITTED:
+        if verdict is AdmissionResult.ADMITTED:
             self._in_flight[priority] += 1
             self._acquired[priority] += 1
         else:
@@ -163,18 +162,18 @@ class Admission:
                 del self._per_source[source]
         self._in_flight[priority] -= 1
 
-    def try_subscribe(self, source: str, shared: bool = False) -> Verdict:
+    def try_subscribe(self, source: str, shared: bool = False) -> AdmissionResult:
         """Whoever is admitted calls `unsubscribe`. A `shared` source subscribes for many others,
         whose own number was looked at where they asked."""
         settings = self._settings
         if self.subscriptions >= settings.subscriptions:
-            return Verdict.ALL_SUBSCRIBED
+            return AdmissionResult.ALL_SUBSCRIBED
         mine = self._subscribers.get(source, 0)
         if mine >= settings.subscriptions_per_source and not shared:
-            return Verdict.SUBSCRIBED
+            return AdmissionResult.SUBSCRIBED
         self._subscribers[source] = mine + 1
         self.subscriptions += 1
-        return Verdict.ADMITTED
+        return AdmissionResult.ADMITTED
 
     def unsubscribe(self, source: str) -> None:
         left = self._subscribers.get(source, 0) - 1
@@ -213,22 +212,22 @@ class Admission:
             return 0.0
         return sum(self._in_flight[priority:]) / self._ceilings[priority]
 
-    def _acquire_critical(self, source: str) -> Verdict:
+    def _acquire_critical(self, source: str) -> AdmissionResult:
         mine = self._per_source.get(source, 0)
         if mine >= self._settings.critical_per_source:
             self._abused += 1
-            return Verdict.ABUSE
+            return AdmissionResult.ABUSE
         self._per_source[source] = mine + 1
         self._in_flight[Priority.CRITICAL] += 1
         self._acquired[Priority.CRITICAL] += 1
-        return Verdict.ADMITTED
+        return AdmissionResult.ADMITTED
 
-    def _judge(self, priority: Priority, load: Load) -> Verdict:
+    def _judge(self, priority: Priority, load: LoadLevel) -> AdmissionResult:
         if sheds(load, priority) and not (
             priority is Priority.HIGH and self._in_flight[Priority.HIGH] < self._high_reserve
         ):
-            return Verdict.SHED
-        return Verdict.ADMITTED if self._has_slot(priority) else Verdict.FULL
+            return AdmissionResult.SHED
+        return AdmissionResult.ADMITTED if self._has_slot(priority) else AdmissionResult.FULL
 
     def _has_slot(self, priority: Priority) -> bool:
         """Below its own ceiling and that of every class above it."""

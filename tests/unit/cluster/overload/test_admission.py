@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.calm import (
+from hyperscale.cluster.overload import (
     SETTINGS_BY_ROLE,
     Admission,
+    AdmissionResult,
     AdmissionSettings,
-    Load,
+    LoadLevel,
     Pressure,
     Priority,
-    Verdict,
     sheds,
 )
 
@@ -24,13 +24,13 @@ def fill(admission: Admission, priority: Priority, count: int) -> None:
 @pytest.mark.parametrize(
     ("load", "refused"),
     [
-        (Load.HEALTHY, set()),
-        (Load.BUSY, {LOW}),
-        (Load.STRESSED, {NORMAL, LOW}),
-        (Load.OVERLOADED, {HIGH, NORMAL, LOW}),
+        (LoadLevel.HEALTHY, set()),
+        (LoadLevel.BUSY, {LOW}),
+        (LoadLevel.STRESSED, {NORMAL, LOW}),
+        (LoadLevel.OVERLOADED, {HIGH, NORMAL, LOW}),
     ],
 )
-def test_each_state_sheds_its_classes(load: Load, refused: set[Priority]) -> None:
+def test_each_state_sheds_its_classes(load: LoadLevel, refused: set[Priority]) -> None:
     assert {priority for priority in Priority if sheds(load, priority)} == refused
 
 
@@ -39,7 +39,7 @@ def test_the_501st_high_is_refused_when_all_slots_are_in_use() -> None:
     fill(admission, LOW, 200)
     fill(admission, NORMAL, 300)
     fill(admission, HIGH, 500)
-    assert admission.try_acquire(HIGH) is Verdict.FULL
+    assert admission.try_acquire(HIGH) is AdmissionResult.FULL
     admission.release(HIGH)
     assert admission.try_acquire(HIGH).admitted
 
@@ -47,25 +47,27 @@ def test_the_501st_high_is_refused_when_all_slots_are_in_use() -> None:
 def test_higher_classes_borrow_idle_slots_of_lower_ones() -> None:
     admission = Admission()
     fill(admission, NORMAL, 500)
-    assert admission.try_acquire(NORMAL) is Verdict.FULL
-    assert admission.try_acquire(LOW) is Verdict.FULL
+    assert admission.try_acquire(NORMAL) is AdmissionResult.FULL
+    assert admission.try_acquire(LOW) is AdmissionResult.FULL
     fill(admission, HIGH, 500)
-    assert admission.try_acquire(HIGH) is Verdict.FULL
+    assert admission.try_acquire(HIGH) is AdmissionResult.FULL
 
 
 def test_lower_classes_never_take_the_slots_of_higher_ones() -> None:
     admission = Admission()
     fill(admission, LOW, 200)
-    assert admission.try_acquire(LOW) is Verdict.FULL
+    assert admission.try_acquire(LOW) is AdmissionResult.FULL
     fill(admission, NORMAL, 300)
-    assert admission.try_acquire(NORMAL) is Verdict.FULL
+    assert admission.try_acquire(NORMAL) is AdmissionResult.FULL
     fill(admission, HIGH, 500)
 
 
 def test_high_can_use_everything_and_then_the_others_wait() -> None:
     admission = Admission()
     fill(admission, HIGH, 1_000)
-    assert [admission.try_acquire(kind) for kind in (HIGH, NORMAL, LOW)] == [Verdict.FULL] * 3
+    assert [admission.try_acquire(kind) for kind in (HIGH, NORMAL, LOW)] == [
+        AdmissionResult.FULL
+    ] * 3
     assert admission.try_acquire(CRITICAL).admitted
 
 
@@ -83,7 +85,7 @@ def test_one_source_cannot_abuse_critical() -> None:
     admission = Admission(AdmissionSettings(critical_per_source=2))
     assert admission.try_acquire(CRITICAL, "noisy").admitted
     assert admission.try_acquire(CRITICAL, "noisy").admitted
-    assert admission.try_acquire(CRITICAL, "noisy") is Verdict.ABUSE
+    assert admission.try_acquire(CRITICAL, "noisy") is AdmissionResult.ABUSE
     assert admission.try_acquire(CRITICAL, "quiet").admitted
     counts = admission.counts()[CRITICAL]
     assert (counts.in_flight, counts.shed, counts.abused) == (3, 0, 1)
@@ -93,10 +95,10 @@ def test_one_source_cannot_abuse_critical() -> None:
 
 def test_an_overloaded_node_keeps_a_little_room_for_state_sync() -> None:
     admission = Admission(AdmissionSettings(high_when_overloaded=2))
-    verdicts = [admission.try_acquire(HIGH, load=Load.OVERLOADED) for _ in range(3)]
-    assert verdicts == [Verdict.ADMITTED, Verdict.ADMITTED, Verdict.SHED]
-    assert admission.try_acquire(NORMAL, load=Load.OVERLOADED) is Verdict.SHED
-    assert admission.try_acquire(CRITICAL, load=Load.OVERLOADED).admitted
+    verdicts = [admission.try_acquire(HIGH, load=LoadLevel.OVERLOADED) for _ in range(3)]
+    assert verdicts == [AdmissionResult.ADMITTED, AdmissionResult.ADMITTED, AdmissionResult.SHED]
+    assert admission.try_acquire(NORMAL, load=LoadLevel.OVERLOADED) is AdmissionResult.SHED
+    assert admission.try_acquire(CRITICAL, load=LoadLevel.OVERLOADED).admitted
 
 
 def test_zero_is_no_limit() -> None:
@@ -104,7 +106,7 @@ def test_zero_is_no_limit() -> None:
     fill(admission, NORMAL, 5_000)
     assert admission.fill(NORMAL) == 0.0
     assert admission.try_acquire(LOW).admitted
-    assert admission.try_acquire(LOW) is Verdict.FULL
+    assert admission.try_acquire(LOW) is AdmissionResult.FULL
 
 
 def test_pressure_follows_the_ceilings() -> None:

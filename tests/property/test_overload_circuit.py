@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.cluster.calm import Category, Circuit, CircuitSettings
-from hyperscale.cluster.calm.circuit import TRANSITIONS, State, Ticket
+from hyperscale.cluster.overload import Category, Circuit, CircuitSettings
+from hyperscale.cluster.overload.circuit import TRANSITIONS, CircuitState, Ticket
 
 events = st.one_of(
     st.tuples(st.just("allow"), st.just(0)),
@@ -34,11 +34,13 @@ def test_only_moves_of_the_table(
         elif kind == "allow":
             ticket = circuit.allow(now)
             if ticket is not None:
-                assert circuit.state is not State.OPEN
+                assert circuit.state is not CircuitState.OPEN
                 tickets.append(ticket)
             else:
-                assert circuit.state is not State.CLOSED, "a closed circuit lets everything pass"
-                assert circuit.state is State.HALF_OPEN or now < opened_at + config.open_s
+                assert circuit.state is not CircuitState.CLOSED, (
+                    "a closed circuit lets everything pass"
+                )
+                assert circuit.state is CircuitState.HALF_OPEN or now < opened_at + config.open_s
         elif tickets:
             ticket = tickets.pop(number % len(tickets))
             if kind == "succeed":
@@ -50,7 +52,7 @@ def test_only_moves_of_the_table(
             assert after in TRANSITIONS[before].values()
         if circuit.opened_count > opened_before:
             opened_at = now
-        if before is State.OPEN and after is State.HALF_OPEN:
+        if before is CircuitState.OPEN and after is CircuitState.HALF_OPEN:
             assert now >= opened_at + config.open_s
         status = circuit.status(now)
         assert status.retry_after_s >= 0
@@ -68,6 +70,6 @@ def test_closed_opens_exactly_on_three_in_thirty_seconds(pauses: list[float]) ->
         circuit.failed(now, ticket)
         times.append(now)
         expected = len(times) >= 3 and times[-1] - times[-3] <= 30.0
-        assert (circuit.state is State.OPEN) == expected
+        assert (circuit.state is CircuitState.OPEN) == expected
         if expected:
             break

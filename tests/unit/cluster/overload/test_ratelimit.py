@@ -3,15 +3,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hyperscale.cluster.calm import (
-    Load,
+from hyperscale.cluster.overload import (
+    LoadLevel,
     Priority,
     RateLimited,
     RateLimiter,
     RateLimitSettings,
     SlidingWindow,
 )
-from hyperscale.cluster.calm.ratelimit import Cause
+from hyperscale.cluster.overload.ratelimit import Cause
 
 CRITICAL, HIGH, NORMAL, LOW = Priority
 
@@ -22,7 +22,7 @@ def ask(
     client: str = "c",
     operation: str = "job_submit",
     priority: Priority = HIGH,
-    load: Load = Load.HEALTHY,
+    load: LoadLevel = LoadLevel.HEALTHY,
 ) -> RateLimited | None:
     return limiter.check(now, client, operation, priority, load)
 
@@ -70,15 +70,15 @@ def test_unlisted_operations_have_the_default_limit() -> None:
     assert answers.count(None) == 100
 
 
-@pytest.mark.parametrize("load", Load)
+@pytest.mark.parametrize("load", LoadLevel)
 @pytest.mark.parametrize("priority", Priority)
-def test_the_state_of_the_node_comes_first(load: Load, priority: Priority) -> None:
+def test_the_state_of_the_node_comes_first(load: LoadLevel, priority: Priority) -> None:
     refusal = ask(RateLimiter(), priority=priority, load=load)
     passes = {
-        Load.HEALTHY: {CRITICAL, HIGH, NORMAL, LOW},
-        Load.BUSY: {CRITICAL, HIGH, NORMAL},
-        Load.STRESSED: {CRITICAL, HIGH},
-        Load.OVERLOADED: {CRITICAL},
+        LoadLevel.HEALTHY: {CRITICAL, HIGH, NORMAL, LOW},
+        LoadLevel.BUSY: {CRITICAL, HIGH, NORMAL},
+        LoadLevel.STRESSED: {CRITICAL, HIGH},
+        LoadLevel.OVERLOADED: {CRITICAL},
     }
     assert (refusal is None) == (priority in passes[load])
     if refusal is not None:
@@ -100,9 +100,9 @@ def test_fair_share_spares_the_modest_client() -> None:
     modest, greedy = [], []
     for tenth in range(100):
         now = tenth / 10
-        greedy += [ask(limiter, now, "greedy", load=Load.STRESSED) for _ in range(10)]
+        greedy += [ask(limiter, now, "greedy", load=LoadLevel.STRESSED) for _ in range(10)]
         if tenth % 20 == 0:
-            modest.append(ask(limiter, now, "modest", load=Load.STRESSED))
+            modest.append(ask(limiter, now, "modest", load=LoadLevel.STRESSED))
     assert modest == [None] * 5
     assert greedy.count(None) <= 20
     assert limiter.refused[Cause.FAIR_SHARE] == len(greedy) - greedy.count(None)
@@ -111,15 +111,15 @@ def test_fair_share_spares_the_modest_client() -> None:
 def test_the_share_grows_when_others_fall_silent() -> None:
     limiter = RateLimiter(RateLimitSettings(stressed_budget=100))
     for client in range(10):
-        ask(limiter, 0.0, f"client {client}", load=Load.STRESSED)
+        ask(limiter, 0.0, f"client {client}", load=LoadLevel.STRESSED)
     assert limiter.fair_share(1.0) == 10
-    ask(limiter, 11.0, "client 0", load=Load.STRESSED)
+    ask(limiter, 11.0, "client 0", load=LoadLevel.STRESSED)
     assert limiter.fair_share(11.0) == 100
 
 
 def test_the_share_is_never_below_one() -> None:
     limiter = RateLimiter(RateLimitSettings(stressed_budget=2))
-    answers = [ask(limiter, 0.0, f"client {n}", load=Load.STRESSED) for n in range(50)]
+    answers = [ask(limiter, 0.0, f"client {n}", load=LoadLevel.STRESSED) for n in range(50)]
     assert answers == [None] * 50
 
 

@@ -22,8 +22,7 @@ from enum import StrEnum
 
 import msgspec
 
-from hyperscale.cluster.calm.priority import Priority
-from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, Load, sheds
+from hyperscale.cluster.overload.priority import RETRY_AFTER_S, LoadLevel, Priority, sheds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ class RateLimiter:
         return len(self._clients)
 
     def check(
-        self, now: float, client: str, operation: str, priority: Priority, load: Load
+        self, now: float, client: str, operation: str, priority: Priority, load: LoadLevel
     ) -> RateLimited | None:
         """None: go ahead, and it is counted."""
         refusal = self._judge(now, client, operation, priority, load)
@@ -169,7 +168,7 @@ class RateLimiter:
             self._active.popitem(last=False)
 
     def _judge(
-        self, now: float, name: str, operation: str, priority: Priority, load: Load
+        self, now: float, name: str, operation: str, priority: Priority, load: LoadLevel
     ) -> RateLimited | None:
         if sheds(load, priority):
             return RateLimited(operation, Cause.SHED, RETRY_AFTER_S[load])
@@ -180,14 +179,14 @@ class RateLimiter:
             return RateLimited(operation, Cause.TOO_MANY_CLIENTS, self._settings.window_s)
         if priority is Priority.CRITICAL:
             return self._judge_critical(now, client, operation)
-        if load >= Load.STRESSED and (wait_s := self._stressed_wait_s(now, client)):
+        if load >= LoadLevel.STRESSED and (wait_s := self._stressed_wait_s(now, client)):
             return RateLimited(operation, Cause.FAIR_SHARE, wait_s)
         window = client.windows.get(operation)
         if window is None:
             window = client.windows[operation] = SlidingWindow(now, self._settings.window_s)
         if wait_s := window.try_take(now, self._settings.limit(operation)):
             return RateLimited(operation, Cause.LIMIT, wait_s)
-        if load >= Load.STRESSED and client.stressed is not None:
+        if load >= LoadLevel.STRESSED and client.stressed is not None:
             client.stressed.current += 1
         return None
 
