@@ -26,14 +26,14 @@ HINT_PAUSE_S = 0.05
 MANAGERS_MAX = 64
 
 
-class Standing(Enum):
+class RegistrationState(Enum):
     SEEKING = "seeking"
     REGISTERED = "registered"
 
 
 class Registration:
     def __init__(self, now: float, dice: Random) -> None:
-        self.standing = Standing.SEEKING
+        self.standing = RegistrationState.SEEKING
         self.term = 0
         """The highest any manager has spoken of; it never falls."""
         self.leader: Address | None = None
@@ -50,7 +50,7 @@ class Registration:
 
     @property
     def registered(self) -> bool:
-        return self.standing is Standing.REGISTERED
+        return self.standing is RegistrationState.REGISTERED
 
     @property
     def managers(self) -> list[Address]:
@@ -80,7 +80,7 @@ class Registration:
         if self.registered:
             return False
         if answer.accepted and answer.term >= self.term:
-            self.standing = Standing.REGISTERED
+            self.standing = RegistrationState.REGISTERED
             self.leader = self._likely = asked
             self._rounds = 0
             self._asked.clear()
@@ -104,7 +104,7 @@ class Registration:
             self._likely = None
 
     def seek(self, now: float, likely: Address | None) -> None:
-        self.standing = Standing.SEEKING
+        self.standing = RegistrationState.SEEKING
         self.leader = None
         self._likely = likely
         self._hinted = None

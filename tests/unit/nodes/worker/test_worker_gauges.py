@@ -44,7 +44,7 @@ def test_a_draining_worker_says_so() -> None:
 
     async def story() -> None:
         await cluster.world.sleep(5.0)
-        cluster.worker.parts.duty.leaving = True
+        cluster.worker.parts.drain_state.leaving = True
         assert gauges.readiness(cluster.worker) == Health(
             False, "it takes no new parts: this worker is leaving"
         )

@@ -1,4 +1,4 @@
-"""The real stage: warm generator processes of the engine, one per core, each for one job only.
+"""The real runner: warm generator processes of the engine, one per core, each for one job only.
 
 Processes are started ahead of need and replaced when the last part on them is over, so that a
 dispatch meets a warm interpreter and no author's code ever shares a process with another job's.
@@ -20,13 +20,13 @@ from hyperscale.engine.pool import Core
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.nodes.worker.stage import Ended, MachineUse, Performer, Progressed, Ready
+from hyperscale.nodes.worker.runner import LoadEnded, LoadReady, MachineUse, Progressed, RunningPart
 from hyperscale.runtime.cgroup import memory_share
 from hyperscale.runtime.open_files import raise_open_files
 from hyperscale.runtime.tasks import RealTask, RealTasks
 
 
-class EngineStage:
+class EngineRunner:
     def __init__(
         self,
         cores: int,
@@ -47,25 +47,25 @@ class EngineStage:
         self.worker = worker
         self._warm: list[Core] = []
         self._warming: list[Core] = []
-        self._playing: dict[EnginePerformer, None] = {}
+        self._running: dict[EnginePart, None] = {}
         self._by_slot: dict[tuple[str, int], Core] = {}  # job and slot
         self._closed = False
         self.tasks = RealTasks()
 
     @property
     def pids(self) -> list[int]:
-        """Of all generator processes, warm, getting there and playing."""
-        playing = {core for performer in self._playing for core in performer.processes}
-        return [core.pid for core in (*self._warm, *self._warming, *playing)]
+        """Of all generator processes, warm, getting there and in use."""
+        in_use = {core for running in self._running for core in running.processes}
+        return [core.pid for core in (*self._warm, *self._warming, *in_use)]
 
     async def open(self) -> None:
         raise_open_files()
         self.use()  # the first reading of the CPU is of no use
         await self._refill()
 
-    def perform(
+    def run(
         self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
-    ) -> Performer:
+    ) -> RunningPart:
         if self._closed:
             raise RunFailed("this worker is stopping")
         order = self.sealing.open_order(order)
@@ -78,9 +78,9 @@ class EngineStage:
         self._warm = warm[len(missing) :]
         self._by_slot.update(zip(missing, fresh, strict=False))
         processes = [self._by_slot[place] for place in places]
-        performer = EnginePerformer(self, order, slots, processes, self._memory_mb, progressed)
-        self._playing[performer] = None
-        return performer
+        running = EnginePart(self, order, slots, processes, self._memory_mb, progressed)
+        self._running[running] = None
+        return running
 
     def use(self) -> MachineUse:
         import psutil
@@ -92,9 +92,9 @@ class EngineStage:
     async def close(self) -> None:
         self._closed = True
         warm, self._warm, self._warming = self._warm + self._warming, [], []
-        for performer in self._playing:
-            performer.kill()
-        closings = (*(core.close() for core in warm), *(one.close() for one in self._playing))
+        for running in self._running:
+            running.kill()
+        closings = (*(core.close() for core in warm), *(one.close() for one in self._running))
         ends = await asyncio.gather(*closings, return_exceptions=True)
         await self.tasks.stop()
         for end in ends:
@@ -106,18 +106,18 @@ class EngineStage:
         if not self._closed:
             self.tasks.spawn("warm a generator", self._refill())
 
-    async def give_back(self, performer: EnginePerformer) -> None:
+    async def give_back(self, running: EnginePart) -> None:
         """End the processes that nobody else is on, and make new ones."""
-        self._playing.pop(performer, None)
-        others = {core for one in self._playing for core in one.processes}
-        unused = [core for core in performer.processes if core not in others]
+        self._running.pop(running, None)
+        others = {core for one in self._running for core in one.processes}
+        unused = [core for core in running.processes if core not in others]
         self._by_slot = {at: core for at, core in self._by_slot.items() if core not in unused}
         await asyncio.gather(*(core.close() for core in unused))
         await self._refill()
 
     async def _refill(self) -> None:
         """A process counts as warm once it can be spoken to; until then a part starts its own."""
-        in_use = {core for performer in self._playing for core in performer.busy}
+        in_use = {core for running in self._running for core in running.busy}
         missing = self._cores - len(in_use) - len(self._warm) - len(self._warming)
         fresh = [] if self._closed else self._start(missing)
         self._warming += fresh
@@ -147,10 +147,10 @@ class EngineStage:
         return started
 
 
-class EnginePerformer:
+class EnginePart:
     def __init__(
         self,
-        stage: EngineStage,
+        runner: EngineRunner,
         order: DispatchPart,
         slots: tuple[int, ...],
         processes: list[Core],
@@ -158,7 +158,7 @@ class EnginePerformer:
         progressed: Progressed,
     ) -> None:
         self.processes = processes
-        self._stage = stage
+        self._runner = runner
         self._resume_at_s = order.resume_at_s
         self._aggregate = aggregate_of(order.facts)
         self._closing: RealTask | None = None
@@ -182,7 +182,7 @@ class EnginePerformer:
             iterations_done=order.iterations_done,
             left_out=order.left_out,
             secrets=list(order.secrets),
-            worker=stage.worker,
+            worker=runner.worker,
         )
         self._performance = Performance(
             order.facts,
@@ -191,7 +191,7 @@ class EnginePerformer:
             casting,
             numbers=slots if order.slots else None,
             on_progress=progressed,
-            on_done=stage.core_done,
+            on_done=runner.core_done,
             on_stop_test=self._ask_for_end,
             on_quiet=self._be_quiet,
         )
@@ -222,34 +222,34 @@ class EnginePerformer:
         """Processes with load of this part to make."""
         return self._performance.busy
 
-    async def prepare(self) -> Ready:
+    async def prepare(self) -> LoadReady:
         for core in self.processes:
             await core.open()
         wrote = await self._performance.prepare()
-        context = self._stage.sealing.seal_values(wrote)
-        return Ready(seconds=self._performance.prepare_s, context=context)
+        context = self._runner.sealing.seal_values(wrote)
+        return LoadReady(seconds=self._performance.prepare_s, context=context)
 
     def start(self, context: Values, run_age_s: float = 0.0) -> None:
         try:
-            self._performance.begin(self._stage.sealing.open_values(context), run_age_s)
+            self._performance.begin(self._runner.sealing.open_values(context), run_age_s)
         except RunFailed as error:
             self._unopened = error
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> LoadEnded:
         if self._unopened is not None:
             raise self._unopened
         performance = self._performance
         await performance.over()
         failure, outcome = performance.failure, performance.outcome
-        return Ended(
+        return LoadEnded(
             outcome=outcome,
             measured_s=max(0.0, performance.measured_s - self._resume_at_s),
             iterations=self._aggregate.iterations,
             peak_vus=performance.peak_vus,
             prepare_s=performance.prepare_s,
             state=self._aggregate.export(),
-            context=self._stage.sealing.seal_values(performance.context),
-            provided=self._stage.sealing.seal_values(performance.provided),
+            context=self._runner.sealing.seal_values(performance.context),
+            provided=self._runner.sealing.seal_values(performance.provided),
             error="; ".join(performance.lost)
             if outcome == "cut off"
             else self._aggregate.facts.error,
@@ -291,7 +291,7 @@ class EnginePerformer:
 
     async def close(self) -> None:
         if self._closing is None:
-            self._closing = self._stage.tasks.spawn("close a performer", self._close())
+            self._closing = self._runner.tasks.spawn("close a part", self._close())
         # Whoever waits may be cancelled, the closing may not; then it reports for itself.
         await self._left.wait()
         await self._closing
@@ -299,6 +299,6 @@ class EnginePerformer:
     async def _close(self) -> None:
         try:
             await self._performance.release()
-            await self._stage.give_back(self)
+            await self._runner.give_back(self)
         finally:
             self._left.set()

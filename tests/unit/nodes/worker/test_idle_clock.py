@@ -1,4 +1,4 @@
-"""A part's silence counts when nothing explains it and somebody was there to look."""
+"""A part's idle time counts when nothing explains it and somebody was there to look."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from hyperscale.metrics.delta import (
     movement,
 )
 from hyperscale.metrics.histogram import Sparse
-from hyperscale.nodes.worker.silence import LOOK_S_MAX, Silence
+from hyperscale.nodes.worker.held_part import LOOK_S_MAX, IdleClock
 
 
-def look(silence: Silence, *moments: float, runs: bool = True, quiet_s: float = 0.0) -> float:
+def look(idle_clock: IdleClock, *moments: float, runs: bool = True, quiet_s: float = 0.0) -> float:
     idle_s = 0.0
     for now in moments:
-        idle_s = silence.idle_s(now, runs=runs, quiet_s=quiet_s)
+        idle_s = idle_clock.idle_s(now, runs=runs, quiet_s=quiet_s)
     return idle_s
 
 
 def test_it_grows_until_something_moves() -> None:
-    silence = Silence(0.0)
-    assert look(silence, 1.0, 2.0, 3.0) == 3.0
-    silence.move(0)
-    assert look(silence, 4.0) == 4.0
-    silence.move(7)
-    assert look(silence, 5.0) == 1.0
-    assert silence.moved == 7
+    idle_clock = IdleClock(0.0)
+    assert look(idle_clock, 1.0, 2.0, 3.0) == 3.0
+    idle_clock.move(0)
+    assert look(idle_clock, 4.0) == 4.0
+    idle_clock.move(7)
+    assert look(idle_clock, 5.0) == 1.0
+    assert idle_clock.moved == 7
 
 
 def test_what_is_explained_is_no_silence() -> None:
-    silence = Silence(0.0)
-    look(silence, 1.0, 2.0)
-    assert look(silence, 3.0, 4.0, quiet_s=0.5) == 0.0
-    assert look(silence, 5.0) == 1.0
+    idle_clock = IdleClock(0.0)
+    look(idle_clock, 1.0, 2.0)
+    assert look(idle_clock, 3.0, 4.0, quiet_s=0.5) == 0.0
+    assert look(idle_clock, 5.0) == 1.0
 
 
 def test_who_does_not_run_need_not_move() -> None:
-    silence = Silence(0.0)
-    look(silence, 1.0, 2.0)
-    assert look(silence, 3.0, 100.0, runs=False) == 0.0
-    assert look(silence, 101.0) == 1.0
+    idle_clock = IdleClock(0.0)
+    look(idle_clock, 1.0, 2.0)
+    assert look(idle_clock, 3.0, 100.0, runs=False) == 0.0
+    assert look(idle_clock, 101.0) == 1.0
 
 
 def test_a_worker_that_was_suspended_knows_nothing_of_that_time() -> None:
-    silence = Silence(0.0)
-    assert look(silence, 1.0, 500.0) == 1.0 + LOOK_S_MAX
+    idle_clock = IdleClock(0.0)
+    assert look(idle_clock, 1.0, 500.0) == 1.0 + LOOK_S_MAX
 
 
 def test_lag_and_dropped_arrivals_are_no_movement() -> None:

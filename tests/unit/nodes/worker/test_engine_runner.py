@@ -1,4 +1,4 @@
-"""Background work of the real stage: nothing fails unheard, nothing is left."""
+"""Background work of the real runner: nothing fails unheard, nothing is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hyperscale.engine.pool import Core
-from hyperscale.nodes.worker.engine_stage import EnginePerformer, EngineStage
+from hyperscale.nodes.worker.engine_runner import EnginePart, EngineRunner
 
 
 def no_process() -> Core:
@@ -38,25 +38,25 @@ async def all_done() -> None:
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=5.0)
 
 
-def performer_of(stage: EngineStage, performance: Quiet) -> EnginePerformer:
-    performer = EnginePerformer.__new__(EnginePerformer)
-    performer.processes = []
-    performer._stage = stage
-    performer._performance = performance
-    performer._closing = None
-    performer._left = asyncio.Event()
-    stage._playing[performer] = None
-    return performer
+def performer_of(runner: EngineRunner, performance: Quiet) -> EnginePart:
+    running = EnginePart.__new__(EnginePart)
+    running.processes = []
+    running._runner = runner
+    running._performance = performance
+    running._closing = None
+    running._left = asyncio.Event()
+    runner._running[running] = None
+    return running
 
 
 def test_a_generator_that_cannot_be_started_is_told_at_once() -> None:
     async def story() -> None:
-        stage = EngineStage(1, no_process)
-        stage.core_done()
+        runner = EngineRunner(1, no_process)
+        runner.core_done()
         await all_done()
-        await stage.close()
-        stage.core_done()
-        assert not stage.tasks.names()
+        await runner.close()
+        runner.core_done()
+        assert not runner.tasks.names()
 
     with capture_logs() as said:
         asyncio.run(story())
@@ -66,32 +66,32 @@ def test_a_generator_that_cannot_be_started_is_told_at_once() -> None:
 @pytest.mark.parametrize("error", [None, RuntimeError("stuck")])
 def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> None:
     async def story() -> None:
-        stage = EngineStage(0, Core)
+        runner = EngineRunner(0, Core)
         performance = Quiet(error)
-        performer = performer_of(stage, performance)
-        waiting = asyncio.create_task(performer.close())
+        running = performer_of(runner, performance)
+        waiting = asyncio.create_task(running.close())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert stage.tasks.names() == ["close a performer"]
+        assert runner.tasks.names() == ["close a part"]
         performance.told.set()
         await all_done()
-        assert not stage.tasks.names()
+        assert not runner.tasks.names()
 
     with capture_logs() as said:
         asyncio.run(story())
-    assert [line["task"] for line in said] == (["close a performer"] if error else [])
+    assert [line["task"] for line in said] == (["close a part"] if error else [])
 
 
 def test_the_end_of_a_stage_closes_all_and_tells_what_failed() -> None:
     async def story() -> None:
-        stage = EngineStage(0, Core)
-        well = performer_of(stage, Quiet())
-        performer_of(stage, Quiet(RuntimeError("stuck")))
+        runner = EngineRunner(0, Core)
+        well = performer_of(runner, Quiet())
+        performer_of(runner, Quiet(RuntimeError("stuck")))
         with pytest.raises(RuntimeError, match="stuck"):
-            await stage.close()
-        assert not stage.tasks.names()
+            await runner.close()
+        assert not runner.tasks.names()
         await well.close()
 
     with capture_logs() as said:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hyperscale.nodes.protocol.parts import WorkerState
-from hyperscale.nodes.worker.condition import Condition
+from hyperscale.nodes.worker.health import WorkerHealth
 
 
 def judge(
-    condition: Condition,
+    condition: WorkerHealth,
     *,
     cpu: float = 10.0,
     memory: float = 10.0,
@@ -25,18 +25,18 @@ def judge(
 
 
 def test_a_saturated_machine_degrades_and_never_drains() -> None:
-    assert judge(Condition(), cpu=100.0) == "degraded"
-    assert judge(Condition(), memory=99.0) == "degraded"
-    assert judge(Condition(), score=8) == "degraded"
+    assert judge(WorkerHealth(), cpu=100.0) == "degraded"
+    assert judge(WorkerHealth(), memory=99.0) == "degraded"
+    assert judge(WorkerHealth(), score=8) == "degraded"
 
 
 def test_it_takes_less_to_be_ill_than_to_be_well_again() -> None:
-    condition = Condition()
+    condition = WorkerHealth()
     words = [judge(condition, cpu=cpu) for cpu in (90.0, 96.0, 90.0, 81.0, 79.0, 90.0)]
 
     assert words == ["healthy", "degraded", "degraded", "degraded", "healthy", "healthy"]
 
 
 def test_draining_and_registering_come_first() -> None:
-    assert judge(Condition(), cpu=100.0, draining=True) == "draining"
-    assert judge(Condition(), registered=False) == "registering"
+    assert judge(WorkerHealth(), cpu=100.0, draining=True) == "draining"
+    assert judge(WorkerHealth(), registered=False) == "registering"

@@ -1,8 +1,8 @@
 """What a worker asks of whatever runs its parts: the engine's processes, or the simulator's.
 
-A stage has one place per core. A performer is one part on its places: prepared, started, steered,
-ended, perhaps torn down, and closed. Parts of one job may share places; after the last of them is
-closed a place is as good as new. Code and values of users are opaque on this side of it.
+A runner has one slot per core. A running part has slots of its own: it is prepared, started,
+steered, ended, perhaps torn down, and closed. Parts of one job may share slots; after the last of
+them is closed a slot is as good as new. Users' code and values are opaque on this side of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MachineUse(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class LoadReady:
     """The author's code is loaded and waits at the barrier."""
 
     seconds: float
@@ -34,7 +34,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class LoadEnded:
     """How the load of a part went, in its own words; see `PartEnd` for the fields."""
 
     outcome: Outcome = "completed"
@@ -53,7 +53,7 @@ class Ended:
     test_stop: TestStop | None = None
 
 
-class Performer(Protocol):
+class RunningPart(Protocol):
     @property
     def elapsed_s(self) -> float:
         """Load time of the workflow: a part that goes on elsewhere begins where it was."""
@@ -66,7 +66,7 @@ class Performer(Protocol):
 
     @property
     def cores_done(self) -> int:
-        """How many of its places have no more load to make; it never falls."""
+        """How many of its slots have no more load to make; it never falls."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class Performer(Protocol):
         """The test's own code asked for the end of the run."""
         ...
 
-    async def prepare(self) -> Ready:
+    async def prepare(self) -> LoadReady:
         """Raises HyperscaleError with what the author should know."""
         ...
 
@@ -88,7 +88,7 @@ class Performer(Protocol):
         began `run_age_s` ago."""
         ...
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> LoadEnded:
         """Return when the load that was started is over, for whatever reason."""
         ...
 
@@ -115,19 +115,19 @@ class Performer(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the places back; nothing of the part is left. Safe to call again."""
+        """Give the slots back; nothing of the part is left. Safe to call again."""
         ...
 
 
-class Stage(Protocol):
+class Runner(Protocol):
     async def open(self) -> None:
         """Raises OSError or HyperscaleError when nothing can be run here."""
         ...
 
-    def perform(
+    def run(
         self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
-    ) -> Performer:
-        """Put a part on the places of its job with these numbers, which are free or its own.
+    ) -> RunningPart:
+        """Run a part on these slots of its job, which are free or its own.
         Raises HyperscaleError for an order that makes no sense."""
         ...
 

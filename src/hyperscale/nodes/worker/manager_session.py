@@ -30,9 +30,9 @@ from hyperscale.nodes.worker.links import Links
 from hyperscale.nodes.worker.outbox import Outbox, key_of
 from hyperscale.nodes.worker.parts import Parts
 from hyperscale.nodes.worker.registration import Registration
-from hyperscale.nodes.worker.reporting import Pace, ReportBuffer
+from hyperscale.nodes.worker.reporting import ReportBuffer, ReportPace
+from hyperscale.nodes.worker.runner import MachineUse
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.stage import MachineUse
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
 from hyperscale.runtime.timed_event import TimedEvent
@@ -45,12 +45,12 @@ EVENTS_AT_ONCE_MAX: Final = 256
 # Nothing is so late that it is looked for only after this long, should a wake-up be missed.
 GLANCE_S: Final = 1.0
 # A worker that ran late may have lost its leader meanwhile.
-PATIENCE_TRIES: Final = 5
+EXTENSION_TRIES: Final = 5
 # What a refusal without a time of its own is worth.
 REFUSED_PAUSE_S: Final = 0.1
 
 
-class Conversation:
+class ManagerSession:
     def __init__(
         self,
         host: Host,
@@ -75,7 +75,7 @@ class Conversation:
         self._links = links
         self._outbox = outbox
         self._buffer = buffer
-        self._pace = Pace(host.clock.now(), settings.flush_s, settings.contact_s)
+        self._pace = ReportPace(host.clock.now(), settings.flush_s, settings.contact_s)
         self._me = me
         self._use = use
         self._telling: Counter[Address] = Counter()
@@ -296,9 +296,9 @@ class Conversation:
 
     # -- single words ------------------------------------------------------------------------
 
-    async def ask_patience(self, reason: str) -> ExtensionAnswer | None:
+    async def ask_extension(self, reason: str) -> ExtensionAnswer | None:
         """We run late and know it: better to say so than to be taken for dead (A-32, D-39)."""
-        for _ in range(PATIENCE_TRIES):
+        for _ in range(EXTENSION_TRIES):
             leader = self._registration.leader
             question = AskExtension(
                 worker=self._settings.node.id,
@@ -312,7 +312,7 @@ class Conversation:
                         leader, question, ExtensionAnswer, self._settings.request_timeout_s
                     )
                 except WireError as error:
-                    self._log.info("patience not asked", leader=str(leader), reason=str(error))
+                    self._log.info("extension not asked", leader=str(leader), reason=str(error))
             await self._clock.sleep(self._settings.contact_s)
         return None
 

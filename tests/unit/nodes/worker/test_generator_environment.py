@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.nodes.worker import confidential
-from hyperscale.nodes.worker.confidential import environment_of
+from hyperscale.nodes.worker import sandbox
+from hyperscale.nodes.worker.sandbox import environment_of
 
 
 def test_only_what_programs_need_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confidential.site, "ENABLE_USER_SITE", False)
+    monkeypatch.setattr(sandbox.site, "ENABLE_USER_SITE", False)
     ours = {
         "HYPERSCALE_NODE_SECRET_FILE": "/etc/hyperscale/secret",
         "HYPERSCALE_SCHEDULER_TOKEN": "t",
@@ -25,8 +25,8 @@ def test_only_what_programs_need_is_passed_on(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_packages_of_the_user_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confidential.site, "ENABLE_USER_SITE", True)
-    monkeypatch.setattr(confidential.site, "getuserbase", lambda: "/home/operator/.local")
+    monkeypatch.setattr(sandbox.site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(sandbox.site, "getuserbase", lambda: "/home/operator/.local")
 
     found = environment_of({"HOME": "/home/operator"}, "/tmp/g1")
     assert found["PYTHONUSERBASE"] == "/home/operator/.local"

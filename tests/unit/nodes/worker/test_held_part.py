@@ -6,8 +6,8 @@ import pytest
 
 from hyperscale.engine.messages import Stamped
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.nodes.worker.engagement import VALUES_BYTES_MAX, check_values, failed, portable
-from hyperscale.nodes.worker.stage import Ended
+from hyperscale.nodes.worker.held_part import VALUES_BYTES_MAX, check_values, failed, portable
+from hyperscale.nodes.worker.runner import LoadEnded
 
 
 def test_an_authors_mistake_is_told_with_its_hint() -> None:
@@ -41,9 +41,9 @@ def test_values_that_cannot_travel_are_refused_by_name() -> None:
 def test_a_part_that_hands_on_too_much_fails_and_keeps_its_numbers() -> None:
     values = {"a": Stamped(1, 0, bytes(VALUES_BYTES_MAX + 1))}
 
-    ended = portable("Load", Ended(iterations=7, state=b"numbers", provided=values))
+    ended = portable("Load", LoadEnded(iterations=7, state=b"numbers", provided=values))
 
     assert (ended.outcome, ended.bad_input, ended.provided) == ("failed", True, {})
     assert (ended.iterations, ended.state) == (7, b"numbers")
-    fine = Ended(context={"a": Stamped(1, 0, b"small")})
+    fine = LoadEnded(context={"a": Stamped(1, 0, b"small")})
     assert portable("Load", fine) is fine

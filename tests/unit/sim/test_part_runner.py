@@ -6,7 +6,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta
 from hyperscale.nodes.protocol.parts import DispatchPart
-from hyperscale.sim.stage import SimStage
+from hyperscale.sim.part_runner import SimRunner
 from hyperscale.workload.load import ClosedVUs, Load, SharedIterations
 from tests.fixtures.scripted_manager import facts
 from tests.unit.sim.worlds import finish, world_of
@@ -34,12 +34,12 @@ def users_after(load: Load, *changes: int) -> dict[int, int]:
             cores=3,
             total_cores=3,
         )
-        performer = SimStage(host, 3).perform(order, (0, 1, 2), progressed)
-        performer.start({})
+        running = SimRunner(host, 3).run(order, (0, 1, 2), progressed)
+        running.start({})
         for change in changes:
-            performer.steer("scale", change)
+            running.steer("scale", change)
         await host.clock.sleep(1.0)
-        performer.steer("pause")
+        running.steer("pause")
 
     finish(world, story())
     return seen

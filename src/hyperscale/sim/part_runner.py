@@ -23,7 +23,7 @@ from hyperscale.errors import BadInput, RunFailed
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import LATENCY, Sparse
 from hyperscale.nodes.protocol.parts import DispatchPart
-from hyperscale.nodes.worker.stage import Ended, MachineUse, Progressed, Ready
+from hyperscale.nodes.worker.runner import LoadEnded, LoadReady, MachineUse, Progressed
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.timed_event import TimedEvent
 from hyperscale.workload.hooks import HookType
@@ -43,9 +43,9 @@ CORE_PERCENT: Final = 4.0  # of a CPU, for one core of load
 Mishap = Literal[
     "", "raises in prepare", "raises in run", "never ends", "dies", "hangs", "teardown fails"
 ]  # fmt: skip
-Deed = Literal["prepared", "began", "loaded", "over", "torn down", "closed"]
-Witness = Callable[[Deed, DispatchPart, int], None]
-"""Sees what really happens on a stage, for checkers: `loaded` comes with a number of requests."""
+LoadEvent = Literal["prepared", "began", "loaded", "over", "torn down", "closed"]
+Observer = Callable[[LoadEvent, DispatchPart, int], None]
+"""Sees what really happens on a runner, for checkers: `loaded` comes with a number of requests."""
 
 
 def provided_by(part: Part, fence: Fence) -> bytes:
@@ -57,12 +57,12 @@ def core_percent(order: DispatchPart) -> float:
     return float(order.facts.tags.get("cpu", CORE_PERCENT))
 
 
-class SimStage:
-    def __init__(self, host: Host, cores: int, witness: Witness | None = None) -> None:
+class SimRunner:
+    def __init__(self, host: Host, cores: int, observer: Observer | None = None) -> None:
         self._host = host
         self._cores = cores
-        self._witness = witness or (lambda deed, order, amount: None)
-        self._open: dict[SimPerformer, None] = {}
+        self._observer = observer or (lambda deed, order, amount: None)
+        self._open: dict[SimPart, None] = {}
 
     @property
     def busy(self) -> int:
@@ -72,15 +72,13 @@ class SimStage:
     async def open(self) -> None:
         """Nothing to start."""
 
-    def perform(
-        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
-    ) -> SimPerformer:
+    def run(self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed) -> SimPart:
         assert len(slots) == order.cores <= self._cores
-        performer = SimPerformer(self._host, order, progressed, self._witness)
-        performer.on_closed = lambda: self._open.pop(performer, None)
-        performer.process_percent = lambda: self._process_percent(order)
-        self._open[performer] = None
-        return performer
+        running = SimPart(self._host, order, progressed, self._observer)
+        running.on_closed = lambda: self._open.pop(running, None)
+        running.process_percent = lambda: self._process_percent(order)
+        self._open[running] = None
+        return running
 
     def use(self) -> MachineUse:
         used = sum(
@@ -103,17 +101,17 @@ class SimStage:
         )
 
     async def close(self) -> None:
-        for performer in list(self._open):
-            await performer.close()
+        for running in list(self._open):
+            await running.close()
 
 
-class SimPerformer:
+class SimPart:
     def __init__(
         self,
         host: Host,
         order: DispatchPart,
         progressed: Progressed,
-        witness: Witness,
+        observer: Observer,
     ) -> None:
         mishap = order.facts.tags.get("mishap", "")
         assert mishap in get_args(Mishap), mishap
@@ -123,10 +121,10 @@ class SimPerformer:
         self._host = host
         self.order = order
         self._progressed = progressed
-        self._witness = witness
+        self._observer = observer
         self._steps = [s.name for s in order.facts.steps if s.hook_type is HookType.TEST]
         self._aggregate = aggregate_of(order.facts)
-        self._shares = [_Share(made.load, made.core) for made in _prepares(order)]
+        self._shares = [_Slice(made.load, made.core) for made in _prepares(order)]
         self._vus = order.facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
@@ -185,7 +183,7 @@ class SimPerformer:
         leashed = until is None or self._host.clock.now() < until
         return self._loading and leashed and not self._cancelled and not self._killed.is_set()
 
-    async def prepare(self) -> Ready:
+    async def prepare(self) -> LoadReady:
         clock, began_at = self._host.clock, self._host.clock.now()
         await self._wait(self._host.random.uniform(*PREPARE_S))
         if self._killed.is_set():
@@ -193,23 +191,23 @@ class SimPerformer:
         if self._mishap == "raises in prepare":
             raise BadInput(f"{self.order.facts.name} cannot be loaded", "this is a simulation")
         self._prepare_s = clock.now() - began_at
-        self._witness("prepared", self.order, 0)
+        self._observer("prepared", self.order, 0)
         wrote: Values = {}
         if self.order.run_setup and self.order.facts.sets_up:
             wrote = {"setup": self._stamped(b"written by setup")}
-        return Ready(seconds=self._prepare_s, context=wrote)
+        return LoadReady(seconds=self._prepare_s, context=wrote)
 
     def start(self, context: Values, run_age_s: float = 0.0) -> None:
         load = self.order.facts.load
         before_s = max(0.0, load.start_time_s - run_age_s) + load.warmup_s
         self._loading = True
-        self._witness("began", self.order, 0)
+        self._observer("began", self.order, 0)
         self._went_on_at = self._host.clock.now() + (0.0 if self._at_s else before_s)
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> LoadEnded:
         outcome = await self._load()
         self._loading = False
-        self._witness("over", self.order, 0)
+        self._observer("over", self.order, 0)
         mark = provided_by(self.order.part, self.order.fence)
         provided = {name: self._stamped(mark) for name in self.order.facts.provides}
         self.died = outcome == "died" and not self._killed.is_set()
@@ -217,7 +215,7 @@ class SimPerformer:
         failed = outcome == "raised" or (bool(died) and not self.order.facts.is_test)
         early = bool(died) and not self._stopping and not self._killed.is_set()
         cut_off = early or outcome == "cut off"
-        return Ended(
+        return LoadEnded(
             outcome="failed" if failed else "cut off" if cut_off else "completed",
             measured_s=self._at_s - self.order.resume_at_s,
             iterations=self._aggregate.iterations,
@@ -231,7 +229,7 @@ class SimPerformer:
 
     async def teardown(self) -> str:
         await self._wait(TEARDOWN_S)
-        self._witness("torn down", self.order, 0)
+        self._observer("torn down", self.order, 0)
         return "teardown() raised SimulatedError" if self._mishap == "teardown fails" else ""
 
     def steer(self, action: Action, amount: int = 0) -> None:
@@ -266,7 +264,7 @@ class SimPerformer:
         self.kill()
         if not self._closed:
             self._closed = True
-            self._witness("closed", self.order, 0)
+            self._observer("closed", self.order, 0)
             self.on_closed()
 
     # -- load --------------------------------------------------------------------------------
@@ -315,7 +313,7 @@ class SimPerformer:
             if delta is None:
                 continue
             self._aggregate.apply(share.core, delta, self._at_s)
-            self._witness("loaded", self.order, sum(step.count for step in delta.requests))
+            self._observer("loaded", self.order, sum(step.count for step in delta.requests))
             self._progressed(self._at_s, share.core, delta)
 
     def _planned_s(self) -> float:
@@ -334,7 +332,7 @@ class SimPerformer:
         return Stamped(0, self.order.first_core, value)
 
 
-class _Share:
+class _Slice:
     """One core: iterations at a steady pace, one request per step and iteration."""
 
     def __init__(self, load: Load, core: int) -> None:
