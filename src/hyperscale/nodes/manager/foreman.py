@@ -260,7 +260,7 @@ class Foreman:
 
     def _judge(self, call: Call, now: float, worker: str) -> None:
         """As the door would, at the price of ten thousand a second."""
-        load = self._manager.node.door.load
+        load = self._manager.node.admission.load
         if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
@@ -475,7 +475,7 @@ class Foreman:
             per_s = (self.deltas - self._deltas_before) / (now - self._deltas_since)
             self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
-        return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
+        return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.admission.load])
 
 
 def _cpu_use(report: ReportProgress) -> CpuUse | None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.tally import EXTENSION_ANSWERS, TIMEOUT_REASONS
-from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
+from hyperscale.nodes.member.metrics import Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
+from hyperscale.runtime.page_server import Health
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.live import LiveWorkflow

@@ -29,16 +29,15 @@ from hyperscale.cluster.overload import (
     Resources,
 )
 from hyperscale.nodes.member import report
-from hyperscale.nodes.member.about import About
-from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
+from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
 from hyperscale.nodes.member.certificate_files import CertificateFiles
-from hyperscale.nodes.member.doorkeeper import Doorkeeper
+from hyperscale.nodes.member.channels import ChannelHost, MembershipNetwork, named
 from hyperscale.nodes.member.election_shell import ElectionShell
-from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
-from hyperscale.nodes.member.exposition import MetricsPage
+from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeService, Said
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
+from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.nodes.member.queries import (
     QUERIES,
     AskMembers,
@@ -54,6 +53,7 @@ from hyperscale.nodes.member.voting import Voting
 from hyperscale.nodes.protocol.senders import MAY_SEND
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
+from hyperscale.runtime.page_server import PageServer
 from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import Reason, Refused, WireError
@@ -89,7 +89,7 @@ class Node:
         limits: RateLimitSettings | None = None,
     ) -> None:
         self.settings = settings
-        self.door = Doorkeeper(
+        self.admission = NodeAdmission(
             host,
             Admission(SETTINGS_BY_ROLE.get(settings.role)),
             RateLimiter(limits),
@@ -112,7 +112,7 @@ class Node:
             self._sealing(settings.secret, settings.previous_secret),
             self._sealing(settings.manager_secret),
         )
-        self._exchanges = ExchangeDoor(
+        self._exchanges = ExchangeService(
             host,
             settings.id,
             settings.secret,
@@ -137,9 +137,9 @@ class Node:
         self.syncing: Callable[[], bool] = lambda: False
         """Whether a voter has still to catch up with the others; its role says so."""
         self.bootstrap: Bootstrap | None = None
-        self.about = About()
+        self.pages = NodePages()
         """A role adds to it before `start`."""
-        self.page: MetricsPage | None = None
+        self.page_server: PageServer | None = None
         self.metrics_address: Address | None = None
         self.failure: Exception | None = None
         self.over = asyncio.Event()
@@ -204,9 +204,9 @@ class Node:
         await self._start_election()
         await self._start_discovery()
         if settings.metrics is not None:
-            self.page = self.about.page(self, host, settings.metrics)
-            self.metrics_address = await self.page.start(settings.metrics)
-        self.door.watch(self._resources)
+            self.page_server = self.pages.server(self, host, settings.metrics)
+            self.metrics_address = await self.page_server.start(settings.metrics)
+        self.admission.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
         self.started = True
         me = self.membership.me
@@ -233,8 +233,8 @@ class Node:
             await self.election.stop()
         if self.bootstrap is not None:
             self.bootstrap.stop()
-        if self.page is not None:
-            self.page.close()
+        if self.page_server is not None:
+            self.page_server.close()
         await self.membership.leave()
         self.membership.stop()
         self.server.close()
@@ -249,7 +249,7 @@ class Node:
             heartbeat_bytes_max=min(settings.membership.heartbeat_bytes_max, HEARTBEAT_BYTES_MAX),
         )
         self.membership = MembershipShell(
-            Annex(self._host, MembershipNetwork(self._host, self._port, self._exchanges)),
+            ChannelHost(self._host, MembershipNetwork(self._host, self._port, self._exchanges)),
             MemberSettings(
                 settings.id,
                 settings.role,
@@ -314,7 +314,7 @@ class Node:
             own | self._handlers,
             credentials=settings.credentials,
             plaintext="refused" if settings.credentials else settings.plaintext,
-            admission=self.door,
+            admission=self.admission,
             may_send=MAY_SEND,
         )
 
@@ -447,8 +447,8 @@ class Node:
         if core.news_dropped > self._news_dropped:
             dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
             self.log.warning("no room for all news of members", dropped=dropped)
-        if self.door.load is not self._load_told:
-            self._tell_load(self.door.load)
+        if self.admission.load is not self._load_told:
+            self._tell_load(self.admission.load)
         self._tell_forged()
         self._tell_turned_away(self.server.turned_away)
         self.certificates.look()

@@ -9,9 +9,10 @@ from typing import Final, get_args
 import msgspec
 
 from hyperscale.cluster.overload.circuit import CircuitState
-from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
+from hyperscale.nodes.member.metrics import Metric, labelled, single
 from hyperscale.nodes.protocol.parts import PartState, WorkerPulse, WorkerState
 from hyperscale.nodes.worker.worker import Worker
+from hyperscale.runtime.page_server import Health
 
 PART_STATES: Final = get_args(PartState)
 WORKER_STATES: Final = get_args(WorkerState)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 
 from hyperscale.errors import RunFailed
-from hyperscale.nodes.member.about import About
+from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.nodes.member.process import first_of, stopped
 from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.nodes.worker import gauges
@@ -40,7 +40,7 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             sandbox.has_changed,
         )
         worker = Worker(host, settings, runner)
-        worker.node.about = About(
+        worker.node.pages = NodePages(
             metrics=lambda: gauges.metrics(worker, lambda: runner.pids),
             ready=lambda: gauges.readiness(worker),
             pages=gauges.pages(worker),

@@ -210,7 +210,7 @@ class ClusterScenario(Scenario):
             node=node, jobs=self._jobs, records=RECORDS, window_s=SHOWN_EVERY_S
         )
         manager = self._cast.manager(host, settings)
-        manager.node.door.sample_every_s = LOAD_LOOKED_AT_S
+        manager.node.admission.sample_every_s = LOAD_LOOKED_AT_S
         self.managers[host.name] = manager
         manager.records.on_applied.append(partial(self._applied, world, host))
         manager.records.on_forgotten.append(partial(self._forgotten, world, host))
@@ -246,7 +246,7 @@ class ClusterScenario(Scenario):
         settings = WorkerSettings(node=node, cores=cores, flush_s=REPORTED_EVERY_S, drain_s=DRAIN_S)
         runner = ObservedRunner(self.truth, world, host, cores)
         worker = self._cast.worker(host, settings, runner)
-        worker.node.door.sample_every_s = LOAD_LOOKED_AT_S
+        worker.node.admission.sample_every_s = LOAD_LOOKED_AT_S
         self.workers[host.name] = (worker, runner)
         await worker.start()
         worker.node.endpoint.report = partial(self._handler_failed, world, host)

@@ -213,6 +213,6 @@ def test_records_that_nobody_confirms_are_load() -> None:
         pending = lone.manager.records._durable.pending  # type: ignore[attr-defined]
         for index in range(int(settings.pending_max * 0.9)):
             pending.written(Entry(index, 1))
-        await lone.until(lambda: node.door.load is LoadLevel.STRESSED)
+        await lone.until(lambda: node.admission.load is LoadLevel.STRESSED)
 
     play(story)

@@ -33,7 +33,7 @@ def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(
     lag_s: float, load: LoadLevel
 ) -> None:
     async def story(lone: LoneManager) -> None:
-        detector = lone.manager.node.door.detector
+        detector = lone.manager.node.admission.detector
         now = lone.manager.now()
         lone.register()
         for _ in range(10):

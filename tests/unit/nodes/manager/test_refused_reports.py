@@ -45,7 +45,7 @@ class Telling:
 
 
 def stress(lone: LoneManager, load: LoadLevel) -> None:
-    detector = lone.manager.node.door.detector
+    detector = lone.manager.node.admission.detector
     detector.assess = lambda *_: None  # type: ignore[method-assign]
     detector._load = load
 

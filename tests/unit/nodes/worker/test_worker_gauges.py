@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperscale.nodes.member.exposition import Health, render
+from hyperscale.nodes.member.metrics_text import render
 from hyperscale.nodes.worker import gauges
+from hyperscale.runtime.page_server import Health
 from tests.unit.nodes.worker.sim_cluster import CORES, SimCluster
 
 

@@ -19,7 +19,7 @@ from hyperscale.cluster.overload import (
     Resources,
 )
 from hyperscale.cluster.overload import Priority as Class
-from hyperscale.nodes.member.doorkeeper import Doorkeeper
+from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
 from hyperscale.wire.endpoint import Endpoint
@@ -74,12 +74,12 @@ def identity(name: str) -> Identity:
 
 
 class Scene:
-    """A node with a doorkeeper, whose reports and submissions take until `work` is set."""
+    """A node with a admission, whose reports and submissions take until `work` is set."""
 
-    def __init__(self, tmp_path: Path, doorkeeper: Doorkeeper | None = None) -> None:
+    def __init__(self, tmp_path: Path, admission: NodeAdmission | None = None) -> None:
         self.host = RealHost("node", tmp_path)
         settings = AdmissionSettings(total=10, high=5, normal=3, low=2)
-        self.door = doorkeeper or Doorkeeper(self.host, Admission(settings))
+        self.admission = admission or NodeAdmission(self.host, Admission(settings))
         self.work = asyncio.Event()
 
     async def __aenter__(self) -> Scene:
@@ -90,7 +90,7 @@ class Scene:
             KINDS,
             handlers,
             plaintext="loopback",
-            admission=self.door,
+            admission=self.admission,
         )
         caller = Endpoint(self.host, Introduction(identity("caller")), KINDS, plaintext="loopback")
         self.peer = Peer(caller, await Server(node).start(Address("127.0.0.1", 0)))
@@ -115,13 +115,13 @@ def test_telemetry_is_shed_and_counted_and_pings_are_answered(tmp_path: Path) ->
                 await scene.peer.request(Report(0), Report)
             assert refused.value.code == Reason.OVERLOADED
             assert refused.value.retry_after_s is not None
-            counts = scene.door.admission.counts()
+            counts = scene.admission.slots.counts()
             low, critical = counts[Class.LOW], counts[Class.CRITICAL]
             assert (low.in_flight, low.acquired, low.shed) == (2, 2, 99)
             assert (critical.acquired, critical.shed) == (20, 0)
             scene.work.set()
             assert await scene.peer.request(Submit(1), Submit) == Submit(1)
-            await eventually(lambda: scene.door.admission.in_flight == 0)
+            await eventually(lambda: scene.admission.slots.in_flight == 0)
 
     asyncio.run(story())
 
@@ -130,8 +130,8 @@ def test_the_rate_limit_is_per_operation_and_gives_the_slot_back(tmp_path: Path)
     async def story() -> None:
         host = RealHost("other", tmp_path / "other")
         limiter = RateLimiter(RateLimitSettings(limits={"job_submit": 3}))
-        door = Doorkeeper(host, limiter=limiter)
-        async with Scene(tmp_path, door) as scene:
+        admission = NodeAdmission(host, limiter=limiter)
+        async with Scene(tmp_path, admission) as scene:
             scene.work.set()
             for number in range(3):
                 await scene.peer.request(Submit(number), Submit)
@@ -140,7 +140,7 @@ def test_the_rate_limit_is_per_operation_and_gives_the_slot_back(tmp_path: Path)
             assert refused.value.retry_after_s is not None
             assert 0 < refused.value.retry_after_s <= 20.0
             assert await scene.peer.request(Ping(1), Ping) == Ping(1)
-            assert door.admission.in_flight == 0
+            assert admission.slots.in_flight == 0
         await host.stop()
 
     asyncio.run(story())
@@ -150,12 +150,12 @@ def test_an_overloaded_machine_sheds_all_but_critical(tmp_path: Path) -> None:
     async def story() -> None:
         host = RealHost("other", tmp_path / "other")
         detector = OverloadDetector()
-        door = Doorkeeper(
+        admission = NodeAdmission(
             host, Admission(AdmissionSettings(high_when_overloaded=1)), None, detector
         )
-        async with Scene(tmp_path, door) as scene:
-            door.watch(lambda: Resources(memory=0.99))
-            await eventually(lambda: door.load is LoadLevel.OVERLOADED)
+        async with Scene(tmp_path, admission) as scene:
+            admission.watch(lambda: Resources(memory=0.99))
+            await eventually(lambda: admission.load is LoadLevel.OVERLOADED)
             assert await scene.peer.request(Ping(1), Ping) == Ping(1)
             with pytest.raises(Refused):
                 await scene.peer.request(Report(1), Report)

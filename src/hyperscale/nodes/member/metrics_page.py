@@ -1,7 +1,7 @@
-"""What a node and its role say of themselves over HTTP: numbers, health, and pages for debugging.
+"""What a node and its role say of themselves over HTTP: metrics, health, and pages for debugging.
 
 A role adds its own before the node starts. Whoever runs the machine may read everything; on an
-address that others can reach there are numbers and health only, which name nobody.
+address that others can reach there are metrics and health only, which name nobody.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from hyperscale.nodes.member import report
 from hyperscale.nodes.member.debug import debug_pages
-from hyperscale.nodes.member.exposition import Health, Metric, MetricsPage
-from hyperscale.nodes.member.settings import is_loopback
-from hyperscale.runtime.host import Address, Host
+from hyperscale.nodes.member.metrics import Metric
+from hyperscale.runtime.host import Address, Host, is_loopback
+from hyperscale.runtime.page_server import Health, PageServer
 
 if TYPE_CHECKING:
     from hyperscale.nodes.member.node import Node
@@ -33,16 +33,20 @@ def _ready() -> Health:
 
 
 @dataclass(slots=True)
-class About:
+class NodePages:
     metrics: Callable[[], Iterable[Metric]] = _no_metrics
     ready: Callable[[], Health] = _ready
     """Whether it can do its work now. Being idle is no reason why not."""
     pages: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
-    def page(self, node: Node, host: Host, address: Address) -> MetricsPage:
+    def server(self, node: Node, host: Host, address: Address) -> PageServer:
+        from hyperscale.nodes.member.metrics_text import render
+
         pages = {**debug_pages(node, host), **self.pages} if is_loopback(address.host) else {}
         checks = {LIVE: lambda: _alive(node), READY: self.ready, STARTUP: lambda: _begun(node)}
-        return MetricsPage(host, lambda: (*report.metrics(node), *self.metrics()), pages, checks)
+        return PageServer(
+            host, lambda: render((*report.metrics(node), *self.metrics())), pages, checks
+        )
 
 
 def _begun(node: Node) -> Health:

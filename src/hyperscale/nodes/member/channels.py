@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 
 from hyperscale.cluster.identity import NodeId
-from hyperscale.nodes.member.exchanges import ExchangeDoor
+from hyperscale.nodes.member.exchanges import ExchangeService
 from hyperscale.nodes.member.shared_port import Channel, NamedPort, SharedPort
 from hyperscale.runtime.host import Address, Datagrams, Host, Listener, Network, Stream
 
@@ -21,7 +21,7 @@ def named(address: Address) -> NodeId | None:
     return address.host if address.port == 0 else None
 
 
-class Annex:
+class ChannelHost:
     def __init__(self, host: Host, network: Network) -> None:
         self.name = host.name
         self.clock = host.clock
@@ -33,10 +33,10 @@ class Annex:
 
 
 class MembershipNetwork:
-    def __init__(self, host: Host, port: SharedPort, door: ExchangeDoor) -> None:
+    def __init__(self, host: Host, port: SharedPort, exchanges: ExchangeService) -> None:
         self._host = host
         self._port = port
-        self._door = door
+        self._exchanges = exchanges
 
     async def bind(
         self, address: Address, on_datagram: Callable[[bytes, Address], None]
@@ -49,7 +49,7 @@ class MembershipNetwork:
         on_stream: Callable[[Stream], Awaitable[None]],
         tls: ssl.SSLContext | None = None,
     ) -> Listener:
-        return self._door.listen(on_stream)
+        return self._exchanges.listen(on_stream)
 
     async def connect(
         self,
@@ -58,7 +58,7 @@ class MembershipNetwork:
         server_name: str | None = None,
         timeout_s: float = 5.0,
     ) -> Stream:
-        return self._door.connect(address, timeout_s)
+        return self._exchanges.connect(address, timeout_s)
 
     async def resolve(self, name: str, port: int) -> list[Address]:
         return await self._host.network.resolve(name, port)

@@ -1,27 +1,22 @@
-"""Metrics as the text that Prometheus reads, and the page that serves them, health and more.
+"""The HTTP/1.1 server for what a process says of itself: metrics, health, pages for debugging.
 
-Labels are bounded by their owners: states, priorities, reasons and counter names, never ids or
-addresses.
+It answers once per connection and keeps no state of its readers. Slow readers cost little: a
+connection that has not said what it wants gives way to a newer one, and few may be slow to take an
+answer. Health is answered all the same: it fits into what the kernel takes at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
 
-from hyperscale.nodes.member.settings import is_loopback
-from hyperscale.runtime.host import Address, Host, Listener, Stream
-from hyperscale.runtime.latency import Latency
+from hyperscale.runtime.host import Address, Host, Listener, Stream, is_loopback
 from hyperscale.runtime.newcomers import Newcomers, source_of
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
 JSON = "application/json"
 REQUEST_BYTES_MAX = 8 * 1024
 # To say what is wanted, which comes with the connection, and to take the answer.
@@ -30,85 +25,8 @@ ANSWER_TIMEOUT_S = 5.0
 # Those who have not said yet what they want: when there are more, the oldest has to go.
 READERS_MAX = 256
 READERS_OF_SOURCE_MAX = 64
-# Those who are slow to take an answer; health fits into what the kernel takes at once.
+# Those who are slow to take an answer.
 ANSWERS_MAX = 16
-PREFIX = "hyperscale_"
-
-_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One family. Samples by the values of `labels`, in their order."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    help: str
-    labels: tuple[str, ...] = ()
-    samples: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    latencies: Mapping[tuple[str, ...], Latency] = field(default_factory=dict)
-    """Instead of samples, of a histogram."""
-
-
-def single(name: str, kind: Literal["counter", "gauge"], help: str, value: float) -> Metric:
-    return Metric(name, kind, help, (), {(): value})
-
-
-def labelled(
-    name: str,
-    kind: Literal["counter", "gauge"],
-    help: str,
-    label: str,
-    values: Mapping[str, float],
-) -> Metric:
-    return Metric(name, kind, help, (label,), {(key,): value for key, value in values.items()})
-
-
-def histogram(name: str, help: str, label: str, values: Mapping[str, Latency]) -> Metric:
-    return Metric(
-        name, "histogram", help, (label,), latencies={(key,): one for key, one in values.items()}
-    )
-
-
-def render(metrics: Iterable[Metric]) -> str:
-    lines: list[str] = []
-    for metric in metrics:
-        name = PREFIX + _NOT_A_NAME.sub("_", metric.name)
-        lines.append(f"# HELP {name} {_escaped(metric.help, quotes=False)}")
-        lines.append(f"# TYPE {name} {metric.kind}")
-        for values, number in sorted(metric.samples.items()):
-            lines.append(_line(name, metric.labels, values, number))
-        for values, latency in sorted(metric.latencies.items()):
-            lines += _bucket_lines(name, metric.labels, values, latency)
-    return "\n".join(lines) + "\n"
-
-
-def _line(name: str, labels: Iterable[str], values: Iterable[str], number: float) -> str:
-    pairs = zip(labels, values, strict=True)
-    inside = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
-    return f"{name}{{{inside}}} {_number(number)}" if inside else f"{name} {_number(number)}"
-
-
-def _bucket_lines(
-    name: str, labels: tuple[str, ...], values: tuple[str, ...], latency: Latency
-) -> Iterator[str]:
-    for bound, count in (*latency.up_to(), (math.inf, latency.count)):
-        yield _line(f"{name}_bucket", (*labels, "le"), (*values, _number(bound)), count)
-    yield _line(f"{name}_sum", labels, values, latency.sum_s)
-    yield _line(f"{name}_count", labels, values, latency.count)
-
-
-def _escaped(text: str, quotes: bool = True) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -118,19 +36,18 @@ class Health(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class MetricsPage:
-    """`GET /metrics`, and what `pages` and `checks` give by their path as JSON, over plain
-    HTTP/1.1, one answer per connection."""
+class PageServer:
+    """Serves `/metrics` as text, and what `pages` and `checks` give by their path as JSON."""
 
     def __init__(
         self,
         host: Host,
-        collect: Callable[[], Iterable[Metric]],
+        metrics: Callable[[], bytes],
         pages: Mapping[str, Callable[[], object]] | None = None,
         checks: Mapping[str, Callable[[], Health]] | None = None,
     ) -> None:
         self._host = host
-        self._collect = collect
+        self._metrics = metrics
         self._pages = dict(pages or {})
         self._checks = dict(checks or {})
         self._listener: Listener | None = None
@@ -182,8 +99,7 @@ class MetricsPage:
         if self._answering >= ANSWERS_MAX:
             return _response("503 Service Unavailable", "text/plain", b"too many readers\n")
         if path == "/metrics":
-            body = render(self._collect()).encode()
-            return _response("200 OK", CONTENT_TYPE, body, head_only)
+            return _response("200 OK", METRICS, self._metrics(), head_only)
         page = self._pages.get(path)
         if page is None:
             known = "\n".join(["see /metrics", *sorted({**self._checks, **self._pages})]) + "\n"

@@ -43,7 +43,7 @@ _WHY = {
 _OURS = (Cause.SHED, Cause.TOO_MANY_CLIENTS)  # no fault of who asks
 
 
-class Doorkeeper:
+class NodeAdmission:
     """One per node and transport. `watch` starts to follow the load; without it, only slots and
     rate limits count."""
 
@@ -55,7 +55,7 @@ class Doorkeeper:
         detector: OverloadDetector | None = None,
     ) -> None:
         self._host = host
-        self.admission = admission or Admission()
+        self.slots = admission or Admission()
         self.limiter = limiter
         self.detector = detector or OverloadDetector()
         self.sample_every_s = SAMPLE_EVERY_S
@@ -68,13 +68,13 @@ class Doorkeeper:
         """None: come in, and `leave` follows."""
         priority = _CLASSES[kind.priority]
         load = self.detector.load
-        if not self.admission.try_acquire(priority, peer.node_id, load).admitted:
+        if not self.slots.try_acquire(priority, peer.node_id, load).admitted:
             return Denial("this node is overloaded", RETRY_AFTER_S[load])
         if kind.on_behalf and peer.role == "manager":
             return None  # `counts_for` follows, when it is known for whom it asks
         denial = self.counts_for(kind, peer.node_id)
         if denial is not None:
-            self.admission.release(priority, peer.node_id)
+            self.slots.release(priority, peer.node_id)
         return denial
 
     def counts_for(self, kind: Kind, client: str) -> Denial | None:
@@ -92,11 +92,11 @@ class Doorkeeper:
         return Denial(_WHY[refusal.cause], refusal.retry_after_s, code)
 
     def leave(self, kind: Kind, peer: Identity) -> None:
-        self.admission.release(_CLASSES[kind.priority], peer.node_id)
+        self.slots.release(_CLASSES[kind.priority], peer.node_id)
 
     def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
         shared = kind.on_behalf and peer.role == "manager"
-        verdict = self.admission.try_subscribe(peer.node_id, shared)
+        verdict = self.slots.try_subscribe(peer.node_id, shared)
         if verdict.admitted:
             return None
         if verdict is AdmissionResult.SUBSCRIBED:
@@ -104,7 +104,7 @@ class Doorkeeper:
         return Denial("too much is watched at once", WATCH_AGAIN_S)
 
     def unsubscribe(self, kind: Kind, peer: Identity) -> None:
-        self.admission.unsubscribe(peer.node_id)
+        self.slots.unsubscribe(peer.node_id)
 
     def watch(self, resources: Callable[[], Resources] = Resources) -> Task:
         return self._host.tasks.spawn("watch the load", self._watch(resources))
