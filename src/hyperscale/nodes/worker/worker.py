@@ -15,7 +15,6 @@ import msgspec
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.cluster.overload import RateLimitSettings
 from hyperscale.nodes.member.node import Node
-from hyperscale.nodes.member.vital import spawn_vital
 from hyperscale.nodes.protocol.parts import PARTS, DrainAnswer, DrainOrder, WorkerPulse
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.nodes.worker.health import WorkerHealth
@@ -121,7 +120,7 @@ class Worker:
             ("report", self.session.report()),
             ("tell", self.session.tell()),
         )
-        self._tasks = [spawn_vital(self._host, self.node, name, work) for name, work in loops]
+        self._tasks = [self.node.spawn_vital(name, work) for name, work in loops]
 
     async def drain(self) -> None:
         """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
