@@ -64,13 +64,13 @@ class Measured(Scenario):
 
 def acquaint(shell: MembershipShell, everybody: Sequence[Node]) -> None:
     """Fill a view as if it had been there for long. Nothing is told."""
-    station = shell.core._station
+    shared = shell.core._shared
     for node in everybody:
-        if node.node_id != shell.me.node_id and station.view.get(node.node_id) is None:
-            station.view.add(node, 0.0).confirmed = True
-            station.ring.add(node.node_id)
+        if node.node_id != shell.me.node_id and shared.view.get(node.node_id) is None:
+            shared.view.add(node, 0.0).confirmed = True
+            shared.ring.add(node.node_id)
     for node in everybody:
-        station.news.forget(node.node_id)
+        shared.news.forget(node.node_id)
 
 
 class Quiet(Measured):

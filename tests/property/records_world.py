@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records import Record, RecordsSettings
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.messages import (
     Append,
     Appended,
@@ -18,7 +18,7 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
-from hyperscale.ledger.records.replica import DiskWrite, Promise, Replica
+from hyperscale.ledger.records.replica import DiskWrite, Replica, TermPromise
 from hyperscale.ledger.records.states import Role
 from hyperscale.ledger.records.store import Found
 from hyperscale.ledger.wal import Record as WalRecord
@@ -79,7 +79,7 @@ class RecordsWorld:
         self.apart: set[str] = set()
         """Hears nobody, and is not heard."""
         self.term = 0
-        self.committed: dict[int, Entry] = {}
+        self.committed: dict[int, LogEntry] = {}
         self.proposed = 0
         found = _blank() if wipes else Found()
         self.nodes = {name: Node(name, self._replica(name, found)) for name in self.names}
@@ -161,7 +161,7 @@ class RecordsWorld:
             found = Found()
             found.__dict__.update(disk.saved.__dict__)
             found.entries = list(disk.saved.entries)
-            writes = [w for w in disk.writes if not (self.forgetful and isinstance(w, Promise))]
+            writes = [w for w in disk.writes if not (self.forgetful and isinstance(w, TermPromise))]
             found.replay([WalRecord(0, _encode(write)) for write in writes])
             if self.wipes and not disk.writes and not found.base_index:
                 found.newcomer = True

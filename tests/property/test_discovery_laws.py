@@ -11,6 +11,7 @@ from hyperscale.cluster.discovery import (
     Ask,
     Discovery,
     DiscoverySettings,
+    DiscoveryState,
     DnsName,
     Effect,
     FormCluster,
@@ -19,7 +20,6 @@ from hyperscale.cluster.discovery import (
     ProbeAnswer,
     Resolve,
     SetTimer,
-    State,
     StopAsking,
     StopResolving,
 )
@@ -63,7 +63,7 @@ class Watch:
         self.timer: float | None = None
         self.formed = 0
 
-    def carry(self, before: State, effects: list[Effect]) -> None:
+    def carry(self, before: DiscoveryState, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Ask(address, _):
@@ -86,14 +86,18 @@ class Watch:
         after = self.core.state
         assert len(self.asking) <= self.config.probes_max
         assert self.formed <= (1 if self.config.forms_cluster else 0)
-        if self.asking or self.resolving or after in (State.BACKOFF, State.JOINED):
+        if (
+            self.asking
+            or self.resolving
+            or after in (DiscoveryState.BACKOFF, DiscoveryState.JOINED)
+        ):
             assert self.timer is not None, "something will happen"
-        if after in (State.BACKOFF, State.FAILED):
+        if after in (DiscoveryState.BACKOFF, DiscoveryState.FAILED):
             assert not self.asking
             assert not self.resolving
-        if before is not after and before is not State.INITIAL:
+        if before is not after and before is not DiscoveryState.INITIAL:
             reach = {before}
-            for _ in State:  # one event may make several moves
+            for _ in DiscoveryState:  # one event may make several moves
                 reach |= {target for state in reach for target in TRANSITIONS[state].values()}
             assert after in reach
 

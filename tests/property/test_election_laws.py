@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hyperscale.cluster.election import Durable, Election, ElectionSettings, State
+from hyperscale.cluster.election import Durable, Election, ElectionSettings, ElectionState
 from tests.property.election_world import ElectionWorld, storm
 
 
@@ -90,7 +90,7 @@ TestAnyOrder = AnyOrder.TestCase
 
 class _VotesTwice(Election):
     def _vote(self, candidate: str, term: int) -> bool:
-        if term == self.term and self.state is State.FOLLOWER:
+        if term == self.term and self.state is ElectionState.FOLLOWER:
             self._durable = Durable(self.term)
         return super()._vote(candidate, term)
 

@@ -14,7 +14,7 @@ from hyperscale.cluster.identity import Node
 from hyperscale.cluster.membership import Membership, MembershipConfig, Refused, Send
 from hyperscale.cluster.membership.deadlines import Deadlines
 from hyperscale.cluster.membership.dissemination import Dissemination
-from hyperscale.cluster.membership.member import State, supersedes
+from hyperscale.cluster.membership.member import MemberState, supersedes
 from hyperscale.cluster.membership.messages import (
     Ack,
     Alive,
@@ -37,16 +37,16 @@ from hyperscale.cluster.membership.suspicion import Suspicion, wait
 HEAD = header("default")
 names = st.sampled_from(["me", "a", "b", "c", "d"])
 incarnations = st.integers(0, 6)
-beliefs = st.tuples(st.sampled_from(list(State)), incarnations)
+beliefs = st.tuples(st.sampled_from(list(MemberState)), incarnations)
 
 
-def merge(one: tuple[State, int], two: tuple[State, int]) -> tuple[State, int]:
+def merge(one: tuple[MemberState, int], two: tuple[MemberState, int]) -> tuple[MemberState, int]:
     return two if supersedes(two[0], two[1], one[0], one[1]) else one
 
 
 @given(beliefs, beliefs, beliefs)
 def test_merging_beliefs_is_a_semilattice(
-    a: tuple[State, int], b: tuple[State, int], c: tuple[State, int]
+    a: tuple[MemberState, int], b: tuple[MemberState, int], c: tuple[MemberState, int]
 ) -> None:
     assert merge(a, a) == a
     assert merge(a, b) == merge(b, a)
@@ -139,7 +139,7 @@ def test_any_history_keeps_the_invariants(history: list[tuple[str, object]]) -> 
 def test_gossip_in_any_order_ends_in_one_view(news: list[object], rng: random.Random) -> None:
     """Once everybody is known, order and repeats do not matter."""
 
-    def view(order: list[object]) -> dict[str, tuple[State, int]]:
+    def view(order: list[object]) -> dict[str, tuple[MemberState, int]]:
         core = fresh()
         for update in [Alive(node(n, 0)) for n in "abcd"] + order:
             message = Gossip(Sender(node("a", 0)), [update])  # type: ignore[list-item]

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from hyperscale.cluster.discovery import DiscoverySettings, DnsName, Probe, State
+from hyperscale.cluster.discovery import DiscoverySettings, DiscoveryState, DnsName, Probe
 from hyperscale.cluster.identity import Node
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
@@ -91,7 +91,7 @@ def test_five_nodes_in_any_order_with_dead_seeds(seed: int) -> None:
         cluster.world.add(name, cluster.node)
     cluster.run(45.0)
     assert cluster.together() == set(NAMES)
-    assert {each.state for each in cluster.bootstraps.values()} == {State.JOINED}
+    assert {each.state for each in cluster.bootstraps.values()} == {DiscoveryState.JOINED}
     cluster.world.close()
 
 

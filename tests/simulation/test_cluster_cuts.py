@@ -9,7 +9,7 @@ from hyperscale.sim import prove, run
 from hyperscale.sim.scenarios.cluster import ClusterScenario
 
 SEEDS = range(1, 9)
-CANARY_SEEDS = range(1, 7)
+BUG_SEEDS = range(1, 7)
 
 
 class OnlyCuts(ClusterScenario):
@@ -26,9 +26,11 @@ def test_parts_of_workers_that_are_cut_off_move_in_time() -> None:
     assert met >= {"cut of calls from managers", "cut of datagrams from everybody"}
 
 
-@pytest.mark.parametrize("canary", ["no-fence", "fence-by-probes", "wait-for-probes", "outlive"])
-def test_planted_bugs_show_within_a_few_cuts(canary: str) -> None:
-    assert prove(OnlyCuts, canary, CANARY_SEEDS) is not None
+@pytest.mark.parametrize(
+    "planted_bug", ["no-fence", "fence-by-probes", "wait-for-probes", "outlive"]
+)
+def test_planted_bugs_show_within_a_few_cuts(planted_bug: str) -> None:
+    assert prove(OnlyCuts, planted_bug, BUG_SEEDS) is not None
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hyperscale.sim.summary import Summary
 
 SEEDS = range(1, 21)
 # Where a planted bug is known to show; a little room for changes of timing.
-CANARY_FROM = {"trust-torn-tail": 22, "sync-again": 11, "trust-page-cache": 6}
-CANARY_SEEDS = 60
+BUG_FROM = {"trust-torn-tail": 22, "sync-again": 11, "trust-page-cache": 6}
+BUG_SEEDS = 60
 
 
 def test_no_seed_fails_and_every_fault_is_met() -> None:
@@ -26,10 +26,10 @@ def test_no_seed_fails_and_every_fault_is_met() -> None:
     assert summary.never_hit() == []
 
 
-@pytest.mark.parametrize("canary", Echo.canaries)
-def test_every_planted_bug_is_caught(canary: str) -> None:
-    first = CANARY_FROM.get(canary, 1)
-    report = prove(Echo, canary, range(first, first + CANARY_SEEDS))
+@pytest.mark.parametrize("planted_bug", Echo.planted_bugs)
+def test_every_planted_bug_is_caught(planted_bug: str) -> None:
+    first = BUG_FROM.get(planted_bug, 1)
+    report = prove(Echo, planted_bug, range(first, first + BUG_SEEDS))
     assert report is not None
     assert run(Echo(), report.seed).ok, "the checker also blames the healthy program"
 

@@ -24,6 +24,6 @@ def test_same_seed_same_trace() -> None:
     assert run(Flood(), 3).trace_hash == run(Flood(), 3).trace_hash
 
 
-@pytest.mark.parametrize("canary", sorted(Flood.canaries))
-def test_every_checker_sees_its_planted_bug(canary: str) -> None:
-    assert prove(Flood, canary, range(1, 6)) is not None
+@pytest.mark.parametrize("planted_bug", sorted(Flood.planted_bugs))
+def test_every_checker_sees_its_planted_bug(planted_bug: str) -> None:
+    assert prove(Flood, planted_bug, range(1, 6)) is not None

@@ -14,8 +14,8 @@ from hyperscale.sim.summary import Summary
 
 SEEDS = range(1, 16)
 # Where a planted bug is known to show; a little room for changes of timing.
-CANARY_FROM = {"sync-again": 7, "silent-repair": 22, "lose-waiters": 9, "compact-too-far": 3}
-CANARY_SEEDS = 50
+BUG_FROM = {"sync-again": 7, "silent-repair": 22, "lose-waiters": 9, "compact-too-far": 3}
+BUG_SEEDS = 50
 
 
 def test_no_seed_fails_and_every_fault_is_met() -> None:
@@ -26,10 +26,10 @@ def test_no_seed_fails_and_every_fault_is_met() -> None:
     assert summary.never_hit() == []
 
 
-@pytest.mark.parametrize("canary", Wal.canaries)
-def test_every_planted_bug_is_caught(canary: str) -> None:
-    first = CANARY_FROM.get(canary, 1)
-    assert prove(Wal, canary, range(first, first + CANARY_SEEDS)) is not None
+@pytest.mark.parametrize("planted_bug", Wal.planted_bugs)
+def test_every_planted_bug_is_caught(planted_bug: str) -> None:
+    first = BUG_FROM.get(planted_bug, 1)
+    assert prove(Wal, planted_bug, range(first, first + BUG_SEEDS)) is not None
 
 
 @pytest.mark.parametrize(

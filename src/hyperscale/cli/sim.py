@@ -1,7 +1,7 @@
 """`hyperscale sim`: cluster histories in virtual time, many seeds at a time.
 
 A seed that fails is printed with the command that replays it; with `--trace` that command tells
-the whole story, message by message.
+the whole history, message by message.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def sim(
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="N", help="hosts (the scenario knows)")
     ] = "",
-    canary: Annotated[
-        str, typer.Option("--canary", metavar="NAME", help="plant a bug the checkers must catch")
+    planted_bug: Annotated[
+        str, typer.Option("--bug", metavar="NAME", help="plant a bug the checkers must catch")
     ] = "",
     trace: Annotated[
         bool, typer.Option("--trace", help="print the timeline; takes a single seed")
@@ -50,25 +50,25 @@ def sim(
         streams.say(_listing(scenarios()))
         return int(ExitCode.PASSED)
     chosen = find(scenario)
-    if canary and canary not in chosen.canaries:
-        known = ", ".join(chosen.canaries) or "none"
-        raise BadInput(f"{scenario} has no planted bug {canary!r}", f"there are: {known}")
+    if planted_bug and planted_bug not in chosen.planted_bugs:
+        known = ", ".join(chosen.planted_bugs) or "none"
+        raise BadInput(f"{scenario} has no planted bug {planted_bug!r}", f"there are: {known}")
     numbers = _seeds(seeds)
     count = _number("--nodes", nodes, 0)
     processes = _number("--jobs", jobs, os.cpu_count() or 1)
     if trace:
-        return _tell(chosen, numbers, count, canary)
-    return _sweep(chosen, numbers, count, canary, processes, json)
+        return _tell(chosen, numbers, count, planted_bug)
+    return _sweep(chosen, numbers, count, planted_bug, processes, json)
 
 
-def _tell(scenario: type[Scenario], seeds: range, nodes: int, canary: str) -> int:
+def _tell(scenario: type[Scenario], seeds: range, nodes: int, planted_bug: str) -> int:
     from hyperscale.sim.runner import run
 
     if len(seeds) != 1:
         raise BadInput(
             f"--trace tells one history, not {len(seeds):,}", f"name one: --seeds {seeds[0]}"
         )
-    report = run(scenario(nodes, canary), seeds[0], streams.say)
+    report = run(scenario(nodes, planted_bug), seeds[0], streams.say)
     faults = ", ".join(report.faults) or "none"
     outcome = "passed" if report.ok else "FAILED"
     streams.say(f"\nseed {report.seed} {outcome}; faults: {faults}; trace {report.trace_hash}")
@@ -78,14 +78,14 @@ def _tell(scenario: type[Scenario], seeds: range, nodes: int, canary: str) -> in
 
 
 def _sweep(
-    scenario: type[Scenario], seeds: range, nodes: int, canary: str, jobs: int, json: bool
+    scenario: type[Scenario], seeds: range, nodes: int, planted_bug: str, jobs: int, json: bool
 ) -> int:
     from hyperscale.sim.runner import sweep
     from hyperscale.sim.summary import Summary
 
-    summary = Summary(scenario, nodes, canary)
+    summary = Summary(scenario, nodes, planted_bug)
     began = time.perf_counter()
-    for report in sweep(scenario, seeds, jobs, nodes, canary):
+    for report in sweep(scenario, seeds, jobs, nodes, planted_bug):
         summary.add(report)
         if not report.ok:
             streams.note(f"seed {report.seed} failed: {report.failures[0]}")

@@ -46,7 +46,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Generic[Answer]):
+class FenceResult(Generic[Answer]):
     ruling: Ruling
     highest: Fence | None
     answer: Answer | None = None
@@ -75,20 +75,20 @@ class FenceGuard(Generic[Answer]):
     def __len__(self) -> int:
         return len(self._seen)
 
-    def admit(self, now: float, key: str, fence: Fence) -> Verdict[Answer]:
+    def admit(self, now: float, key: str, fence: Fence) -> FenceResult[Answer]:
         """Judge and remember in one step, so two equal commands cannot both be fresh."""
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= self._keys_max and not self.purge(now):
-                return Verdict(Ruling.FULL, None)
+                return FenceResult(Ruling.FULL, None)
             self._seen[key] = _Seen(fence)
-            return Verdict(Ruling.FRESH, fence)
+            return FenceResult(Ruling.FRESH, fence)
         if fence < seen.fence:
-            return Verdict(Ruling.STALE, seen.fence)
+            return FenceResult(Ruling.STALE, seen.fence)
         if fence == seen.fence:
-            return Verdict(Ruling.REPEAT, fence, seen.answer)
+            return FenceResult(Ruling.REPEAT, fence, seen.answer)
         self._seen[key] = _Seen(fence)
-        return Verdict(Ruling.FRESH, fence)
+        return FenceResult(Ruling.FRESH, fence)
 
     def answer(self, key: str, fence: Fence, answer: Answer) -> bool:
         """Note what was replied; False if a newer command has taken the key over meanwhile."""

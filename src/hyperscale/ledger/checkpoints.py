@@ -36,7 +36,7 @@ BITE_BYTES = 1 << 20
 KEPT = 3
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     """New fields get a default, so that old files open for ever."""
 
     lsn: int
@@ -50,7 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    facts: Facts
+    facts: CheckpointFacts
     state: bytes
 
 
@@ -94,7 +94,7 @@ class Checkpoints:
         await self._make_directory()
         replicated_lsn = lsn if replicated_lsn is None else replicated_lsn
         stamp_us = int(self._clock.wall() * 1e6)
-        facts = Facts(lsn=lsn, replicated_lsn=replicated_lsn, stamp_us=stamp_us)
+        facts = CheckpointFacts(lsn=lsn, replicated_lsn=replicated_lsn, stamp_us=stamp_us)
         name = f"checkpoint_{lsn:020d}.ckpt"
         path = join(self._directory, name)
         try:
@@ -168,7 +168,7 @@ class Checkpoints:
             await self._clock.sleep(0)
         if checksum != stored:
             return None
-        facts = msgspec.msgpack.decode(data[_START.size : state_at], type=Facts)
+        facts = msgspec.msgpack.decode(data[_START.size : state_at], type=CheckpointFacts)
         return Checkpoint(facts, data[state_at:])
 
     async def _remove_old(self) -> None:
@@ -197,7 +197,7 @@ class Checkpoints:
 @dataclass(frozen=True, slots=True)
 class Restored:
     log: WriteAheadLog
-    checkpoint: Facts | None
+    checkpoint: CheckpointFacts | None
     replayed: int
     passed_over: tuple[str, ...]
 

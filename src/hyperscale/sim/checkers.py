@@ -3,7 +3,7 @@
 A checker stands outside the code it checks and knows everything in true time. It has a method
 `on_<kind>` for each kind of observation it wants, called with the true time and the facts, and
 `at_end` for what can only be judged over the whole run. Every checker is proven by a planted bug
-(a canary of its scenario) that it must catch: see `Scenario.canaries` and `runner.prove`.
+(a planted bug of its scenario) that it must catch: see `Scenario.planted_bugs` and `runner.prove`.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def _run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None) -> R
         checkers=scenario.checkers(),
         forgives=scenario.forgives,
     )
-    story = _Story(scenario, world)
+    phases = _Phases(scenario, world)
     began = time.perf_counter()
     try:
-        world.loop.run_until_complete(story.tell())
+        world.loop.run_until_complete(phases.run())
     except (SimulationStuck, TookTooLong) as error:
         world.fail("framework", str(error))
     except Exception as error:  # noqa: BLE001 - a broken scenario is one failed seed, not the end
@@ -81,7 +81,7 @@ def _run(scenario: Scenario, seed: int, sink: Callable[[str], None] | None) -> R
         failures=tuple(world.failures),
         trace_hash=world.trace.digest(),
         coverage=dict(sorted(world.coverage.items())),
-        faults=story.faults,
+        faults=phases.faults,
         virtual_s=world.now,
         real_s=real_s,
         events=world.loop.event_count,
@@ -115,7 +115,7 @@ def _drop(_logger: Any, _method: str, _event: Any) -> Any:
     raise structlog.DropEvent
 
 
-class _Story:
+class _Phases:
     """The two phases of a run."""
 
     def __init__(self, scenario: Scenario, world: World) -> None:
@@ -123,7 +123,7 @@ class _Story:
         self._world = world
         self.faults: tuple[str, ...] = ()
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         scenario, world = self._scenario, self._world
         await scenario.setup(world)
         world.core = list(world.machines)
@@ -170,23 +170,23 @@ class _Story:
 
 
 def prove(
-    scenario: type[Scenario], canary: str, seeds: Sequence[int], nodes: int | None = None
+    scenario: type[Scenario], planted_bug: str, seeds: Sequence[int], nodes: int | None = None
 ) -> Report | None:
     """Run a planted bug until the checker named for it catches it; None when it never does.
     Something else failing first is no proof, and neither is silence."""
-    expected = scenario.canaries[canary]
+    expected = scenario.planted_bugs[planted_bug]
     for seed in seeds:
-        report = run(scenario(nodes, canary), seed)
+        report = run(scenario(nodes, planted_bug), seed)
         if any(failure.startswith(f"{expected}:") for failure in report.failures):
             return report
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
+class _SeedRun:
     scenario: type[Scenario]
     nodes: int | None
-    canary: str
+    planted_bug: str
     cpu_seconds_max: int
 
     def __call__(self, seed: int) -> Report:
@@ -194,7 +194,7 @@ class _Order:
         previous = signal.signal(signal.SIGPROF, _too_long)
         signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds_max)
         try:
-            return run(self.scenario(self.nodes, self.canary), seed)
+            return run(self.scenario(self.nodes, self.planted_bug), seed)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, previous)
@@ -210,18 +210,18 @@ def sweep(
     seeds: Sequence[int],
     jobs: int = 1,
     nodes: int | None = None,
-    canary: str = "",
+    planted_bug: str = "",
     cpu_seconds_max: int = CPU_SECONDS_MAX,
 ) -> Iterator[Report]:
     """Run many seeds; reports come as they finish."""
-    order = _Order(scenario, nodes, canary, cpu_seconds_max)
+    seed_run = _SeedRun(scenario, nodes, planted_bug, cpu_seconds_max)
     if jobs == 1 or len(seeds) == 1:
         gc.freeze()  # the code is no garbage; looking through it took longer than a small seed
         try:
-            yield from map(order, seeds)
+            yield from map(seed_run, seeds)
         finally:
             gc.unfreeze()
         return
     with get_context("spawn").Pool(min(jobs, len(seeds)), initializer=gc.freeze) as pool:
         # One at a time: no process is left alone with a batch of long ones at the end.
-        yield from pool.imap_unordered(order, seeds)
+        yield from pool.imap_unordered(seed_run, seeds)

@@ -3,7 +3,7 @@
     class Counters(Scenario):
         name = "counters"
         summary = "every node counts, no count is lost"
-        canaries = {"forget-sync": "DurableCounter"}       # planted bug: the checker that sees it
+        planted_bugs = {"forget-sync": "DurableCounter"}  # which checker must see it
 
         async def setup(self, world: World) -> None:
             for name in self.node_names():                 # n1, n2, ... as many as asked for
@@ -15,7 +15,7 @@
             while True:
                 await host.clock.sleep(0.1)
                 await file.append(b".")
-                if self.canary != "forget-sync":
+                if self.planted_bug != "forget-sync":
                     await file.sync()
                 world.observe("counted", node=host.name)   # -> on_counted(at, node=...) of checkers
 
@@ -60,13 +60,15 @@ class Scenario:
     core: Literal["all", "majority"] = "all"
     """Who must reach the goal: everyone, or (half of the seeds) only a random majority, the rest
     staying cut off."""
-    canaries: ClassVar[Mapping[str, str]] = {}
+    planted_bugs: ClassVar[Mapping[str, str]] = {}
     """Planted bugs, each with the name of the checker that must catch it."""
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        assert not canary or canary in self.canaries, f"{self.name} has no canary {canary}"
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        assert not planted_bug or planted_bug in self.planted_bugs, (
+            f"{self.name} has no planted bug {planted_bug}"
+        )
         self.nodes = nodes or self.nodes_default
-        self.canary = canary
+        self.planted_bug = planted_bug
 
     async def setup(self, world: World) -> None:
         """Add the hosts; shape the links with `world.network.default` or `.route`."""

@@ -16,7 +16,7 @@ class Summary:
     scenario: type[Scenario]
     nodes: int = 0
     """0: the scenario decides."""
-    canary: str = ""
+    planted_bug: str = ""
     seeds: int = 0
     virtual_s: float = 0.0
     busy_s: float = 0.0
@@ -51,14 +51,14 @@ class Summary:
     def replay(self, seed: int) -> str:
         """The command that tells one history again, line by line."""
         nodes = f" --nodes {self.nodes}" if self.nodes else ""
-        canary = f" --canary {self.canary}" if self.canary else ""
-        return f"hyperscale sim {self.scenario.name} --seeds {seed}{nodes}{canary} --trace"
+        option = f" --bug {self.planted_bug}" if self.planted_bug else ""
+        return f"hyperscale sim {self.scenario.name} --seeds {seed}{nodes}{option} --trace"
 
     def as_data(self) -> dict[str, object]:
         return {
             "scenario": self.scenario.name,
             "nodes": self.nodes,
-            "canary": self.canary,
+            "bug": self.planted_bug,
             "seeds": self.seeds,
             "failed": [
                 {
@@ -96,7 +96,7 @@ class Summary:
         rate = self.seeds / self.elapsed_s if self.elapsed_s else 0.0
         count = self.nodes or self.scenario.nodes_default
         nodes = f"{count} {_plural('node', count)}" if count else "nodes drawn by the seed"
-        bug = f" with the planted bug {self.canary}" if self.canary else ""
+        bug = f" with the planted bug {self.planted_bug}" if self.planted_bug else ""
         return [
             f"{self.scenario.name}{bug}: {self.seeds:,} {_plural('seed', self.seeds)}, "
             f"{nodes}, {outcome}",

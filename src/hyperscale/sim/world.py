@@ -1,7 +1,7 @@
 """A simulated world: machines, the network between them, true time, and what is done to them.
 
 One seed fixes everything. Each part draws from its own stream of numbers, so that one more draw
-in one of them does not change the story of the others. Checkers see everything that happens
+in one of them does not change the dice of the others. Checkers see everything that happens
 through `observe`, in true time, without the code under test knowing of them.
 """
 
@@ -240,9 +240,9 @@ class World:
             _discard(task)
         self.loop.close()
 
-    def run(self, story: Coroutine[Any, Any, T]) -> T:
-        """Run a story to its end, outside every host; for tests that need no scenario."""
-        result: T = self.loop.run_until_complete(story)
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run work to its end, outside every host; for tests that need no scenario."""
+        result: T = self.loop.run_until_complete(work)
         return result
 
     # -- inside -------------------------------------------------------------------------------

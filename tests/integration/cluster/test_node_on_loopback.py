@@ -255,7 +255,7 @@ def test_the_pages_for_debugging(tmp_path: Path) -> None:
             assert peer["adaptive_timeout_s"] >= seen.membership.probe_timeout_s
             assert await page(one, "/debug/peers/unconfirmed") == []
             ghost = Member("ghost", 1, "worker", "local", ("127.0.0.1", 1), ("127.0.0.1", 1))
-            two.membership.core._station.tell(Alive(ghost))
+            two.membership.core._shared.tell(Alive(ghost))
             await until(lambda: one.membership.core.member("ghost"))
             (unheard,) = await page(one, "/debug/peers/unconfirmed")
             assert (unheard["peer"], unheard["role"]) == ("ghost", "worker")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.cluster.discovery import DiscoverySettings, DnsName, Probe, State
+from hyperscale.cluster.discovery import DiscoverySettings, DiscoveryState, DnsName, Probe
 from hyperscale.cluster.identity import Node
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
@@ -111,7 +111,7 @@ def test_a_worker_that_finds_nobody_says_whom_it_asked(tmp_path: Path) -> None:
                 await worker.bootstrap.joined()
             assert "this is cluster 'staging', not 'c'" in failure.value.message
             assert f"127.0.0.1:{nowhere[1]}: " in failure.value.message
-            assert worker.bootstrap.state is State.FAILED
+            assert worker.bootstrap.state is DiscoveryState.FAILED
             assert worker.found == []
 
     asyncio.run(story())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.cluster.election import ElectionSettings, State
+from hyperscale.cluster.election import ElectionSettings, ElectionState
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell
 from hyperscale.runtime.host import Address, File
@@ -124,9 +124,9 @@ def test_three_voters_elect_fail_over_and_hand_over(tmp_path: Path) -> None:
 
 def _hand_over(cluster: Cluster, leader: str) -> bool:
     shell = cluster.shells[leader]
-    if shell.state is State.LEADER:
+    if shell.state is ElectionState.LEADER:
         shell.hand_over(urgent=True)
-    return shell.state is not State.LEADER
+    return shell.state is not ElectionState.LEADER
 
 
 def test_noise_is_counted_and_a_failing_hook_disturbs_nobody(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_vote_waits_for_a_file_to_be_saved_in(
             return await open_file(path)
 
         monkeypatch.setattr(host.disk, "open", no_file)
-        await until(lambda: shell.state is State.LEADER)
+        await until(lambda: shell.state is ElectionState.LEADER)
         assert refused > 3
         await shell.stop()
         await host.stop()

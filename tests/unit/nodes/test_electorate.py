@@ -6,7 +6,7 @@ import pytest
 
 from hyperscale.cluster.election import list_digest
 from hyperscale.cluster.identity import Node
-from hyperscale.cluster.membership import Member, State
+from hyperscale.cluster.membership import Member, MemberState
 from hyperscale.nodes.member.electorate import COMPARE_S, Comparison, Electorate, compare
 from hyperscale.nodes.member.queries import Vitals
 
@@ -14,7 +14,7 @@ THREE = ("m1", "m2", "m3")
 LISTS = {"m1": ("m1",), "m2": THREE, "m3": THREE}
 
 
-def member(name: str, state: State = State.ALIVE, role: str = "manager") -> Member:
+def member(name: str, state: MemberState = MemberState.ALIVE, role: str = "manager") -> Member:
     made = Member(Node(name, 1, role, "local", ("127.0.0.1", 1), ("127.0.0.1", 1)), 0.0)
     made.state, made.confirmed = state, True
     return made
@@ -24,7 +24,9 @@ def vitals(voters: tuple[str, ...], term: int = 0) -> Vitals:
     return Vitals(0, term, None, b"", list_digest(voters) if voters else b"")
 
 
-def seen_by(name: str, lists: dict[str, tuple[str, ...]], state: State = State.ALIVE) -> Electorate:
+def seen_by(
+    name: str, lists: dict[str, tuple[str, ...]], state: MemberState = MemberState.ALIVE
+) -> Electorate:
     others = [(member(one, state), vitals(has)) for one, has in lists.items() if one != name]
     made = Electorate(name, lists[name])
     made.learn(compare("manager", lists[name], others), looked=True, uptime_s=0.0)
@@ -65,8 +67,8 @@ def test_equal_lists_are_nothing_to_speak_of() -> None:
 
 def test_the_dead_still_count_and_those_who_left_do_not() -> None:
     """Otherwise the smaller side of a partition would lead once it lost sight of the other."""
-    assert seen_by("m1", LISTS, State.DEAD).barred
-    assert not seen_by("m1", LISTS, State.LEFT).barred
+    assert seen_by("m1", LISTS, MemberState.DEAD).barred
+    assert not seen_by("m1", LISTS, MemberState.LEFT).barred
 
 
 def test_other_roles_and_those_who_do_not_vote_are_no_voters() -> None:

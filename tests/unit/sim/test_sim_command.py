@@ -21,9 +21,9 @@ def test_it_runs_seeds_and_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failing_seed_is_printed_with_its_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sim("echo", seeds="4", nodes="2", canary="wrong-answer") == 1
+    assert sim("echo", seeds="4", nodes="2", planted_bug="wrong-answer") == 1
     out, err = capsys.readouterr()
-    assert "hyperscale sim echo --seeds 4 --nodes 2 --canary wrong-answer --trace" in out
+    assert "hyperscale sim echo --seeds 4 --nodes 2 --bug wrong-answer --trace" in out
     assert "seed 4 failed: HonestEchoes" in err
 
 
@@ -34,7 +34,7 @@ def test_json_is_for_tools(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_trace_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sim("echo", seeds="4", nodes="2", canary="wrong-answer", trace=True) == 1
+    assert sim("echo", seeds="4", nodes="2", planted_bug="wrong-answer", trace=True) == 1
     out = capsys.readouterr().out
     assert "n1          → n2: ping n1.1.1 (11 B, " in out
     assert "FAILED HonestEchoes" in out
@@ -49,7 +49,7 @@ def test_the_trace_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
         ({"seeds": "many"}, "--seeds takes"),
         ({"jobs": "0"}, "--jobs takes a whole number from 1 on, not '0'"),
         ({"nodes": "x"}, "--nodes takes a whole number"),
-        ({"canary": "tweety"}, "echo has no planted bug 'tweety'"),
+        ({"planted_bug": "tweety"}, "echo has no planted bug 'tweety'"),
         ({"trace": True}, "--trace tells one history, not 100"),
     ],
 )

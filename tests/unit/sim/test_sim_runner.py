@@ -73,10 +73,10 @@ class EndChecker(Checker):
 
 class FailsAtEnd(Idle):
     name = "fails-at-end"
-    canaries: ClassVar = {"end": "EndChecker", "unseen": "Nobody"}
+    planted_bugs: ClassVar = {"end": "EndChecker", "unseen": "Nobody"}
 
     def checkers(self) -> list[Checker]:
-        return [EndChecker()] if self.canary else []
+        return [EndChecker()] if self.planted_bug else []
 
 
 def failure(scenario: Scenario) -> str:
@@ -103,7 +103,7 @@ def test_a_broken_scenario_is_a_failed_seed() -> None:
 
 
 def test_checkers_have_the_last_word() -> None:
-    assert failure(FailsAtEnd(canary="end")).startswith("EndChecker: seen at the end")
+    assert failure(FailsAtEnd(planted_bug="end")).startswith("EndChecker: seen at the end")
 
 
 def test_a_planted_bug_is_proven_only_by_the_checker_named_for_it() -> None:
@@ -173,14 +173,14 @@ def report(seed: int, ok: bool) -> Report:
 
 
 def test_a_summary_says_what_failed_and_how_to_see_it() -> None:
-    summary = Summary(Echo, nodes=5, canary="sync-again", elapsed_s=2.0)
+    summary = Summary(Echo, nodes=5, planted_bug="sync-again", elapsed_s=2.0)
     for number in (3, 1, 2):
         summary.add(report(number, ok=number == 1))
     text = "\n".join(summary.lines())
     assert "echo with the planted bug sync-again: 3 seeds, 5 nodes, 2 failed" in text
     assert "200 x real time" in text
     assert "  2: Checker: it broke\n      hyperscale sim echo --seeds 2 --nodes 5" in text
-    assert "--canary sync-again --trace" in text
+    assert "--bug sync-again --trace" in text
     assert "never hit: duplicate" in text
     data: Any = summary.as_data()
     assert [entry["seed"] for entry in data["failed"]] == [2, 3]

@@ -1,7 +1,7 @@
 """Finding a cluster to belong to, without I/O. Start reading at `discovery`."""
 
 from hyperscale.cluster.discovery.cache import HealthCache
-from hyperscale.cluster.discovery.discovery import Discovery, State
+from hyperscale.cluster.discovery.discovery import Discovery, DiscoveryState
 from hyperscale.cluster.discovery.effects import (
     Ask,
     Effect,
@@ -28,6 +28,7 @@ __all__ = [
     "Ask",
     "Discovery",
     "DiscoverySettings",
+    "DiscoveryState",
     "DnsName",
     "Effect",
     "FormCluster",
@@ -39,7 +40,6 @@ __all__ = [
     "Resolve",
     "SaveCache",
     "SetTimer",
-    "State",
     "StopAsking",
     "StopResolving",
     "Unusable",

@@ -16,7 +16,7 @@ import msgspec
 from hyperscale.cluster.identity import Endpoint
 
 
-class Health(Enum):
+class PeerHealth(Enum):
     HEALTHY = "healthy"
     EXPIRED = "expired"
 
@@ -25,7 +25,7 @@ class Health(Enum):
 class _Entry:
     last_seen: float
     successes: int = 1
-    health: Health = Health.HEALTHY
+    health: PeerHealth = PeerHealth.HEALTHY
 
 
 class _Saved(msgspec.Struct, frozen=True, array_like=True):
@@ -52,19 +52,19 @@ class HealthCache:
         else:
             entry.last_seen = now
             entry.successes += 1
-            entry.health = Health.HEALTHY
+            entry.health = PeerHealth.HEALTHY
 
     def record_failure(self, address: Endpoint) -> None:
         entry = self._entries.get(address)
         if entry is not None:
-            entry.health = Health.EXPIRED
+            entry.health = PeerHealth.EXPIRED
 
     def healthy(self, now: float) -> list[Endpoint]:
         """Seen within the lifetime and not failed since, the latest first."""
         fresh = [
             (-entry.last_seen, address)
             for address, entry in self._entries.items()
-            if entry.health is Health.HEALTHY and now - entry.last_seen <= self._lifetime_s
+            if entry.health is PeerHealth.HEALTHY and now - entry.last_seen <= self._lifetime_s
         ]
         return [address for _, address in sorted(fresh)]
 

@@ -46,7 +46,7 @@ from hyperscale.cluster.discovery.settings import DiscoverySettings, DnsName
 from hyperscale.cluster.identity import Endpoint, Node, NodeId
 
 
-class State(Enum):
+class DiscoveryState(Enum):
     INITIAL = "initial"
     RESOLVING = "resolving"
     PROBING = "probing"
@@ -55,7 +55,7 @@ class State(Enum):
     FAILED = "failed"
 
 
-class Trigger(Enum):
+class DiscoveryTrigger(Enum):
     STARTED = "started"
     CANDIDATES = "candidates ready"
     NOBODY = "no candidates, or all failed"
@@ -64,33 +64,33 @@ class Trigger(Enum):
     DEADLINE = "deadline passed"
 
 
-TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
-    State.INITIAL: {
-        Trigger.STARTED: State.RESOLVING,
+TRANSITIONS: Final[dict[DiscoveryState, dict[DiscoveryTrigger, DiscoveryState]]] = {
+    DiscoveryState.INITIAL: {
+        DiscoveryTrigger.STARTED: DiscoveryState.RESOLVING,
     },
-    State.RESOLVING: {
-        Trigger.CANDIDATES: State.PROBING,
-        Trigger.NOBODY: State.BACKOFF,
-        Trigger.PEER_FOUND: State.JOINED,
-        Trigger.DEADLINE: State.FAILED,
+    DiscoveryState.RESOLVING: {
+        DiscoveryTrigger.CANDIDATES: DiscoveryState.PROBING,
+        DiscoveryTrigger.NOBODY: DiscoveryState.BACKOFF,
+        DiscoveryTrigger.PEER_FOUND: DiscoveryState.JOINED,
+        DiscoveryTrigger.DEADLINE: DiscoveryState.FAILED,
     },
-    State.PROBING: {
-        Trigger.PEER_FOUND: State.JOINED,
-        Trigger.NOBODY: State.BACKOFF,
-        Trigger.DEADLINE: State.FAILED,
+    DiscoveryState.PROBING: {
+        DiscoveryTrigger.PEER_FOUND: DiscoveryState.JOINED,
+        DiscoveryTrigger.NOBODY: DiscoveryState.BACKOFF,
+        DiscoveryTrigger.DEADLINE: DiscoveryState.FAILED,
     },
-    State.BACKOFF: {
-        Trigger.PAUSE_OVER: State.RESOLVING,
-        Trigger.PEER_FOUND: State.JOINED,
-        Trigger.DEADLINE: State.FAILED,
+    DiscoveryState.BACKOFF: {
+        DiscoveryTrigger.PAUSE_OVER: DiscoveryState.RESOLVING,
+        DiscoveryTrigger.PEER_FOUND: DiscoveryState.JOINED,
+        DiscoveryTrigger.DEADLINE: DiscoveryState.FAILED,
     },
-    State.JOINED: {},
-    State.FAILED: {
-        Trigger.STARTED: State.RESOLVING,
+    DiscoveryState.JOINED: {},
+    DiscoveryState.FAILED: {
+        DiscoveryTrigger.STARTED: DiscoveryState.RESOLVING,
     },
 }
 
-SEARCHING: Final = (State.RESOLVING, State.PROBING, State.BACKOFF)
+SEARCHING: Final = (DiscoveryState.RESOLVING, DiscoveryState.PROBING, DiscoveryState.BACKOFF)
 REASONS_TOLD_MAX: Final = 5
 
 
@@ -102,7 +102,7 @@ class Discovery:
         dice: Random,
         cache: HealthCache | None = None,
     ) -> None:
-        self.state = State.INITIAL
+        self.state = DiscoveryState.INITIAL
         self.formed = False
         self.rounds = 0
         self.counts: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class Discovery:
         if self._settings.deadline_s is not None:
             self._deadline = now + self._settings.deadline_s
         self._failures = 0
-        self._move(Trigger.STARTED)
+        self._move(DiscoveryTrigger.STARTED)
         return self._ended(now, self._begin_round(now))
 
     def resolved(
@@ -208,8 +208,8 @@ class Discovery:
             self._reasons[str(name)] = reason
             effects.append(StopResolving(name))
         if self._next_round_at is not None and now >= self._next_round_at:
-            if self.state is State.BACKOFF:
-                self._move(Trigger.PAUSE_OVER)
+            if self.state is DiscoveryState.BACKOFF:
+                self._move(DiscoveryTrigger.PAUSE_OVER)
             effects += self._begin_round(now)
         elif effects:
             effects += self._go_on(now)
@@ -248,20 +248,20 @@ class Discovery:
             address = self._waiting.popleft()
             self._asking[address] = now + self._settings.probe_timeout_s
             effects.append(Ask(address, self._me))
-        if self._asking and self.state is State.RESOLVING:
-            self._move(Trigger.CANDIDATES)
+        if self._asking and self.state is DiscoveryState.RESOLVING:
+            self._move(DiscoveryTrigger.CANDIDATES)
         if not self._asking and not self._resolving and self._next_round_at is None:
             effects += self._end_round(now)
         return effects
 
     def _end_round(self, now: float) -> list[Effect]:
         settings = self._settings
-        if self.state is State.JOINED:
+        if self.state is DiscoveryState.JOINED:
             self._plan_refresh(now)
             return []
         self._failures += 1
         pause_s = settings.backoff_s(self._failures)
-        self._move(Trigger.NOBODY)
+        self._move(DiscoveryTrigger.NOBODY)
         if settings.seeds or settings.names or len(self._cache):
             self._next_round_at = now + pause_s * (
                 1.0 + settings.backoff_jitter * self._dice.random()
@@ -272,9 +272,9 @@ class Discovery:
         return []
 
     def _found(self, now: float, node: Node) -> list[Effect]:
-        if self.state is State.JOINED:
+        if self.state is DiscoveryState.JOINED:
             return [Found(node), *self._go_on(now)]
-        self._move(Trigger.PEER_FOUND)
+        self._move(DiscoveryTrigger.PEER_FOUND)
         effects = self._stop()
         self._refreshes = 0
         self._plan_refresh(now)
@@ -287,7 +287,7 @@ class Discovery:
         self._next_round_at = now + pause_s * (1.0 + settings.refresh_jitter * self._dice.random())
 
     def _give_up(self) -> list[Effect]:
-        self._move(Trigger.DEADLINE)
+        self._move(DiscoveryTrigger.DEADLINE)
         effects = self._stop()
         self._next_round_at = self._deadline = None
         told = [f"{what}: {why}" for what, why in sorted(self._reasons.items())]
@@ -312,7 +312,7 @@ class Discovery:
         for address in addresses:
             if address in self._seen or address in self._own:
                 continue
-            if self.state is State.JOINED and self._owners.get(address) in self._members:
+            if self.state is DiscoveryState.JOINED and self._owners.get(address) in self._members:
                 continue
             if len(self._seen) >= self._settings.candidates_max:
                 return
@@ -347,7 +347,7 @@ class Discovery:
 
     # -- state and timer ---------------------------------------------------------------------
 
-    def _move(self, trigger: Trigger) -> None:
+    def _move(self, trigger: DiscoveryTrigger) -> None:
         following = TRANSITIONS[self.state].get(trigger)
         if following is None:
             raise RuntimeError(f"{trigger.value!r} cannot happen when {self.state.value}")

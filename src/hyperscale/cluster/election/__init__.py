@@ -13,10 +13,10 @@ from hyperscale.cluster.election.effects import (
     SetTimer,
 )
 from hyperscale.cluster.election.election import Election
+from hyperscale.cluster.election.eligibility import Eligibility
 from hyperscale.cluster.election.messages import Envelope, Message
 from hyperscale.cluster.election.settings import ElectionSettings
-from hyperscale.cluster.election.standing import Standing
-from hyperscale.cluster.election.states import State
+from hyperscale.cluster.election.states import ElectionState
 
 __all__ = [
     "BecameLeader",
@@ -24,6 +24,8 @@ __all__ = [
     "Effect",
     "Election",
     "ElectionSettings",
+    "ElectionState",
+    "Eligibility",
     "Envelope",
     "HandoverRefused",
     "LeaderChanged",
@@ -32,8 +34,6 @@ __all__ = [
     "Persist",
     "Send",
     "SetTimer",
-    "Standing",
-    "State",
     "list_digest",
     "quorum_of",
 ]

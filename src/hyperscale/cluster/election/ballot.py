@@ -9,7 +9,7 @@ from enum import Enum
 from hashlib import blake2b
 
 
-class Outcome(Enum):
+class BallotOutcome(Enum):
     OPEN = "open"
     WON = "won"
     LOST = "lost"
@@ -46,12 +46,12 @@ class Ballot:
             self.denied.add(voter)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> BallotOutcome:
         if self.own_vote and len(self.granted) + 1 >= self.quorum:
-            return Outcome.WON
+            return BallotOutcome.WON
         if len(self.others) - len(self.denied) + 1 < self.quorum:
-            return Outcome.LOST
-        return Outcome.OPEN
+            return BallotOutcome.LOST
+        return BallotOutcome.OPEN
 
 
 def quorum_of(voters: Collection[str]) -> int:

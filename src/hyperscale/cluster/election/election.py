@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Collection, Iterable
 
-from hyperscale.cluster.election.ballot import Ballot, Outcome
+from hyperscale.cluster.election.ballot import Ballot, BallotOutcome
 from hyperscale.cluster.election.effects import (
     BecameLeader,
     Durable,
@@ -19,7 +19,8 @@ from hyperscale.cluster.election.effects import (
     HandoverRefused,
     SetTimer,
 )
-from hyperscale.cluster.election.lease import LeaderLease, Promise
+from hyperscale.cluster.election.eligibility import Eligibility, reluctance_s, successor
+from hyperscale.cluster.election.lease import LeaderLease, LeasePromise
 from hyperscale.cluster.election.messages import (
     Handover,
     Heartbeat,
@@ -31,8 +32,7 @@ from hyperscale.cluster.election.messages import (
     VoteRequest,
 )
 from hyperscale.cluster.election.settings import ElectionSettings
-from hyperscale.cluster.election.standing import Standing, reluctance_s, successor
-from hyperscale.cluster.election.states import State, Trigger
+from hyperscale.cluster.election.states import ElectionState, ElectionTrigger
 from hyperscale.cluster.election.voter import Voter
 from hyperscale.cluster.identity import JUMP_MAX
 from hyperscale.cluster.invariants import invariant
@@ -54,14 +54,14 @@ class Election(Voter):
         self._ballots = 0
         self._lease = LeaderLease(self.quorum, settings)
         self._heartbeat_at = math.inf
-        self._peers: dict[str, Standing] = {}
+        self._peers: dict[str, Eligibility] = {}
 
     # -- what the rest of a node may ask -----------------------------------------------------
 
     @property
     def lease_until(self) -> float:
         """Until then, by this voter's clock, nobody else can lead. Past for all but a leader."""
-        return self._lease.until if self.state is State.LEADER else -math.inf
+        return self._lease.until if self.state is ElectionState.LEADER else -math.inf
 
     def may_lead(self, now: float) -> bool:
         """Ask right before acting as leader; a True is worth nothing a lease later."""
@@ -70,7 +70,7 @@ class Election(Voter):
     def leaderless_s(self, now: float) -> float:
         """For how long this voter has supported nobody's lease, its own included: a majority that
         did so at one moment means that nobody led then."""
-        if self.state in (State.INITIAL, State.LEADER):
+        if self.state in (ElectionState.INITIAL, ElectionState.LEADER):
             return 0.0
         return max(0.0, now - max(self._promise.until, self._quiet_since))
 
@@ -80,15 +80,17 @@ class Election(Voter):
 
     # -- events ------------------------------------------------------------------------------
 
-    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
-        """`standing` is what it begins with. A promise made before a restart is forgotten, to whom
-        as well: keep one to nobody. A voter that has never known a term has never promised
+    def start(self, now: float, eligibility: Eligibility | None = None) -> list[Effect]:
+        """`eligibility` is what it begins with. A promise made before a restart is forgotten, to
+        whom as well: keep one to nobody. A voter that has never known a term has never promised
         anything, and need not wait."""
         settings = self.settings
         self._now = self._quiet_since = now
-        self._standing = standing or self._standing
-        self._move(Trigger.STARTED)
-        self._promise = Promise(None, self.term, now + (settings.lease_s if self.term else 0.0))
+        self._eligibility = eligibility or self._eligibility
+        self._move(ElectionTrigger.STARTED)
+        self._promise = LeasePromise(
+            None, self.term, now + (settings.lease_s if self.term else 0.0)
+        )
         self._campaign_at = now + self._first_delay()
         return self._finish()
 
@@ -109,16 +111,16 @@ class Election(Voter):
         """Everything up to `token` is on stable storage: what waited for it may be spoken."""
         self._catch_up(now)
         self._outbox.persisted(token)
-        if self.state is State.CANDIDATE and self._outbox.all_durable:
+        if self.state is ElectionState.CANDIDATE and self._outbox.all_durable:
             self._begin_ballot()
         return self._finish()
 
-    def set_standing(self, now: float, standing: Standing) -> list[Effect]:
+    def set_eligibility(self, now: float, eligibility: Eligibility) -> list[Effect]:
         self._catch_up(now)
-        if self._standing.barred and not standing.barred:
+        if self._eligibility.barred and not eligibility.barred:
             self._campaign_at = self._now + self._first_delay()
-        self._standing = standing
-        if standing.barred:
+        self._eligibility = eligibility
+        if eligibility.barred:
             self._stand_aside()
         self._consider_handover()
         return self._finish()
@@ -131,7 +133,7 @@ class Election(Voter):
         self._catch_up(now)
         peers = self._visible_peers()
         target = target or successor(peers, self.settings)
-        if self.state is not State.LEADER:
+        if self.state is not ElectionState.LEADER:
             self._outbox.add(HandoverRefused("not the leader"))
         elif target is None or target not in peers:
             self._outbox.add(HandoverRefused("no willing voter in sight"))
@@ -145,9 +147,9 @@ class Election(Voter):
 
     def _catch_up(self, now: float) -> None:
         self._now = max(self._now, now)
-        if self.state is State.LEADER:
+        if self.state is ElectionState.LEADER:
             if self._now >= self._lease.until:
-                self._step_down(Trigger.QUORUM_LOST)
+                self._step_down(ElectionTrigger.QUORUM_LOST)
             elif self._now >= self._heartbeat_at:
                 self._send_heartbeats()
                 self._consider_handover()
@@ -160,7 +162,7 @@ class Election(Voter):
             self._consider_campaign()
 
     def _wake_at(self) -> float:
-        if self.state is State.LEADER:
+        if self.state is ElectionState.LEADER:
             return min(self._heartbeat_at, self._lease.until)
         if self._ballot is not None:
             return min(self._ballot.give_up_at, self._ballot.resend_at)
@@ -168,11 +170,12 @@ class Election(Voter):
 
     def _finish(self) -> list[Effect]:
         invariant(
-            (self._ballot is not None) == (self.state in (State.PRE_CANDIDATE, State.CANDIDATE)),
+            (self._ballot is not None)
+            == (self.state in (ElectionState.PRE_CANDIDATE, ElectionState.CANDIDATE)),
             "a ballot is open exactly while campaigning",
         )
         invariant(
-            (self.leader == self.node_id) == (self.state is State.LEADER),
+            (self.leader == self.node_id) == (self.state is ElectionState.LEADER),
             "a voter believes in itself exactly while it leads",
         )
         wake_at = self._wake_at()
@@ -185,8 +188,8 @@ class Election(Voter):
     # -- campaigning -------------------------------------------------------------------------
 
     def _consider_campaign(self) -> None:
-        reluctant_until = self._quiet_since + reluctance_s(self._standing, self.settings)
-        if self._standing.barred:
+        reluctant_until = self._quiet_since + reluctance_s(self._eligibility, self.settings)
+        if self._eligibility.barred:
             self._campaign_at = math.inf
         elif self._now < reluctant_until:
             self._campaign_at = reluctant_until + self._election_delay()
@@ -194,7 +197,7 @@ class Election(Voter):
             self._campaign_at = self._promise.until + self._retry_delay()
         else:
             self._follow(None)
-            self._move(Trigger.LEADER_SILENT)
+            self._move(ElectionTrigger.LEADER_SILENT)
             self._prepare_ballot(self._next_term)
             self._begin_ballot()
 
@@ -208,18 +211,18 @@ class Election(Voter):
 
     @property
     def _next_term(self) -> int:
-        other = self._standing.other_term
+        other = self._eligibility.other_term
         return (self.term if other > self.term + JUMP_MAX else max(self.term, other)) + 1
 
     def _stand_aside(self) -> None:
         """Barred: whatever it had begun is over."""
-        if self.state is State.LEADER:
-            self._step_down(Trigger.BARRED)
+        if self.state is ElectionState.LEADER:
+            self._step_down(ElectionTrigger.BARRED)
         elif self._ballot is not None:
             self._lose_ballot()
         self._follow(None)
 
-    def _stand_for_election(self, trigger: Trigger, released_term: int = 0) -> None:
+    def _stand_for_election(self, trigger: ElectionTrigger, released_term: int = 0) -> None:
         """Nobody is asked, and no time is lost, before our own vote is on disk."""
         self._move(trigger)
         self._follow(None)
@@ -248,7 +251,7 @@ class Election(Voter):
         ballot = self._open_ballot
         ballot.resend_at = self._now + self.settings.ballot_resend_s
         request: Message
-        if self.state is State.PRE_CANDIDATE:
+        if self.state is ElectionState.PRE_CANDIDATE:
             request = PreVoteRequest(ballot.term, ballot.round)
         else:
             request = VoteRequest(ballot.term, ballot.released_term)
@@ -257,16 +260,16 @@ class Election(Voter):
 
     def _count_ballot(self) -> None:
         ballot = self._open_ballot
-        if ballot.outcome is Outcome.LOST:
+        if ballot.outcome is BallotOutcome.LOST:
             self._lose_ballot()
-        elif ballot.outcome is Outcome.WON and self.state is State.PRE_CANDIDATE:
-            self._stand_for_election(Trigger.PRE_VOTE_WON)
-        elif ballot.outcome is Outcome.WON:
+        elif ballot.outcome is BallotOutcome.WON and self.state is ElectionState.PRE_CANDIDATE:
+            self._stand_for_election(ElectionTrigger.PRE_VOTE_WON)
+        elif ballot.outcome is BallotOutcome.WON:
             self._take_office(ballot)
 
     def _lose_ballot(self) -> None:
-        pre = self.state is State.PRE_CANDIDATE
-        self._move(Trigger.PRE_VOTE_LOST if pre else Trigger.VOTE_LOST)
+        pre = self.state is ElectionState.PRE_CANDIDATE
+        self._move(ElectionTrigger.PRE_VOTE_LOST if pre else ElectionTrigger.VOTE_LOST)
         self._campaign_at = self._now + self._retry_delay()
 
     # -- leading -----------------------------------------------------------------------------
@@ -282,8 +285,8 @@ class Election(Voter):
             return
         self._lease = lease
         self._peers = {}
-        self._promise = Promise(None, 0, -math.inf)
-        self._move(Trigger.VOTE_WON)
+        self._promise = LeasePromise(None, 0, -math.inf)
+        self._move(ElectionTrigger.VOTE_WON)
         self._follow(self.node_id)
         self._outbox.add(BecameLeader(self.term))
         self._send_heartbeats()
@@ -297,15 +300,15 @@ class Election(Voter):
         for voter in self._others:
             self._outbox.send(voter, Heartbeat(self.term, round_number))
 
-    def _visible_peers(self) -> dict[str, Standing]:
+    def _visible_peers(self) -> dict[str, Eligibility]:
         return {v: s for v, s in self._peers.items() if self._lease.covered(v, self._now)}
 
     def _consider_handover(self) -> None:
         """A leader in distress leaves by itself, if somebody better is there."""
-        lhm, settings = self._standing.lhm, self.settings
+        lhm, settings = self._eligibility.lhm, self.settings
         severe = lhm >= settings.lhm_severe and not self._damping.cooling(self._now)
         wanted = severe or lhm >= settings.lhm_critical
-        if self.state is not State.LEADER or not wanted:
+        if self.state is not ElectionState.LEADER or not wanted:
             return
         target = successor(self._visible_peers(), settings, lhm)
         if target is not None:
@@ -314,7 +317,7 @@ class Election(Voter):
     def _resign_to(self, target: str) -> None:
         """If the one message is lost the others elect somebody when their promises end."""
         term = self.term
-        self._step_down(Trigger.RESIGNED)
+        self._step_down(ElectionTrigger.RESIGNED)
         self._outbox.send(target, Handover(term))
 
     # -- messages ----------------------------------------------------------------------------
@@ -339,13 +342,13 @@ class Election(Voter):
     def _on_pre_vote_reply(self, sender: str, reply: PreVoteReply) -> None:
         if reply.term > self.term:
             self._adopt_term(reply.term)
-        elif self.state is State.PRE_CANDIDATE and reply.round == self._open_ballot.round:
+        elif self.state is ElectionState.PRE_CANDIDATE and reply.round == self._open_ballot.round:
             self._note_answer(sender, reply.granted, 0.0)
 
     def _on_vote_reply(self, sender: str, reply: VoteReply) -> None:
         if reply.term > self.term:
             self._adopt_term(reply.term)
-        elif self.state is State.CANDIDATE and reply.asked_term == self._open_ballot.term:
+        elif self.state is ElectionState.CANDIDATE and reply.asked_term == self._open_ballot.term:
             self._note_answer(sender, reply.granted, reply.promise_s)
 
     def _note_answer(self, sender: str, granted: bool, promise_s: float) -> None:
@@ -358,12 +361,12 @@ class Election(Voter):
     def _on_heartbeat_reply(self, sender: str, reply: HeartbeatReply) -> None:
         if reply.term > self.term:
             self._adopt_term(reply.term)
-        elif self.state is State.LEADER and reply.term == self.term and reply.accepted:
+        elif self.state is ElectionState.LEADER and reply.term == self.term and reply.accepted:
             self._lease.acknowledge(sender, reply.round, reply.promise_s)
-            self._peers[sender] = Standing(reply.lhm, syncing=reply.syncing)
+            self._peers[sender] = Eligibility(reply.lhm, syncing=reply.syncing)
 
     def _on_handover(self, handover: Handover) -> None:
         """Whoever led our present term has stopped, so promises of this term are void."""
-        idle = self.state in (State.FOLLOWER, State.PRE_CANDIDATE)
-        if handover.term == self.term and idle and not self._standing.barred:
-            self._stand_for_election(Trigger.HANDED_OVER, released_term=handover.term)
+        idle = self.state in (ElectionState.FOLLOWER, ElectionState.PRE_CANDIDATE)
+        if handover.term == self.term and idle and not self._eligibility.barred:
+            self._stand_for_election(ElectionTrigger.HANDED_OVER, released_term=handover.term)

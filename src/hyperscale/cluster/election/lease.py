@@ -12,7 +12,7 @@ from hyperscale.cluster.election.settings import ElectionSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class LeasePromise:
     """Until then (own clock) help nobody to leadership but the holder, unless the leader of
     `term` or a later one resigned. Holder None: made before a restart, to whom is forgotten."""
 

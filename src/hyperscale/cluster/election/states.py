@@ -9,7 +9,7 @@ included) decides, so two decisions always share a voter. Three devices make tha
 a term once, and writes (term, vote) to disk before any message may reveal it. Two majorities in
 one term would share a voter that voted twice, so a term has at most one leader, restarts included.
 
-*Promise and lease.* A voter that answers a leader's heartbeat, or gives its vote, promises for
+*LeasePromise and lease.* A voter that answers a leader's heartbeat, or gives its vote, promises for
 `lease_s` on its own clock to help nobody else to leadership. The leader counts the same span from
 the moment it *sent* the question (earlier than the voter's answer), shortened by the worst clock
 drift, and calls the end of the span covered by a majority its lease. So the leader's lease ends
@@ -43,7 +43,7 @@ from typing import Final
 from hyperscale.cluster.invariants import InvariantBroken
 
 
-class State(Enum):
+class ElectionState(Enum):
     INITIAL = "initial"
     FOLLOWER = "follower"
     PRE_CANDIDATE = "pre-candidate"
@@ -51,7 +51,7 @@ class State(Enum):
     LEADER = "leader"
 
 
-class Trigger(Enum):
+class ElectionTrigger(Enum):
     STARTED = "started"
     LEADER_SILENT = "leader silent"
     LEADER_HEARD = "leader heard"
@@ -68,42 +68,42 @@ class Trigger(Enum):
     BARRED = "most managers have another list of voters"
 
 
-TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
-    State.INITIAL: {
-        Trigger.STARTED: State.FOLLOWER,
+TRANSITIONS: Final[dict[ElectionState, dict[ElectionTrigger, ElectionState]]] = {
+    ElectionState.INITIAL: {
+        ElectionTrigger.STARTED: ElectionState.FOLLOWER,
     },
-    State.FOLLOWER: {
-        Trigger.LEADER_SILENT: State.PRE_CANDIDATE,
-        Trigger.HANDED_OVER: State.CANDIDATE,
-        Trigger.LEADER_HEARD: State.FOLLOWER,
-        Trigger.HIGHER_TERM: State.FOLLOWER,
-        Trigger.VOTED: State.FOLLOWER,
+    ElectionState.FOLLOWER: {
+        ElectionTrigger.LEADER_SILENT: ElectionState.PRE_CANDIDATE,
+        ElectionTrigger.HANDED_OVER: ElectionState.CANDIDATE,
+        ElectionTrigger.LEADER_HEARD: ElectionState.FOLLOWER,
+        ElectionTrigger.HIGHER_TERM: ElectionState.FOLLOWER,
+        ElectionTrigger.VOTED: ElectionState.FOLLOWER,
     },
-    State.PRE_CANDIDATE: {
-        Trigger.PRE_VOTE_WON: State.CANDIDATE,
-        Trigger.PRE_VOTE_LOST: State.FOLLOWER,
-        Trigger.HANDED_OVER: State.CANDIDATE,
-        Trigger.LEADER_HEARD: State.FOLLOWER,
-        Trigger.HIGHER_TERM: State.FOLLOWER,
-        Trigger.VOTED: State.FOLLOWER,
+    ElectionState.PRE_CANDIDATE: {
+        ElectionTrigger.PRE_VOTE_WON: ElectionState.CANDIDATE,
+        ElectionTrigger.PRE_VOTE_LOST: ElectionState.FOLLOWER,
+        ElectionTrigger.HANDED_OVER: ElectionState.CANDIDATE,
+        ElectionTrigger.LEADER_HEARD: ElectionState.FOLLOWER,
+        ElectionTrigger.HIGHER_TERM: ElectionState.FOLLOWER,
+        ElectionTrigger.VOTED: ElectionState.FOLLOWER,
     },
-    State.CANDIDATE: {
-        Trigger.VOTE_WON: State.LEADER,
-        Trigger.VOTE_LOST: State.FOLLOWER,
-        Trigger.LEADER_HEARD: State.FOLLOWER,
-        Trigger.HIGHER_TERM: State.FOLLOWER,
+    ElectionState.CANDIDATE: {
+        ElectionTrigger.VOTE_WON: ElectionState.LEADER,
+        ElectionTrigger.VOTE_LOST: ElectionState.FOLLOWER,
+        ElectionTrigger.LEADER_HEARD: ElectionState.FOLLOWER,
+        ElectionTrigger.HIGHER_TERM: ElectionState.FOLLOWER,
     },
-    State.LEADER: {
-        Trigger.QUORUM_LOST: State.FOLLOWER,
-        Trigger.HIGHER_TERM: State.FOLLOWER,
-        Trigger.RESIGNED: State.FOLLOWER,
-        Trigger.RIVAL_SEEN: State.FOLLOWER,
-        Trigger.BARRED: State.FOLLOWER,
+    ElectionState.LEADER: {
+        ElectionTrigger.QUORUM_LOST: ElectionState.FOLLOWER,
+        ElectionTrigger.HIGHER_TERM: ElectionState.FOLLOWER,
+        ElectionTrigger.RESIGNED: ElectionState.FOLLOWER,
+        ElectionTrigger.RIVAL_SEEN: ElectionState.FOLLOWER,
+        ElectionTrigger.BARRED: ElectionState.FOLLOWER,
     },
 }
 
 
-def next_state(state: State, trigger: Trigger) -> State:
+def next_state(state: ElectionState, trigger: ElectionTrigger) -> ElectionState:
     following = TRANSITIONS[state].get(trigger)
     if following is None:
         raise InvariantBroken(f"{trigger.value!r} cannot happen to a {state.value}")

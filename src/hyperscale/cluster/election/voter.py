@@ -10,8 +10,9 @@ import random
 from collections.abc import Collection
 
 from hyperscale.cluster.election.ballot import Ballot, quorum_of
-from hyperscale.cluster.election.effects import Durable, LeaderChanged, LostLeadership
-from hyperscale.cluster.election.lease import Promise
+from hyperscale.cluster.election.effects import Durable, LeaderChanged, LostLeadership, Outbox
+from hyperscale.cluster.election.eligibility import Eligibility, FlapDamping, preference_s
+from hyperscale.cluster.election.lease import LeasePromise
 from hyperscale.cluster.election.messages import (
     Heartbeat,
     HeartbeatReply,
@@ -20,10 +21,8 @@ from hyperscale.cluster.election.messages import (
     VoteReply,
     VoteRequest,
 )
-from hyperscale.cluster.election.outbox import Outbox
 from hyperscale.cluster.election.settings import ElectionSettings
-from hyperscale.cluster.election.standing import FlapDamping, Standing, preference_s
-from hyperscale.cluster.election.states import State, Trigger, next_state
+from hyperscale.cluster.election.states import ElectionState, ElectionTrigger, next_state
 from hyperscale.cluster.invariants import invariant
 
 
@@ -43,18 +42,18 @@ class Voter:
         self.node_id = node_id
         self.settings = settings
         self.quorum = quorum_of(voters)
-        self.state = State.INITIAL
+        self.state = ElectionState.INITIAL
         self.leader: str | None = None
         self._others = tuple(sorted(v for v in voters if v != node_id))
         self._dice = dice
         self._durable = durable
         self._now = -math.inf
         self._outbox = Outbox(settings.held_messages_max)
-        self._promise = Promise(None, 0, -math.inf)
+        self._promise = LeasePromise(None, 0, -math.inf)
         self._ballot: Ballot | None = None
         self._campaign_at = math.inf
         self._quiet_since = -math.inf
-        self._standing = Standing()
+        self._eligibility = Eligibility()
         self._damping = FlapDamping(settings)
         self.jumps_refused = 0
         """Messages that spoke of a term no election can have reached since ours."""
@@ -85,7 +84,7 @@ class Voter:
 
     def _committed_elsewhere(self, candidate: str, released_term: int = 0) -> bool:
         """A leader's own lease binds it as a promise binds its followers."""
-        if self.state is State.LEADER or self._standing.barred:
+        if self.state is ElectionState.LEADER or self._eligibility.barred:
             return True
         return self._promise.blocks(self._now, candidate, released_term)
 
@@ -94,7 +93,7 @@ class Voter:
             self._adopt_term(term)
         if self._durable.voted_for is not None or self.leader is not None:
             return False
-        self._move(Trigger.VOTED)
+        self._move(ElectionTrigger.VOTED)
         self._remember(Durable(term, candidate))
         self._commit_to(candidate)
         return True
@@ -110,22 +109,22 @@ class Voter:
             round=heartbeat.round,
             accepted=accepted,
             promise_s=self.settings.lease_s if accepted else 0.0,
-            lhm=self._standing.lhm,
-            syncing=self._standing.syncing,
+            lhm=self._eligibility.lhm,
+            syncing=self._eligibility.syncing,
         )
         self._outbox.send(leader, reply)
 
     def _accept_leader(self, leader: str) -> bool:
         """A leader of a term won a majority in it, so promises to others have ended (or the
         majority could not have voted) and this one replaces them."""
-        if self._standing.barred:
+        if self._eligibility.barred:
             return False
-        if self.state is State.LEADER:
-            self._step_down(Trigger.RIVAL_SEEN)
+        if self.state is ElectionState.LEADER:
+            self._step_down(ElectionTrigger.RIVAL_SEEN)
             return False
         if self.leader not in (None, leader):
             return False
-        self._move(Trigger.LEADER_HEARD)
+        self._move(ElectionTrigger.LEADER_HEARD)
         self._follow(leader)
         self._commit_to(leader)
         return True
@@ -133,7 +132,7 @@ class Voter:
     # -- moves all of them share -----------------------------------------------------------------
 
     def _commit_to(self, holder: str) -> None:
-        self._promise = Promise(holder, self.term, self._now + self.settings.lease_s)
+        self._promise = LeasePromise(holder, self.term, self._now + self.settings.lease_s)
         self._quiet_since = self._now
         self._campaign_at = self._now + self._election_delay()
 
@@ -141,17 +140,17 @@ class Voter:
         """A later term exists. A leader that learns it still holds the others' promises, so it
         campaigns soon: it is the one they may elect at once."""
         invariant(term > self.term, "an adopted term is a later one")
-        if self.state is State.LEADER:
-            self._step_down(Trigger.HIGHER_TERM)
+        if self.state is ElectionState.LEADER:
+            self._step_down(ElectionTrigger.HIGHER_TERM)
             self._campaign_at = self._now + self.settings.ballot_resend_s
         else:
             if self._ballot is not None:
                 self._campaign_at = self._now + self._retry_delay()
-            self._move(Trigger.HIGHER_TERM)
+            self._move(ElectionTrigger.HIGHER_TERM)
             self._follow(None)
         self._remember(Durable(term))
 
-    def _step_down(self, trigger: Trigger) -> None:
+    def _step_down(self, trigger: ElectionTrigger) -> None:
         term = self.term
         self._move(trigger)
         self._follow(None)
@@ -159,7 +158,7 @@ class Voter:
         self._quiet_since = self._now
         self._campaign_at = self._now + self._election_delay()
 
-    def _move(self, trigger: Trigger) -> None:
+    def _move(self, trigger: ElectionTrigger) -> None:
         self.state = next_state(self.state, trigger)
         self._ballot = None
 
@@ -190,4 +189,4 @@ class Voter:
         return self._delay(self.settings.retry_delay_min_s, self.settings.retry_delay_max_s)
 
     def _delay(self, low: float, high: float) -> float:
-        return self._dice.uniform(low, high) + preference_s(self._standing, self.settings)
+        return self._dice.uniform(low, high) + preference_s(self._eligibility, self.settings)

@@ -13,7 +13,7 @@ from hyperscale.cluster.membership.effects import (
     Send,
     Via,
 )
-from hyperscale.cluster.membership.member import Member, State
+from hyperscale.cluster.membership.member import Member, MemberState
 from hyperscale.cluster.membership.membership import Membership
 from hyperscale.cluster.membership.messages import Refused
 
@@ -25,13 +25,13 @@ __all__ = [
     "Exchange",
     "Heartbeat",
     "Member",
+    "MemberState",
     "Membership",
     "MembershipConfig",
     "Persist",
     "Refused",
     "SeedSilent",
     "Send",
-    "State",
     "Via",
     "plain_swim",
 ]

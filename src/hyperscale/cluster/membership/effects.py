@@ -7,7 +7,7 @@ from enum import Enum
 import msgspec
 
 from hyperscale.cluster.identity import Endpoint, Node
-from hyperscale.cluster.membership.member import State
+from hyperscale.cluster.membership.member import MemberState
 
 
 class Via(Enum):
@@ -59,7 +59,7 @@ class Changed(msgspec.Struct, frozen=True):
 
     change: Change
     node: Node
-    state: State
+    state: MemberState
     incarnation: int
     via: Via
     confirmed: bool

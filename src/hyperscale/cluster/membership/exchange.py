@@ -11,44 +11,44 @@ from msgspec.structs import replace
 
 from hyperscale.cluster.identity import Endpoint, NodeId
 from hyperscale.cluster.membership.effects import Exchange
-from hyperscale.cluster.membership.member import Member, State
-from hyperscale.cluster.membership.messages import Difference, Entry, Summary
-from hyperscale.cluster.membership.rumors import Rumors
-from hyperscale.cluster.membership.station import Station, Timer
+from hyperscale.cluster.membership.member import Member, MemberState
+from hyperscale.cluster.membership.messages import Difference, Summary, ViewEntry
+from hyperscale.cluster.membership.state import SharedState, Timer
+from hyperscale.cluster.membership.updates import Updates
 from hyperscale.cluster.membership.view import bucket
 
 
 class Exchanges:
-    __slots__ = ("_rumors", "_station")
+    __slots__ = ("_shared", "_updates")
 
-    def __init__(self, station: Station, rumors: Rumors) -> None:
-        self._station = station
-        self._rumors = rumors
+    def __init__(self, shared: SharedState, updates: Updates) -> None:
+        self._shared = shared
+        self._updates = updates
 
     def periodic(self) -> None:
         """Ask one random live member that we may ask."""
-        station = self._station
+        shared = self._shared
         self.schedule()
-        for member in station.partners():
+        for member in shared.partners():
             self.begin(member.node.tcp)
 
     def schedule(self) -> None:
-        station = self._station
-        interval_s = station.config.exchange_interval(station.population)
-        jittered_s = interval_s * (0.75 + 0.5 * station.rng.random())
-        station.deadlines.set((Timer.EXCHANGE, ""), station.now + jittered_s)
+        shared = self._shared
+        interval_s = shared.config.exchange_interval(shared.population)
+        jittered_s = interval_s * (0.75 + 0.5 * shared.rng.random())
+        shared.deadlines.set((Timer.EXCHANGE, ""), shared.now + jittered_s)
 
     def begin(self, to: Endpoint) -> None:
-        self._station.counts["exchanges"] += 1
-        self._station.out.append(Exchange(to))
+        self._shared.counts["exchanges"] += 1
+        self._shared.out.append(Exchange(to))
 
     def summary(self) -> Summary:
-        return Summary(self._station.sender(), self._station.view.digests)
+        return Summary(self._shared.sender(), self._shared.view.digests)
 
     def answer(self, summary: Summary) -> Difference:
         """The callee's part: its rows where the two differ."""
-        self._rumors.greet(summary.sender)
-        mine = self._station.view.digests
+        self._updates.greet(summary.sender)
+        mine = self._shared.view.digests
         differing = tuple(
             index
             for index, (ours, theirs) in enumerate(zip(mine, summary.digests, strict=True))
@@ -66,27 +66,27 @@ class Exchanges:
 
     def merge(self, difference: Difference) -> None:
         teller = difference.sender.node.node_id
-        self._rumors.greet(difference.sender)
+        self._updates.greet(difference.sender)
         for entry in difference.entries:
-            self._rumors.merge(entry, teller)
+            self._updates.merge(entry, teller)
 
     def _contested(self, node_id: NodeId, differing: tuple[int, ...]) -> tuple[int, ...]:
         """The speaker's own bucket when we think ill of it: it must learn that."""
         place = bucket(node_id)
-        contested = self._station.belief(node_id) is not None
+        contested = self._shared.belief(node_id) is not None
         return (place,) if contested and place not in differing else ()
 
     def _difference(self, buckets: tuple[int, ...]) -> Difference:
-        station = self._station
-        entries = [self._entry(member) for member in station.view.bucket_rows(buckets)]
-        if bucket(station.me.node_id) in buckets:
-            state = State.LEFT if station.leaving else State.ALIVE
-            entries.append(Entry(state, station.me.incarnation, station.me))
-        return Difference(station.sender(), buckets, entries)
+        shared = self._shared
+        entries = [self._entry(member) for member in shared.view.bucket_rows(buckets)]
+        if bucket(shared.me.node_id) in buckets:
+            state = MemberState.LEFT if shared.leaving else MemberState.ALIVE
+            entries.append(ViewEntry(state, shared.me.incarnation, shared.me))
+        return Difference(shared.sender(), buckets, entries)
 
-    def _entry(self, member: Member) -> Entry:
+    def _entry(self, member: Member) -> ViewEntry:
         node = member.node
-        if node.incarnation != member.incarnation and member.state is State.ALIVE:
+        if node.incarnation != member.incarnation and member.state is MemberState.ALIVE:
             node = replace(node, incarnation=member.incarnation)
-        accusers = self._station.accusers(member) if member.state is State.SUSPECT else ()
-        return Entry(member.state, member.incarnation, node, accusers)
+        accusers = self._shared.accusers(member) if member.state is MemberState.SUSPECT else ()
+        return ViewEntry(member.state, member.incarnation, node, accusers)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hyperscale.cluster.membership.suspicion import Suspicion
 
 
-class State(IntEnum):
+class MemberState(IntEnum):
     ALIVE = 0
     SUSPECT = 1
     DEAD = 2
@@ -35,15 +35,17 @@ class Needs(Enum):
 _SAME, _HIGHER = Needs.SAME_OR_HIGHER, Needs.HIGHER
 
 #                 news:   ALIVE    SUSPECT  DEAD     LEFT
-PRECEDENCE: Final[dict[State, tuple[Needs, Needs, Needs, Needs]]] = {
-    State.ALIVE: (_HIGHER, _SAME, _SAME, _SAME),
-    State.SUSPECT: (_HIGHER, _HIGHER, _SAME, _SAME),
-    State.DEAD: (_HIGHER, _HIGHER, _HIGHER, _SAME),
-    State.LEFT: (_HIGHER, _HIGHER, _HIGHER, _HIGHER),
+PRECEDENCE: Final[dict[MemberState, tuple[Needs, Needs, Needs, Needs]]] = {
+    MemberState.ALIVE: (_HIGHER, _SAME, _SAME, _SAME),
+    MemberState.SUSPECT: (_HIGHER, _HIGHER, _SAME, _SAME),
+    MemberState.DEAD: (_HIGHER, _HIGHER, _HIGHER, _SAME),
+    MemberState.LEFT: (_HIGHER, _HIGHER, _HIGHER, _HIGHER),
 }
 
 
-def supersedes(news: State, news_incarnation: int, known: State, known_incarnation: int) -> bool:
+def supersedes(
+    news: MemberState, news_incarnation: int, known: MemberState, known_incarnation: int
+) -> bool:
     """True when the news replaces what is known. Total: defined for every pair of beliefs."""
     if news_incarnation > known_incarnation:
         return True
@@ -74,7 +76,7 @@ class Member:
 
     def __init__(self, node: Node, now: float) -> None:
         self.node = node
-        self.state = State.ALIVE
+        self.state = MemberState.ALIVE
         self.incarnation = node.incarnation
         self.changed_at = now
         self.confirmed = False
@@ -92,7 +94,7 @@ class Member:
 
     @property
     def live(self) -> bool:
-        return self.state <= State.SUSPECT
+        return self.state <= MemberState.SUSPECT
 
     def __repr__(self) -> str:
         mark = "" if self.confirmed else "?"

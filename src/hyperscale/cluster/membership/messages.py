@@ -140,7 +140,7 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="g"):
 Datagram = Ping | Ack | PingRequest | RelayedAck | Nack | Gossip
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ViewEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One row of a view."""
 
     state: Annotated[int, Meta(ge=0, le=3)]
@@ -161,7 +161,7 @@ class Difference(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="d"
 
     sender: Sender
     buckets: Annotated[tuple[int, ...], Meta(max_length=BUCKETS)]
-    entries: list[Entry]
+    entries: list[ViewEntry]
 
 
 Exchanged = Summary | Difference

@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Final
 
 from hyperscale.cluster.identity import Node, NodeId
-from hyperscale.cluster.membership.member import Member, State
+from hyperscale.cluster.membership.member import Member, MemberState
 from hyperscale.cluster.membership.messages import BUCKETS
 
 # Legal moves of one row; every pair is reachable because rows merge by precedence alone, except
 # that a node never becomes alive again without a higher incarnation (checked in `move`).
-_LIVE: Final = (State.ALIVE, State.SUSPECT)
+_LIVE: Final = (MemberState.ALIVE, MemberState.SUSPECT)
 
 
 class View:
@@ -58,7 +58,7 @@ class View:
         self._stamp(member)
         return member
 
-    def move(self, member: Member, state: State, incarnation: int, now: float) -> None:
+    def move(self, member: Member, state: MemberState, incarnation: int, now: float) -> None:
         assert incarnation >= member.incarnation
         assert incarnation > member.incarnation or state > member.state
         node_id = member.node.node_id
@@ -74,7 +74,7 @@ class View:
     def remove(self, member: Member) -> None:
         node_id = member.node.node_id
         self._unstamp(member)
-        self._relist(node_id, member.state, State.LEFT)
+        self._relist(node_id, member.state, MemberState.LEFT)
         del self._rows[node_id]
 
     def sample(
@@ -94,7 +94,7 @@ class View:
         rows = [member for member in self._rows.values() if member.bucket in wanted]
         return sorted(rows, key=lambda member: member.node.node_id)
 
-    def count(self, state: State) -> int:
+    def count(self, state: MemberState) -> int:
         return sum(member.state is state for member in self._rows.values())
 
     def stamp_self(self, before: Node | None, after: Node) -> None:
@@ -103,19 +103,19 @@ class View:
             self._digests[bucket(before.node_id)] ^= digest(before.node_id, before.incarnation)
         self._digests[bucket(after.node_id)] ^= digest(after.node_id, after.incarnation)
 
-    def _relist(self, node_id: NodeId, before: State, after: State) -> None:
+    def _relist(self, node_id: NodeId, before: MemberState, after: MemberState) -> None:
         self.suspects.pop(node_id, None)
-        if after is State.SUSPECT:
+        if after is MemberState.SUSPECT:
             self.suspects[node_id] = None
         if before in _LIVE and after in _LIVE:
             return
         if before in _LIVE:
             self._delist(self._live, node_id)
-        elif before is State.DEAD:
+        elif before is MemberState.DEAD:
             self._delist(self._dead, node_id)
         if after in _LIVE:
             self._enlist(self._live, node_id)
-        elif after is State.DEAD:
+        elif after is MemberState.DEAD:
             self._enlist(self._dead, node_id)
 
     def _enlist(self, where: list[NodeId], node_id: NodeId) -> None:

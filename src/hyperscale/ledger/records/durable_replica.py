@@ -16,7 +16,7 @@ import msgspec
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import snapshots
 from hyperscale.ledger.records.api import AppendLatency, Deposed, Record
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.job_table import Condense, JobTable
 from hyperscale.ledger.records.pending import Pending
 from hyperscale.ledger.records.replica import Replica
@@ -142,13 +142,13 @@ class DurableReplica:
         self.waiters.tell_written(write)
         self.turn()
 
-    def _to_apply(self) -> Iterator[Entry]:
+    def _to_apply(self) -> Iterator[LogEntry]:
         while self.applied_index < self.replica.applicable_index and self._failure is None:
             entry = self.replica.log.at(self.applied_index + 1)
             self.applied_index = entry.index
             yield entry
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: LogEntry) -> None:
         forgotten = self._add_to_table(entry)
         if entry.record is not None:
             self._tell(self.on_applied, entry.record)
@@ -163,7 +163,7 @@ class DurableReplica:
             entry.index, entry.term, lambda: Deposed("another leader wrote in the record's place")
         )
 
-    def _add_to_table(self, entry: Entry) -> bool:
+    def _add_to_table(self, entry: LogEntry) -> bool:
         """True when a job was forgotten by it."""
         if entry.record is not None:
             self.job_table.add(self._host.clock.now(), entry.record)

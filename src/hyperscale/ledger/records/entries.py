@@ -19,7 +19,7 @@ ENTRY_BYTES = 120
 """About what an entry weighs beside its payload, in memory and on the wire."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class LogEntry(msgspec.Struct, frozen=True, array_like=True):
     """A record, the forgetting of a job, or neither: the barrier a new leader begins with."""
 
     index: int
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 class EntryLog:
     def __init__(
-        self, base_index: int = 0, base_term: int = 0, entries: Sequence[Entry] = ()
+        self, base_index: int = 0, base_term: int = 0, entries: Sequence[LogEntry] = ()
     ) -> None:
         """`entries` were read from disk and are stable."""
         self.base_index = base_index
@@ -70,7 +70,7 @@ class EntryLog:
             return None
         return self._entries[index - self.base_index - 1].term
 
-    def at(self, index: int) -> Entry:
+    def at(self, index: int) -> LogEntry:
         invariant(self.base_index < index <= self.last_index, "the entry is in the log")
         return self._entries[index - self.base_index - 1]
 
@@ -81,7 +81,7 @@ class EntryLog:
             index -= 1
         return index
 
-    def slice(self, first: int, count_max: int, bytes_max: int) -> tuple[Entry, ...]:
+    def slice(self, first: int, count_max: int, bytes_max: int) -> tuple[LogEntry, ...]:
         """From an entry on, at least one if there is one, no more than the limits allow."""
         invariant(first > self.base_index, "what the state covers is not in the log")
         at, taken, size = first - self.base_index - 1, 0, 0
@@ -92,10 +92,10 @@ class EntryLog:
             taken += 1
         return tuple(self._entries[at : at + taken])
 
-    def after(self, index: int) -> tuple[Entry, ...]:
+    def after(self, index: int) -> tuple[LogEntry, ...]:
         return tuple(self._entries[index - self.base_index :])
 
-    def add(self, entry: Entry, write: int) -> None:
+    def add(self, entry: LogEntry, write: int) -> None:
         invariant(entry.index == self.last_index + 1, "an entry follows the last one")
         invariant(entry.term >= self.last_term, "terms never fall")
         self._entries.append(entry)

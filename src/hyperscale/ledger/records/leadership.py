@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hyperscale.ledger.records.messages import Append, Appended, Recovered
-from hyperscale.ledger.records.progress import Progress
+from hyperscale.ledger.records.progress import VoterProgress
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Leadership:
     voters: int
     quorum: int
     answers: dict[str, Recovered] = field(default_factory=dict)
-    progress: dict[str, Progress] = field(default_factory=dict)
+    progress: dict[str, VoterProgress] = field(default_factory=dict)
     barrier: int = 0
     """The index of the first entry of the term; 0 while recovering."""
     founders: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class Leadership:
         for peer in peers:
             answer = self.answers.get(peer)
             seen = last_index if answer is None else min(answer.last_index, last_index)
-            self.progress[peer] = Progress(
+            self.progress[peer] = VoterProgress(
                 seen + 1, newcomer=peer in newcomers, founder=peer in self.founders
             )
         self.answers.clear()
@@ -75,7 +75,7 @@ class Leadership:
                     if other.newcomer and request.round >= other.since_round:
                         other.witnesses.add(peer)
 
-    def vouches(self, progress: Progress, me: bool) -> bool:
+    def vouches(self, progress: VoterProgress, me: bool) -> bool:
         """With so many witnesses no newer term has begun that the newcomer may have promised."""
         witnesses = len(progress.witnesses) + (not me)
         return progress.newcomer and (progress.founder or witnesses >= self.quorum)

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
@@ -38,7 +38,7 @@ class Append(msgspec.Struct, frozen=True, tag="append?", array_like=True):
     previous_index: Count
     previous_term: Count
     commit_index: Count
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LogEntry, ...] = ()
     round: Count = 0
     vouches: bool = False
 
@@ -66,7 +66,7 @@ class Fetched(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
     term: Count
     granted: bool
     dropped: bool = False
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LogEntry, ...] = ()
 
 
 class FetchState(msgspec.Struct, frozen=True, tag="state?", array_like=True):
@@ -76,7 +76,7 @@ class FetchState(msgspec.Struct, frozen=True, tag="state?", array_like=True):
     offset: Count
 
 
-class State(msgspec.Struct, frozen=True, tag="state", array_like=True):
+class StatePart(msgspec.Struct, frozen=True, tag="state", array_like=True):
     """A part of the state up to `index`. `total` 0 is a refusal."""
 
     term: Count
@@ -91,7 +91,7 @@ class Install(msgspec.Struct, frozen=True, tag="install?", array_like=True):
     """The leader sends its state to a voter that lacks entries nobody has any more."""
 
     term: Count
-    part: State
+    part: StatePart
 
 
 class Installed(msgspec.Struct, frozen=True, tag="install", array_like=True):
@@ -103,7 +103,7 @@ class Installed(msgspec.Struct, frozen=True, tag="install", array_like=True):
 
 
 Request: TypeAlias = Recover | Append | Fetch | FetchState | Install
-Reply: TypeAlias = Recovered | Appended | Fetched | State | Installed
+Reply: TypeAlias = Recovered | Appended | Fetched | StatePart | Installed
 
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(Request).decode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import RecordsFull, StaleFence
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.job_table import JobTable
 from hyperscale.ledger.records.settings import RecordsSettings
 
@@ -46,13 +46,13 @@ class Pending:
         if self._entries >= settings.pending_max or self._bytes >= settings.pending_bytes_max:
             raise RecordsFull(f"{self._entries:,} records wait for a majority", "try again later")
 
-    def written(self, entry: Entry) -> None:
+    def written(self, entry: LogEntry) -> None:
         self._entries += 1
         self._bytes += entry.size
         if entry.record is not None:
             self._newest[entry.record.job_id] = (entry.index, entry.record.fence)
 
-    def applied(self, entry: Entry) -> None:
+    def applied(self, entry: LogEntry) -> None:
         self._entries -= 1
         self._bytes -= entry.size
         if entry.record is not None:

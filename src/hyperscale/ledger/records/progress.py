@@ -19,7 +19,7 @@ class Pace(Enum):
 
 
 @dataclass(slots=True)
-class Progress:
+class VoterProgress:
     next_index: int
     """What to send next; while streaming, ahead of what is confirmed."""
     match_index: int = 0

@@ -22,7 +22,7 @@ from hyperscale.ledger.records.api import (
     Status,
 )
 from hyperscale.ledger.records.durable_replica import DurableReplica
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.job_table import Condense
 from hyperscale.ledger.records.messages import (
     Append,
@@ -33,7 +33,7 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Reply,
     Request,
-    State,
+    StatePart,
     decode_request,
     encode,
 )
@@ -226,14 +226,14 @@ class QuorumRecords:
             case Install():
                 return await self._take_state(peer, request)
 
-    async def _give_state(self, peer: str, request: FetchState) -> State:
+    async def _give_state(self, peer: str, request: FetchState) -> StatePart:
         replica = self._durable.replica
         if not replica.serves(peer, request.term):
-            return State(replica.term)
+            return StatePart(replica.term)
         if request.offset == 0:
             self._outgoing = await self._durable.pack()
         if self._outgoing is None:
-            return State(replica.term)
+            return StatePart(replica.term)
         part = self._outgoing.part(request.term, request.offset, self._settings.part_bytes)
         if part.offset + len(part.data) >= part.total:
             self._outgoing = None
@@ -286,7 +286,7 @@ class QuorumRecords:
         if len(self._reachable()) < self._durable.replica.quorum:
             raise self._unavailable()
 
-    async def _confirmed(self, entry: Entry) -> int:
+    async def _confirmed(self, entry: LogEntry) -> int:
         durable, clock = self._durable, self._host.clock
         durable.pending.written(entry)
         began = clock.now()

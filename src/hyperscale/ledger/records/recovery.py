@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hyperscale.ledger.records.api import NotLeader, PeerUnreachable
-from hyperscale.ledger.records.messages import Fetch, Fetched, FetchState, Recover, Recovered, State
+from hyperscale.ledger.records.messages import (
+    Fetch,
+    Fetched,
+    FetchState,
+    Recover,
+    Recovered,
+    StatePart,
+)
 from hyperscale.ledger.records.replica import Replica
 from hyperscale.ledger.records.replicator import PeerClient
 from hyperscale.ledger.records.settings import RecordsSettings
@@ -105,7 +112,7 @@ class Recovery:
     async def _fetch_state(self, donor: str, term: int) -> None:
         partial_state, offset = PartialState(self._settings.state_bytes_max), 0
         while (whole := partial_state.whole()) is None:
-            part = await self._client.ask(donor, FetchState(term, offset), State)
+            part = await self._client.ask(donor, FetchState(term, offset), StatePart)
             if not part.total:
                 raise PeerUnreachable(f"{donor} gives no state")
             try:

@@ -14,7 +14,7 @@ import msgspec
 from hyperscale.cluster.election import quorum_of
 from hyperscale.cluster.invariants import invariant
 from hyperscale.ledger.records.api import Record
-from hyperscale.ledger.records.entries import Entry, EntryLog
+from hyperscale.ledger.records.entries import EntryLog, LogEntry
 from hyperscale.ledger.records.leadership import Leadership
 from hyperscale.ledger.records.messages import (
     Append,
@@ -24,12 +24,12 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
-from hyperscale.ledger.records.progress import Pace, Progress
+from hyperscale.ledger.records.progress import Pace, VoterProgress
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.states import Role, Trigger, next_role
+from hyperscale.ledger.records.states import Role, RoleTrigger, next_role
 
 
-class Promise(msgspec.Struct, frozen=True, tag=1, array_like=True):
+class TermPromise(msgspec.Struct, frozen=True, tag=1, array_like=True):
     """Nothing of an older term is accepted any more."""
 
     term: int
@@ -38,7 +38,7 @@ class Promise(msgspec.Struct, frozen=True, tag=1, array_like=True):
 class Write(msgspec.Struct, frozen=True, tag=2, array_like=True):
     """An entry; it takes the place of every entry from its index on."""
 
-    entry: Entry
+    entry: LogEntry
     commit_index: int
     """As far as was known then: the entries up to here need no further proof."""
 
@@ -49,7 +49,7 @@ class NewcomerMark(msgspec.Struct, frozen=True, tag=3, array_like=True):
     newcomer: bool
 
 
-DiskWrite = Promise | Write | NewcomerMark
+DiskWrite = TermPromise | Write | NewcomerMark
 
 
 class Replica:
@@ -168,12 +168,12 @@ class Replica:
         self._promise(term)
         self._follows = None
         self._leadership = Leadership(term, self.name, len(self.peers) + 1, self.quorum)
-        self.role = next_role(self.role, Trigger.ELECTED)
+        self.role = next_role(self.role, RoleTrigger.ELECTED)
         return True
 
     def step_down(self) -> None:
         """Stop leading; what was sent may still be committed."""
-        self._leave(Trigger.STEPPED_DOWN)
+        self._leave(RoleTrigger.STEPPED_DOWN)
 
     def leads(self, term: int) -> bool:
         return self._leadership is not None and self._leadership.term == term
@@ -212,13 +212,13 @@ class Replica:
         if reply.granted and self.leads(term) and self.role is Role.RECOVERING:
             self._merge(reply.entries)
 
-    def begin(self) -> Entry:
+    def begin(self) -> LogEntry:
         """The log of a majority is adopted: lead, with a barrier."""
         leadership = self._leadership
         assert leadership is not None
-        self.role = next_role(self.role, Trigger.ADOPTED)
+        self.role = next_role(self.role, RoleTrigger.ADOPTED)
         leadership.begin(self.peers, self.log.last_index, self.newcomer)
-        barrier = self._add(Entry(self.log.last_index + 1, leadership.term))
+        barrier = self._add(LogEntry(self.log.last_index + 1, leadership.term))
         leadership.barrier = barrier.index
         return barrier
 
@@ -233,13 +233,13 @@ class Replica:
         leadership = self._leadership
         return leadership is not None and 0 < leadership.barrier <= self.commit_index
 
-    def propose(self, record: Record | None = None, forgets: str = "") -> Entry:
+    def propose(self, record: Record | None = None, forgets: str = "") -> LogEntry:
         """Write the next entry of the term. The record's index is the log's to give."""
         invariant(self.ready, "only a leader that is ready writes")
         index = self.log.last_index + 1
         if record is not None:
             record = msgspec.structs.replace(record, index=index)
-        return self._add(Entry(index, self.term, record, forgets))
+        return self._add(LogEntry(index, self.term, record, forgets))
 
     def next_for(self, peer: str, ping: bool = False) -> Append | None:
         """What to send a voter now; None: nothing, or it `lacks` what the log has dropped."""
@@ -304,7 +304,7 @@ class Replica:
     def learn(self, term: int) -> None:
         """Somebody is in this term: if it is newer, this replica's leadership is over."""
         if term > self.term:
-            self._leave(Trigger.HIGHER_TERM)
+            self._leave(RoleTrigger.HIGHER_TERM)
             self._promise(term)
 
     def behind(self) -> dict[str, int]:
@@ -337,7 +337,7 @@ class Replica:
         self._follows = peer
         return True
 
-    def _leave(self, trigger: Trigger) -> None:
+    def _leave(self, trigger: RoleTrigger) -> None:
         self.role = next_role(self.role, trigger)
         self._follows = None
         self._leadership = None
@@ -345,10 +345,10 @@ class Replica:
     def _promise(self, term: int) -> None:
         if term > self.term:
             self.term = term
-            self._put_write(Promise(term))
+            self._put_write(TermPromise(term))
             self._term_write = self.write
 
-    def _merge(self, entries: Sequence[Entry]) -> None:
+    def _merge(self, entries: Sequence[LogEntry]) -> None:
         log = self.log
         for entry in entries:
             if entry.index <= log.base_index:
@@ -361,7 +361,7 @@ class Replica:
                 log.cut(entry.index)
             self._add(entry)
 
-    def _add(self, entry: Entry) -> Entry:
+    def _add(self, entry: LogEntry) -> LogEntry:
         self._put_write(Write(entry, self.commit_index))
         self.log.add(entry, self.write)
         return entry
@@ -370,11 +370,11 @@ class Replica:
         self.write += 1
         self._writes.append(write)
 
-    def _slice(self, first: int) -> tuple[Entry, ...]:
+    def _slice(self, first: int) -> tuple[LogEntry, ...]:
         settings = self._settings
         return self.log.slice(first, settings.batch_records_max, settings.batch_bytes_max)
 
-    def _progress(self, peer: str) -> Progress | None:
+    def _progress(self, peer: str) -> VoterProgress | None:
         return None if self._leadership is None else self._leadership.progress.get(peer)
 
     def _count(self) -> None:

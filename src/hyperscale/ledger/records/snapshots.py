@@ -15,8 +15,8 @@ from struct import Struct
 import msgspec
 
 from hyperscale.ledger.records.api import Record
-from hyperscale.ledger.records.entries import Entry
-from hyperscale.ledger.records.messages import State
+from hyperscale.ledger.records.entries import LogEntry
+from hyperscale.ledger.records.messages import StatePart
 from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
 
 VERSION = 1
@@ -55,7 +55,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     term: int = 0
     """Promised; on disk only, like the rest."""
     commit_index: int = 0
-    tail: tuple[Entry, ...] = ()
+    tail: tuple[LogEntry, ...] = ()
     """Entries after `index`."""
     newcomer: bool = False
 
@@ -69,7 +69,7 @@ class Captured:
     jobs: Sequence[Sequence[Record]]
     term: int = 0
     commit_index: int = 0
-    tail: tuple[Entry, ...] = ()
+    tail: tuple[LogEntry, ...] = ()
     newcomer: bool = False
 
     async def encode(self) -> bytearray:
@@ -90,7 +90,7 @@ class Captured:
         return out
 
 
-async def _put(loop_yield: LoopYield, out: bytearray, items: Sequence[Record | Entry]) -> None:
+async def _put(loop_yield: LoopYield, out: bytearray, items: Sequence[Record | LogEntry]) -> None:
     out += _LENGTH.pack(_ARRAY_32, len(items))
     for item in items:
         piece = _encode(item)
@@ -140,9 +140,9 @@ class PackedState:
     index_term: int
     data: bytearray
 
-    def part(self, term: int, offset: int, part_bytes: int) -> State:
+    def part(self, term: int, offset: int, part_bytes: int) -> StatePart:
         data = bytes(memoryview(self.data)[offset : offset + part_bytes])
-        return State(term, self.index, self.index_term, len(self.data), offset, data)
+        return StatePart(term, self.index, self.index_term, len(self.data), offset, data)
 
 
 class PartialState:
@@ -154,7 +154,7 @@ class PartialState:
         self._of: tuple[str, int, int, int, int] | None = None
         self._data = bytearray()
 
-    def take(self, peer: str, part: State) -> int:
+    def take(self, peer: str, part: StatePart) -> int:
         """How much of this state is here. Raises ValueError for one that is too large."""
         if part.total > self._bytes_max:
             raise ValueError(f"a state of {part.total:,} bytes is too large")

@@ -58,34 +58,34 @@ class Role(Enum):
     LEADING = "leading"
 
 
-class Trigger(Enum):
+class RoleTrigger(Enum):
     ELECTED = "elected"
     ADOPTED = "log of a majority adopted"
     HIGHER_TERM = "higher term seen"
     STEPPED_DOWN = "leadership ended"
 
 
-TRANSITIONS: Final[dict[Role, dict[Trigger, Role]]] = {
+TRANSITIONS: Final[dict[Role, dict[RoleTrigger, Role]]] = {
     Role.FOLLOWER: {
-        Trigger.ELECTED: Role.RECOVERING,
-        Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.STEPPED_DOWN: Role.FOLLOWER,
+        RoleTrigger.ELECTED: Role.RECOVERING,
+        RoleTrigger.HIGHER_TERM: Role.FOLLOWER,
+        RoleTrigger.STEPPED_DOWN: Role.FOLLOWER,
     },
     Role.RECOVERING: {
-        Trigger.ELECTED: Role.RECOVERING,
-        Trigger.ADOPTED: Role.LEADING,
-        Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.STEPPED_DOWN: Role.FOLLOWER,
+        RoleTrigger.ELECTED: Role.RECOVERING,
+        RoleTrigger.ADOPTED: Role.LEADING,
+        RoleTrigger.HIGHER_TERM: Role.FOLLOWER,
+        RoleTrigger.STEPPED_DOWN: Role.FOLLOWER,
     },
     Role.LEADING: {
-        Trigger.ELECTED: Role.RECOVERING,
-        Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.STEPPED_DOWN: Role.FOLLOWER,
+        RoleTrigger.ELECTED: Role.RECOVERING,
+        RoleTrigger.HIGHER_TERM: Role.FOLLOWER,
+        RoleTrigger.STEPPED_DOWN: Role.FOLLOWER,
     },
 }
 
 
-def next_role(role: Role, trigger: Trigger) -> Role:
+def next_role(role: Role, trigger: RoleTrigger) -> Role:
     following = TRANSITIONS[role].get(trigger)
     if following is None:
         raise InvariantBroken(f"{trigger.value!r} cannot happen to a replica that is {role.value}")

@@ -15,8 +15,8 @@ import msgspec
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Checkpoints, restore
-from hyperscale.ledger.records.entries import Entry, EntryLog
-from hyperscale.ledger.records.replica import DiskWrite, NewcomerMark, Promise, Write
+from hyperscale.ledger.records.entries import EntryLog, LogEntry
+from hyperscale.ledger.records.replica import DiskWrite, NewcomerMark, TermPromise, Write
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
 from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
@@ -38,7 +38,7 @@ class Found:
         self.commit_index = 0
         self.base_index = 0
         self.base_term = 0
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self.jobs: list[msgspec.Raw] = []
         self.newcomer = False
 
@@ -60,7 +60,7 @@ class Found:
                     f"record {record.lsn} of the job records cannot be read: {error}.", NEWER_HINT
                 ) from None
             match write:
-                case Promise(term=term):
+                case TermPromise(term=term):
                     self.term = max(self.term, term)
                 case Write(entry=entry, commit_index=commit_index):
                     self._put(record.lsn, entry)
@@ -71,7 +71,7 @@ class Found:
     def log(self) -> EntryLog:
         return EntryLog(self.base_index, self.base_term, self.entries)
 
-    def _put(self, lsn: int, entry: Entry) -> None:
+    def _put(self, lsn: int, entry: LogEntry) -> None:
         at = entry.index - self.base_index - 1
         if not self.commit_index < entry.index <= self.base_index + len(self.entries) + 1:
             raise UnreadableRecord(

@@ -14,7 +14,7 @@ from hyperscale.ledger.wal.record import HEADER_BYTES
 from hyperscale.ledger.wal.settings import WalSettings
 
 
-class Entry:
+class QueuedWrite:
     """Payloads that go into one batch, and the future of the first one's LSN. Without payloads it
     is a barrier: done when everything before it is durable."""
 
@@ -31,8 +31,8 @@ class Entry:
 class Inbox:
     def __init__(self, settings: WalSettings) -> None:
         self._settings = settings
-        self._accepted: dict[Entry, None] = {}
-        self._outside: dict[Entry, None] = {}
+        self._accepted: dict[QueuedWrite, None] = {}
+        self._outside: dict[QueuedWrite, None] = {}
         self._bytes = 0
         self._count = 0
         self._closing = False
@@ -47,19 +47,19 @@ class Inbox:
     def bytes(self) -> int:
         return self._bytes
 
-    def offer(self, entry: Entry) -> bool:
+    def offer(self, entry: QueuedWrite) -> bool:
         """Accept if there is room and nobody stands in line."""
         if self._outside or not self._fits(entry):
             return False
         self._accept(entry)
         return True
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: QueuedWrite) -> None:
         """Accept, or let it stand in line."""
         if not self.offer(entry):
             self._outside[entry] = None
 
-    def withdraw(self, entry: Entry) -> None:
+    def withdraw(self, entry: QueuedWrite) -> None:
         """Forget an entry whose caller gave up; nothing happens when the writer has it."""
         if entry in self._accepted:
             del self._accepted[entry]
@@ -88,10 +88,10 @@ class Inbox:
         settings = self._settings
         return self._count >= settings.batch_entries_max or self._bytes >= settings.batch_bytes_max
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[QueuedWrite]:
         """The next batch, as much as its limits allow and at least one entry."""
         settings, size, count = self._settings, 0, 0
-        batch: list[Entry] = []
+        batch: list[QueuedWrite] = []
         bytes_max, entries_max = settings.batch_bytes_max, settings.batch_entries_max
         for entry in self._accepted:
             size += entry.size
@@ -105,7 +105,7 @@ class Inbox:
         self._let_in()
         return [entry for entry in batch if not entry.done.cancelled()]
 
-    def empty(self) -> list[Entry]:
+    def empty(self) -> list[QueuedWrite]:
         """Everything, accepted or not; for telling them that it is over."""
         left = [*self._accepted, *self._outside]
         self._accepted.clear()
@@ -113,20 +113,20 @@ class Inbox:
         self._bytes = self._count = 0
         return left
 
-    def _fits(self, entry: Entry) -> bool:
+    def _fits(self, entry: QueuedWrite) -> bool:
         settings = self._settings
         return not self._accepted or (
             self._count + len(entry.payloads) <= settings.queue_entries_max
             and self._bytes + entry.size <= settings.queue_bytes_max
         )
 
-    def _accept(self, entry: Entry) -> None:
+    def _accept(self, entry: QueuedWrite) -> None:
         self._accepted[entry] = None
         self._bytes += entry.size
         self._count += len(entry.payloads)
         self._wake()
 
-    def _leave(self, entry: Entry) -> None:
+    def _leave(self, entry: QueuedWrite) -> None:
         self._bytes -= entry.size
         self._count -= len(entry.payloads)
 

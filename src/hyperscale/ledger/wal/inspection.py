@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hyperscale.ledger.wal.errors import LogDamaged
 from hyperscale.ledger.wal.record import KIND_CLOSE, Flaw, Record, Scanner, later_batch
-from hyperscale.ledger.wal.recovery import Case, Decision, Facts, decide
+from hyperscale.ledger.wal.recovery import Case, Decision, ScanFacts, decide
 from hyperscale.ledger.wal.segment import (
     HEADER_BYTES,
     Header,
@@ -37,7 +37,7 @@ class Inspected:
     path: str
     size: int
     header: Header | None
-    facts: Facts
+    facts: ScanFacts
     case: Case
     scanner: Scanner | None
     flaw_at: int
@@ -171,7 +171,7 @@ class _Reading:
                 proof = later_batch(rest, seed_of(header), scanner.next_lsn)
                 if proof is not None:
                     what += f", and byte {scanner.at + proof} proves that it was good once"
-        facts = Facts(
+        facts = ScanFacts(
             sealed=sealed,
             header_good=True,
             chained=True,
@@ -185,7 +185,7 @@ class _Reading:
         return Inspected(self._path, size, header, facts, case, scanner, flaw_at, what, self._marks)
 
     def _refused(self, size: int, header: Header | None, sealed: bool, what: str) -> Inspected:
-        facts = Facts(
+        facts = ScanFacts(
             sealed=sealed,
             header_good=header is not None,
             chained=False,

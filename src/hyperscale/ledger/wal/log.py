@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.wal.errors import LogClosed, LogFailed, LogFull, RecordTooLarge
-from hyperscale.ledger.wal.inbox import Entry, Inbox
+from hyperscale.ledger.wal.inbox import Inbox, QueuedWrite
 from hyperscale.ledger.wal.inspection import Deliver
 from hyperscale.ledger.wal.opening import Opened, Recovered, open_directory
 from hyperscale.ledger.wal.reader import Reader
@@ -230,7 +230,7 @@ class WriteAheadLog:
 
     async def _write(self) -> None:
         """The writer's task. Whatever ends it, nobody is left waiting."""
-        batch: list[Entry] = []
+        batch: list[QueuedWrite] = []
         try:
             while await self._inbox.wait():
                 await self._gather()
@@ -262,7 +262,7 @@ class WriteAheadLog:
             seen = inbox.count
             await clock.sleep(0)
 
-    def _tell(self, batch: list[Entry], lsn: int) -> None:
+    def _tell(self, batch: list[QueuedWrite], lsn: int) -> None:
         for entry in batch:
             if not entry.done.done():
                 entry.done.set_result(lsn)
@@ -270,7 +270,7 @@ class WriteAheadLog:
         self._advanced.set()
         self._advanced = asyncio.Event()
 
-    def _refuse(self, entries: list[Entry]) -> None:
+    def _refuse(self, entries: list[QueuedWrite]) -> None:
         for entry in entries:
             if not entry.done.done():
                 entry.done.set_exception(self._refusal())
@@ -284,14 +284,14 @@ class WriteAheadLog:
             return LogClosed(f"the log in {where} was stopped before it was closed")
         return LogClosed(f"the log in {where} is closed")
 
-    def _abandon(self, entry: Entry) -> None:
+    def _abandon(self, entry: QueuedWrite) -> None:
         """Nobody waits for it any more: take it back if there is still time, and let an error
         that came meanwhile not be reported as one that nobody has seen."""
         self._inbox.withdraw(entry)
         if not entry.done.cancel() and not entry.done.cancelled():
             entry.done.exception()
 
-    def _entry(self, payloads: Sequence[bytes], kind: int, level: int) -> Entry:
+    def _entry(self, payloads: Sequence[bytes], kind: int, level: int) -> QueuedWrite:
         if self._closing:
             raise self._refusal()
         assert KIND_CLOSE < kind < 256, f"{kind} is not a kind of record"
@@ -302,7 +302,7 @@ class WriteAheadLog:
                     f"a record of {len(payload):,} bytes is more than the log takes",
                     f"the limit is {self._settings.payload_bytes_max:,} bytes; split it",
                 )
-        return Entry(payloads, kind, level)
+        return QueuedWrite(payloads, kind, level)
 
     def _groups(self, payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         """Parts that fit into a batch each; more than that would wait for the last for long."""

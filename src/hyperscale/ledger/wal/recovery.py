@@ -12,7 +12,7 @@ segment gets its name only after its first bytes were synced. Hence
   calls its pages clean. So nothing is ever appended behind it. It is carried over into a new
   segment, synced there, and only then taken away here.
 
-`Facts` are what `inspection` found out about one segment. `CASES` matches every combination of
+`ScanFacts` are what `inspection` found out about one segment. `CASES` matches every combination of
 them exactly once, which a test enumerates.
 """
 
@@ -33,7 +33,7 @@ class Decision(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ScanFacts:
     sealed: bool
     """It has a successor, which knows where it ends."""
     header_good: bool
@@ -67,14 +67,14 @@ class Case:
     fresh: bool | None = None
     closed: bool | None = None
 
-    def matches(self, facts: Facts) -> bool:
+    def matches(self, facts: ScanFacts) -> bool:
         return all(
             getattr(self, name) is None or getattr(self, name) == getattr(facts, name)
             for name in _FACTS
         )
 
 
-_FACTS = tuple(entry.name for entry in fields(Facts))
+_FACTS = tuple(entry.name for entry in fields(ScanFacts))
 _GOOD = {"header_good": True, "chained": True, "durable_part_good": True}
 _SEALED = {"sealed": True, **_GOOD}
 _LAST = {"sealed": False, **_GOOD}
@@ -99,5 +99,5 @@ CASES = (
 )
 
 
-def decide(facts: Facts) -> Case:
+def decide(facts: ScanFacts) -> Case:
     return next(case for case in CASES if case.matches(facts))

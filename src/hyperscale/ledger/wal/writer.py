@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hyperscale.ledger.wal.inbox import Entry
+from hyperscale.ledger.wal.inbox import QueuedWrite
 from hyperscale.ledger.wal.opening import Opened
 from hyperscale.ledger.wal.record import KIND_CLOSE, Record, encode_batch, last_checksum
 from hyperscale.ledger.wal.segment import HEADER_BYTES, Header, Segment, create, join, name_of
@@ -47,7 +47,7 @@ class Writer:
         self.segments = opened.segments
         self.stats = Stats()
 
-    async def commit(self, batch: Sequence[Entry]) -> int:
+    async def commit(self, batch: Sequence[QueuedWrite]) -> int:
         """Make a batch durable; the LSN of its first record."""
         size = sum(entry.size for entry in batch)
         first_lsn = self._next_lsn
@@ -111,7 +111,7 @@ class Writer:
         self.segments.append(new)
         return new
 
-    def _records(self, batch: Sequence[Entry]) -> list[Record]:
+    def _records(self, batch: Sequence[QueuedWrite]) -> list[Record]:
         stamp_us, lsn = self._stamp(), self._next_lsn
         records: list[Record] = []
         for entry in batch:

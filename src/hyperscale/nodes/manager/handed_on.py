@@ -12,7 +12,7 @@ import msgspec
 
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 from hyperscale.engine.messages import Values, handed_on, of_highest_core
-from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.nodes.protocol import Fields
 
 ALL = -1  # of a workflow that succeeded no further part ends
 Left = tuple[Values, Values]

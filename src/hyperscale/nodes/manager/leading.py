@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hyperscale.cluster.membership import State
+from hyperscale.cluster.membership import MemberState
 from hyperscale.nodes.manager.access import asker
 from hyperscale.nodes.manager.couriers import Couriers
 from hyperscale.nodes.member.electorate import listed
@@ -69,7 +69,9 @@ class Leadership:
         voters = sorted(node.settings.voters)
         if self.leader:
             return f"no leader yet: {self.leader} was elected and collects the records of jobs"
-        answering = [m.node_id for m in node.membership.core.members() if m.state is State.ALIVE]
+        answering = [
+            m.node_id for m in node.membership.core.members() if m.state is MemberState.ALIVE
+        ]
         alive = {node.settings.id, *answering}
         silent = [voter for voter in voters if voter not in alive]
         if not silent:

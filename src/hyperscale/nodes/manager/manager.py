@@ -39,7 +39,7 @@ from hyperscale.cluster.jobs.records import (
     ToldLate,
 )
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.cluster.membership import State as MemberState
+from hyperscale.cluster.membership import MemberState
 from hyperscale.cluster.overload.ratelimit import RateLimitSettings
 from hyperscale.engine.verdict import Judge
 from hyperscale.errors import HyperscaleError, RunFailed

@@ -18,6 +18,7 @@ from hyperscale.cluster.discovery import (
     Ask,
     Discovery,
     DiscoverySettings,
+    DiscoveryState,
     DnsName,
     Effect,
     FormCluster,
@@ -29,7 +30,6 @@ from hyperscale.cluster.discovery import (
     Resolve,
     SaveCache,
     SetTimer,
-    State,
     StopAsking,
     StopResolving,
     Unusable,
@@ -72,7 +72,7 @@ class Bootstrap:
         self.on_found: list[Callable[[Node], None]] = []
         self.on_formed: list[Callable[[], None]] = []
         self.on_unanswered: list[Callable[[Address, Exception], None]] = []
-        self.on_state: list[Callable[[State, State], None]] = []
+        self.on_state: list[Callable[[DiscoveryState, DiscoveryState], None]] = []
         self.counts: Counter[str] = Counter()
         self._host = host
         self._me = me
@@ -85,20 +85,20 @@ class Bootstrap:
         self._resolving: dict[DnsName, Task] = {}
         self._unsaved: bytes | None = None
         self._saving = False
-        self._state_told = State.INITIAL
+        self._state_told = DiscoveryState.INITIAL
         self._decided = asyncio.Event()
         self._failure = ""
 
     # -- what a node asks --------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
-        return self._core.state if self._core is not None else State.INITIAL
+    def state(self) -> DiscoveryState:
+        return self._core.state if self._core is not None else DiscoveryState.INITIAL
 
     @property
     def looked(self) -> bool:
         """It has found somebody, or has asked everybody once and found nobody."""
-        return self._core is not None and (self._core.formed or self.state is State.JOINED)
+        return self._core is not None and (self._core.formed or self.state is DiscoveryState.JOINED)
 
     def metrics(self) -> dict[str, int]:
         """Counters by name."""

@@ -20,6 +20,8 @@ from hyperscale.cluster.election import (
     Effect,
     Election,
     ElectionSettings,
+    ElectionState,
+    Eligibility,
     Envelope,
     HandoverRefused,
     LeaderChanged,
@@ -28,8 +30,6 @@ from hyperscale.cluster.election import (
     Persist,
     Send,
     SetTimer,
-    Standing,
-    State,
     list_digest,
 )
 from hyperscale.cluster.fencing import Fence
@@ -137,8 +137,8 @@ class ElectionShell:
     # -- what a node asks --------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
-        return self._core.state if self._core else State.INITIAL
+    def state(self) -> ElectionState:
+        return self._core.state if self._core else ElectionState.INITIAL
 
     @property
     def term(self) -> int:
@@ -174,8 +174,8 @@ class ElectionShell:
 
     # -- life --------------------------------------------------------------------------------
 
-    async def start(self, standing: Standing | None = None) -> None:
-        """`standing` is what it begins with, before it could do anything."""
+    async def start(self, eligibility: Eligibility | None = None) -> None:
+        """`eligibility` is what it begins with, before it could do anything."""
         durable = await self._file.load()
         plan = self._plan
         self._port = await self._host.network.bind(plan.bind, self._on_datagram)
@@ -192,11 +192,11 @@ class ElectionShell:
             spawn(f"election writer {plan.group}", self._run_writer()),
             spawn(f"election resolver {plan.group}", self._run_resolver()),
         ]
-        self._apply(self._core.start(self._host.clock.now(), standing))
+        self._apply(self._core.start(self._host.clock.now(), eligibility))
 
     async def stop(self) -> None:
         """Leave in good order: a leader hands over first, without waiting for the successor."""
-        if self._core is not None and self._core.state is State.LEADER:
+        if self._core is not None and self._core.state is ElectionState.LEADER:
             self._apply(self._core.hand_over(self._host.clock.now(), urgent=True))
         tasks = self._tasks
         self._end("stopped")
@@ -207,9 +207,9 @@ class ElectionShell:
                 if not task.done():
                     raise
 
-    def set_standing(self, standing: Standing) -> None:
+    def set_eligibility(self, eligibility: Eligibility) -> None:
         if self._core is not None:
-            self._apply(self._core.set_standing(self._host.clock.now(), standing))
+            self._apply(self._core.set_eligibility(self._host.clock.now(), eligibility))
 
     def hand_over(self, target: str | None = None, urgent: bool = False) -> None:
         if self._core is not None:
@@ -335,7 +335,7 @@ class ElectionShell:
         self._core = self._port = None
         if port is not None:
             port.close()
-        if core is not None and core.state is State.LEADER:
+        if core is not None and core.state is ElectionState.LEADER:
             self._call(self.on_lose_leadership, core.term, why)
         for task in self._tasks:
             task.cancel()

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from hyperscale.cluster.election import Standing, list_digest
+from hyperscale.cluster.election import Eligibility, list_digest
 from hyperscale.cluster.membership import Member
-from hyperscale.cluster.membership import State as MemberState
+from hyperscale.cluster.membership import MemberState as MemberState
 from hyperscale.nodes.member.queries import Vitals
 
 # A voter that starts waits this long for the lists of those it finds: two rounds of probes.
@@ -80,8 +80,8 @@ class Electorate:
     def barred(self) -> bool:
         return not self.settled or self.known.outvoted
 
-    def standing(self, health_score: int, syncing: bool) -> Standing:
-        return Standing(float(health_score), self.barred, syncing, self.known.other_term)
+    def eligibility(self, health_score: int, syncing: bool) -> Eligibility:
+        return Eligibility(float(health_score), self.barred, syncing, self.known.other_term)
 
     @property
     def why_barred(self) -> str:

@@ -23,11 +23,11 @@ from hyperscale.cluster.membership import (
     Heartbeat,
     Membership,
     MembershipConfig,
+    MemberState,
     Persist,
     Refused,
     SeedSilent,
     Send,
-    State,
 )
 from hyperscale.nodes.member.exchange_stream import ExchangeStream, Seal
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
@@ -121,10 +121,10 @@ class MembershipShell:
         states = Counter(member.state for member in core.members())
         gauges = {
             "peers_unconfirmed": core.unconfirmed,
-            "peers_alive": states[State.ALIVE],
-            "peers_suspect": states[State.SUSPECT],
-            "peers_dead": states[State.DEAD],
-            "peers_left": states[State.LEFT],
+            "peers_alive": states[MemberState.ALIVE],
+            "peers_suspect": states[MemberState.SUSPECT],
+            "peers_dead": states[MemberState.DEAD],
+            "peers_left": states[MemberState.LEFT],
             "health_score": core.health_score,
             "queued_news": core.queued_news,
             "incarnation": core.me.incarnation,

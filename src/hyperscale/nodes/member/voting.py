@@ -1,4 +1,4 @@
-"""A node as a voter: its election, what it says of its standing, and what it tells people.
+"""A node as a voter: its election, what it says of its eligibility, and what it tells people.
 
 Every voter logs who leads, whether enough voters are alive to elect anybody, and that their lists
 differ; not the leader alone.
@@ -48,7 +48,7 @@ class Voting:
             self._log.warning(
                 "two voters survive no failure: without either of them nobody leads; name three"
             )
-        await election.start(self.electorate.standing(0, syncing=False))
+        await election.start(self.electorate.eligibility(0, syncing=False))
         self._host.tasks.spawn("watch the voter", self._watch())
 
     def refresh(self) -> None:
@@ -57,7 +57,9 @@ class Voting:
         known = [(member, node.vitals.get(member.node_id)) for member in core.members()]
         found = compare(node.settings.role, node.settings.voters, known)
         self.electorate.learn(found, node.has_looked, node.uptime_s)
-        self.election.set_standing(self.electorate.standing(core.health_score, self._syncing()))
+        self.election.set_eligibility(
+            self.electorate.eligibility(core.health_score, self._syncing())
+        )
         self._tell_difference()
         self._tell_quorum()
 

@@ -11,7 +11,7 @@ from msgspec import field
 
 from hyperscale.cluster.jobs.records import Action, JobStatus, LostLoad
 from hyperscale.metrics.delta import Delta
-from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.nodes.protocol import Fields
 from hyperscale.wire.messages import Priority, Registry
 from hyperscale.workload.facts import WorkflowFacts
 

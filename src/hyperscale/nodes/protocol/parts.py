@@ -16,7 +16,7 @@ from hyperscale.cluster.identity import Incarnation, Node
 from hyperscale.cluster.jobs.records import Action, Outcome, Part
 from hyperscale.engine.messages import Values
 from hyperscale.metrics.packed import PackedDelta
-from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.nodes.protocol import Fields
 from hyperscale.wire.messages import Priority, Registry
 from hyperscale.workload.facts import WorkflowFacts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
-from hyperscale.nodes.protocol.fields import Fields
+from hyperscale.nodes.protocol import Fields
 from hyperscale.wire.messages import Priority, Registry
 
 # A full batch is one request; a single record may be larger than a batch.

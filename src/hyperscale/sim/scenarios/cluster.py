@@ -34,10 +34,10 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.faults import ORDINARY_FAULTS, TRANSPORT_FAULTS, Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.cluster_blows import LEAVE, Blows
-from hyperscale.sim.scenarios.cluster_canaries import CANARIES, Cast
+from hyperscale.sim.scenarios.cluster_bugs import PLANTED_BUGS, PlantedNodes
 from hyperscale.sim.scenarios.cluster_checkers import all_checkers
 from hyperscale.sim.scenarios.cluster_command import UnderCommand
+from hyperscale.sim.scenarios.cluster_faults import LEAVE, ClusterFaults
 from hyperscale.sim.scenarios.cluster_losses import HeardIsKept, TrueCoverage
 from hyperscale.sim.scenarios.cluster_lost_load import TakenOver, ToSpare
 from hyperscale.sim.scenarios.cluster_promises import (
@@ -72,7 +72,7 @@ REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
 # Virtual nodes are late only when they stand still, and then by more than this.
 LOAD_LOOKED_AT_S: Final = 0.5
-# A small log, so that checkpoints and whole states are part of the story.
+# A small log, so that checkpoints and whole states are part of the history.
 RECORDS: Final = RecordsSettings(
     checkpoint=Policy(records=25, seconds=15.0), log_bytes_max=400_000, entries_kept=10
 )
@@ -94,7 +94,7 @@ class ClusterScenario(Scenario):
     name = "cluster"
     summary = "managers, workers and clients: every job has one end with true numbers"
     nodes_default = 0  # managers; the seed draws one or three
-    canaries = CANARIES
+    planted_bugs = PLANTED_BUGS
     faults = (*ORDINARY_FAULTS, *TRANSPORT_FAULTS)
     cuts_alone_share = 0.2
     """Of histories in which workers lose what is between them and others, in part or wholly, and
@@ -115,15 +115,15 @@ class ClusterScenario(Scenario):
         disk_slow_max=50.0,
     )
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self.truth = Truth()
         self.managers: dict[str, Manager] = {}
         self.workers: dict[str, tuple[Worker, ObservedRunner]] = {}
         self._cores: dict[str, int] = {}
         self._wishes: dict[str, list[Wish]] = {}
         self._addresses: list[Address] = []
-        self._cast = Cast(canary)
+        self._planted = PlantedNodes(planted_bug)
         self._jobs = JobSettings(stuck_s=STUCK_S, stalled_s=STALLED_S)
         self._is_full = False
         self._only_cuts = False
@@ -209,7 +209,7 @@ class ClusterScenario(Scenario):
         settings = ManagerSettings(
             node=node, jobs=self._jobs, records=RECORDS, window_s=SHOWN_EVERY_S
         )
-        manager = self._cast.manager(host, settings)
+        manager = self._planted.manager(host, settings)
         manager.node.admission.sample_every_s = LOAD_LOOKED_AT_S
         self.managers[host.name] = manager
         manager.records.on_applied.append(partial(self._applied, world, host))
@@ -245,7 +245,7 @@ class ClusterScenario(Scenario):
         node = self._node(host, "worker")
         settings = WorkerSettings(node=node, cores=cores, flush_s=REPORTED_EVERY_S, drain_s=DRAIN_S)
         runner = ObservedRunner(self.truth, world, host, cores)
-        worker = self._cast.worker(host, settings, runner)
+        worker = self._planted.worker(host, settings, runner)
         worker.node.admission.sample_every_s = LOAD_LOOKED_AT_S
         self.workers[host.name] = (worker, runner)
         await worker.start()
@@ -255,20 +255,20 @@ class ClusterScenario(Scenario):
         self, world: World, host: SimHost, task: str, error: BaseException | None
     ) -> None:
         """The other side was told that its question could not be answered: a bug, or the disk."""
-        if error is None or self.canary or isinstance(error, HyperscaleError):
+        if error is None or self.planted_bug or isinstance(error, HyperscaleError):
             return
         world.fail("framework", f"{host.name} could not answer {task}: {error!r}")
 
     async def _client(self, world: World, host: SimHost) -> None:
         wishes = self._wishes[host.name]
-        User(world, host, self._addresses, wishes, self._cast.picture).start()
+        User(world, host, self._addresses, wishes, self._planted.picture).start()
 
     async def during(self, world: World) -> None:
-        blows = Blows(world, self.truth, self.managers, self.workers)
+        faults = ClusterFaults(world, self.truth, self.managers, self.workers)
         if self._only_cuts:
-            await blows.cut()
+            await faults.cut()
         else:
-            await blows.fall(self.safety_s, is_full=self._is_full)
+            await faults.inject(self.safety_s, is_full=self._is_full)
 
     # -- the goal ----------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class ClusterScenario(Scenario):
     def forgives(self, task: str, error: BaseException) -> bool:
         """A manager whose disk failed gives up; a planted bug may trip the code's own checks."""
         if isinstance(error, InvariantBroken):
-            return bool(self.canary)
+            return bool(self.planted_bug)
         if task in ("main", LEAVE) and isinstance(error, HyperscaleError):
             return True
         return super().forgives(task, error)

@@ -63,7 +63,7 @@ class Echo(Scenario):
     safety_s = 30.0
     liveness_s = 30.0
     core = "majority"
-    canaries: ClassVar = {
+    planted_bugs: ClassVar = {
         "count-before-sync": "DurableCounter",
         "forget-directory": "DurableCounter",
         "trust-torn-tail": "DurableCounter",
@@ -72,8 +72,8 @@ class Echo(Scenario):
         "wrong-answer": "HonestEchoes",
     }
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self.heard: dict[tuple[str, str], float] = {}
 
     async def setup(self, world: World) -> None:
@@ -101,7 +101,7 @@ class EchoNode:
 
     def __init__(self, scenario: Echo, world: World, host: SimHost) -> None:
         self._scenario = scenario
-        self._bug = scenario.canary
+        self._bug = scenario.planted_bug
         self._world = world
         self._host: Host = host
         self._life = host.generation

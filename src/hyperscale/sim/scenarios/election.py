@@ -16,7 +16,7 @@ from random import Random
 
 import msgspec
 
-from hyperscale.cluster.election import ElectionSettings, Envelope, Standing, State
+from hyperscale.cluster.election import ElectionSettings, ElectionState, Eligibility, Envelope
 from hyperscale.cluster.fencing import FenceGuard, Ruling
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell
 from hyperscale.nodes.member.term_file import TermFile
@@ -27,10 +27,10 @@ from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import Cut, one_way, partition
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.election_canaries import (
-    CANARIES,
+from hyperscale.sim.scenarios.election_bugs import (
     CORES,
     FILES,
+    PLANTED_BUGS,
     BlindGuard,
     WatchedElection,
 )
@@ -43,36 +43,36 @@ HASTY = ElectionSettings(
     election_delay_max_s=3.1, retry_delay_min_s=0.002, retry_delay_max_s=0.05, ballot_resend_s=0.05
 )
 """Voters that strike the moment a promise ends: leases must hold without help from patience."""
-STORIES = ("swarm",) * 6 + ("rejoin", "mesh", "amnesia", "late answers")
+HISTORIES = ("swarm",) * 6 + ("rejoin", "mesh", "amnesia", "late answers")
 
 
 class ElectionScenario(Scenario):
     name = "election"
     summary = "three or five voters elect a leader; its lease, its term and its fences hold"
-    canaries = CANARIES
+    planted_bugs = PLANTED_BUGS
     nodes_default = 0  # the seed draws three or five
     safety_s = 60.0
-    liveness_s = 45.0  # reluctance of the worst standing, an election delay, and to settle
+    liveness_s = 45.0  # reluctance of the worst eligibility, an election delay, and to settle
     steady_s = 12.0
     limits = Limits(drift_max=0.01)  # all that ElectionSettings.clock_drift_max allows
     core = "majority"
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self._shells: dict[str, tuple[int, ElectionShell]] = {}
-        self._standings: dict[str, Standing] = {}
+        self._eligibilities: dict[str, Eligibility] = {}
         self._healed_at: float | None = None
         self._settled: tuple[tuple[str, int], float] | None = None
-        self.story = ""
-        guard = BlindGuard if canary == "blind-guard" else FenceGuard[None]
+        self.history = ""
+        guard = BlindGuard if planted_bug == "blind-guard" else FenceGuard[None]
         self._resource: FenceGuard[None] = guard()
 
     # -- the cluster -------------------------------------------------------------------------
 
     async def setup(self, world: World) -> None:
         self.nodes = self.nodes or world.random.choice((3, 5))
-        self.story = world.random.choice(STORIES) if self.nodes >= 3 else "swarm"
-        if self.story != "swarm":
+        self.history = world.random.choice(HISTORIES) if self.nodes >= 3 else "swarm"
+        if self.history != "swarm":
             self.faults: Sequence[str] = ("clock-drift",) if world.random.random() < 0.7 else ()
         for name in self.node_names():
             world.add(name, partial(self._node, world))
@@ -82,10 +82,10 @@ class ElectionScenario(Scenario):
             group="managers",
             node_id=host.name,
             bind=Address("0.0.0.0", PORT),
-            settings=HASTY if self.story == "late answers" else ElectionSettings(),
+            settings=HASTY if self.history == "late answers" else ElectionSettings(),
             voters={name: Address(name, PORT) for name in self.node_names()},
         )
-        file = FILES.get(self.canary, TermFile)(host.disk, plan.directory)
+        file = FILES.get(self.planted_bug, TermFile)(host.disk, plan.directory)
         shell = ElectionShell(
             host, plan, make_election=partial(self._make, world, host), term_file=file
         )
@@ -106,7 +106,7 @@ class ElectionScenario(Scenario):
             await shell.stop()
 
     def _make(self, world: World, host: SimHost, *arguments: object) -> WatchedElection:
-        core = CORES.get(self.canary, WatchedElection)(*arguments)  # type: ignore[arg-type]
+        core = CORES.get(self.planted_bug, WatchedElection)(*arguments)  # type: ignore[arg-type]
         core.observe = world.observe
         core.true_time = host.process.true_time
         return core
@@ -121,7 +121,7 @@ class ElectionScenario(Scenario):
         """Check the lease, then act: a pause or a slow network may come in between."""
         dice = world.random_stream(f"acts of {term}")
         attempt = 0
-        while shell.state is State.LEADER and shell.term == term:
+        while shell.state is ElectionState.LEADER and shell.term == term:
             if shell.may_lead():
                 attempt += 1
                 fence = shell.fence(attempt=attempt)
@@ -139,13 +139,13 @@ class ElectionScenario(Scenario):
 
     async def during(self, world: World) -> None:
         dice = world.random_stream("adversary")
-        if self.story == "rejoin":
+        if self.history == "rejoin":
             await self._rejoin(world, dice)
-        elif self.story == "mesh":
+        elif self.history == "mesh":
             await self._mesh(world, dice)
-        elif self.story == "amnesia":
+        elif self.history == "amnesia":
             await self._amnesia(world, dice)
-        elif self.story == "late answers":
+        elif self.history == "late answers":
             await self._late_answers(world, dice)
         elif dice.random() < 0.7:
             await self._hunt_leaders(world, dice)
@@ -255,9 +255,9 @@ class ElectionScenario(Scenario):
         elif kind == 4:
             world.loop.post(world.host(leader).process, shell.hand_over, None, True)
         elif kind == 5:
-            standing = Standing(dice.uniform(0, 8), dice.random() < 0.2, dice.random() < 0.2)
-            self._standings[leader] = standing
-            world.loop.post(world.host(leader).process, shell.set_standing, standing)
+            eligibility = Eligibility(dice.uniform(0, 8), dice.random() < 0.2, dice.random() < 0.2)
+            self._eligibilities[leader] = eligibility
+            world.loop.post(world.host(leader).process, shell.set_eligibility, eligibility)
         elif world.host(leader).process.running:
             # A stop once begun is finished, also when the safety phase ends meanwhile.
             await asyncio.shield(self._leave_for(world, dice.uniform(0.0, 5.0), leader))
@@ -269,10 +269,10 @@ class ElectionScenario(Scenario):
     def _lift_bars(self, world: World) -> None:
         """A cluster whose voters have all been told to stay out has no leader, rightly."""
         for name, shell in self.shells(world).items():
-            standing = self._standings.get(name)
-            if standing is not None and standing.barred:
-                back = replace(standing, barred=False)
-                world.loop.post(world.host(name).process, shell.set_standing, back)
+            eligibility = self._eligibilities.get(name)
+            if eligibility is not None and eligibility.barred:
+                back = replace(eligibility, barred=False)
+                world.loop.post(world.host(name).process, shell.set_eligibility, back)
 
     # -- judging -----------------------------------------------------------------------------
 

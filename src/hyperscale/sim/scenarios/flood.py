@@ -137,14 +137,14 @@ class Flood(Scenario):
     nodes_default = 4
     safety_s = 20.0
     liveness_s = 30.0
-    canaries: ClassVar[Mapping[str, str]] = {
+    planted_bugs: ClassVar[Mapping[str, str]] = {
         "shed-critical": "CriticalServed",
         "forget-ceilings": "BoundedWork",
         "keep-slots": "liveness",
     }
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self._admission: NodeAdmission | None = None
         self._flooding = True
         self._answered: Counter[str] = Counter()
@@ -184,7 +184,7 @@ class Flood(Scenario):
                 world.observe("ended", rank=kind)
             return message
 
-        self._admission = NodeAdmission(host, PLANTED[self.canary](SETTINGS))
+        self._admission = NodeAdmission(host, PLANTED[self.planted_bug](SETTINGS))
         self._admission.watch()
         endpoint = Endpoint(
             host,

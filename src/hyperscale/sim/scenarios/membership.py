@@ -28,7 +28,7 @@ from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import Cut, partition
 from hyperscale.sim.network import SimDatagrams
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.membership_canaries import plant
+from hyperscale.sim.scenarios.membership_bugs import plant
 from hyperscale.sim.scenarios.membership_checkers import (
     Bounded,
     CrashKnown,
@@ -72,7 +72,7 @@ class MembershipScenario(Scenario):
     nodes_default = 5
     liveness_s = 240.0
     steady_s = 5.0
-    canaries: ClassVar[dict[str, str]] = {
+    planted_bugs: ClassVar[dict[str, str]] = {
         "never-refutes": "LiveNotDead",
         "buries-at-once": "SuspectFirst",
         "keeps-death-to-itself": "CrashKnown",
@@ -85,15 +85,15 @@ class MembershipScenario(Scenario):
         "takes-any-heartbeat": "FreshHeartbeats",
     }
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         if self.nodes > CROWD:
             # As many events in less time: a history of a crowd costs a hundred times more.
             self.safety_s = 12.0
             self.steady_s = 3.0
             self.limits = Limits(down_max_s=6.0, cut_max_s=8.0, pause_max_s=8.0)
         self.config = MembershipConfig()
-        if canary == "fat-datagrams":
+        if planted_bug == "fat-datagrams":
             self.config = replace(self.config, datagram_bytes_max=4_096, heartbeat_bytes_max=1_600)
         self.lives: dict[str, list[MembershipShell]] = {}
         self._phase = Phase.CONVERGE
@@ -145,7 +145,7 @@ class MembershipScenario(Scenario):
         version = 0
         while True:
             version += 1
-            filler = 1_300 if self.canary == "fat-datagrams" else 64
+            filler = 1_300 if self.planted_bug == "fat-datagrams" else 64
             shell.core.set_heartbeat(version, b"h" * filler)
             await host.clock.sleep(HEARTBEAT_EVERY_S)
 
@@ -153,7 +153,7 @@ class MembershipScenario(Scenario):
         seeds = tuple((f"10.0.0.{number}", PORT) for number in range(1, min(SEEDS, self.nodes) + 1))
         here = Address(host.ip, PORT)
         settings = MemberSettings(host.name, bind_udp=here, bind_tcp=here, seeds=seeds)
-        return MembershipShell(host, settings, self.config, core=plant(self.canary))
+        return MembershipShell(host, settings, self.config, core=plant(self.planted_bug))
 
     def _watch_datagrams(self, world: World) -> None:
         fabric, send = world.network, world.network.send

@@ -33,7 +33,7 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.records_canaries import CANARIES, plant
+from hyperscale.sim.scenarios.records_bugs import PLANTED_BUGS, plant
 from hyperscale.sim.scenarios.records_checkers import all_checkers
 from hyperscale.sim.world import World
 
@@ -79,14 +79,14 @@ class RecordsScenario(Scenario):
     name = "records"
     summary = "job records on a majority survive whatever a minority and the network do"
     nodes_default = 0  # the seed draws three or five
-    canaries = CANARIES
+    planted_bugs = PLANTED_BUGS
     safety_s = 40.0
     liveness_s = 60.0
     limits = Limits(cut_max_s=8.0, down_max_s=6.0, pause_max_s=5.0, gap_s_max=10.0, error_max=0.02)
     core = "majority"
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self.term = 0
         self._running: dict[str, RecordsNode] = {}
         self._elected_at = 0.0
@@ -152,7 +152,7 @@ class RecordsScenario(Scenario):
     def forgives(self, task: str, error: BaseException) -> bool:
         """A planted bug may trip the code's own checks before a checker sees what it did."""
         if isinstance(error, InvariantBroken):
-            return CANARIES.get(self.canary, "framework") != "framework"
+            return PLANTED_BUGS.get(self.planted_bug, "framework") != "framework"
         return isinstance(error, LogFailed) or super().forgives(task, error)
 
     def describe(self, data: bytes) -> str:
@@ -178,7 +178,7 @@ class RecordsNode:
     async def run(self) -> None:
         self._port = await self.host.network.bind(Address("0.0.0.0", PORT), self._received)
         await self.records.open()
-        plant(self.records, self._scenario.canary)
+        plant(self.records, self._scenario.planted_bug)
         self._observe("opened", rows=self._rows())
         self.records.on_applied.append(self._applied)
         self.records.on_forgotten.append(lambda job_id: self._observe("dropped", job=job_id))

@@ -28,7 +28,7 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.wal_canaries import applied, broken_host, plant
+from hyperscale.sim.scenarios.wal_bugs import applied, broken_host, plant
 from hyperscale.sim.scenarios.wal_checkers import (
     BoundedWait,
     DurableAck,
@@ -78,7 +78,7 @@ class Wal(Scenario):
         "bit-rot",
     )
     limits = Limits(down_max_s=1.0, gap_s_min=0.3, gap_s_max=6.0, cut_max_s=3.0, error_max=0.05)
-    canaries: ClassVar = {
+    planted_bugs: ClassVar = {
         "ack-before-sync": "DurableAck",
         "name-before-sync": "NothingLost",
         "forget-directory": "DurableAck",
@@ -93,8 +93,8 @@ class Wal(Scenario):
         "lose-waiters": "BoundedWait",
     }
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self.acked_at: dict[str, float] = {}
         self.refused: set[str] = set()
 
@@ -130,7 +130,7 @@ class WalNode:
 
     def __init__(self, scenario: Wal, world: World, host: SimHost) -> None:
         self._scenario = scenario
-        self._bug = scenario.canary
+        self._bug = scenario.planted_bug
         self._world = world
         self._host: Host = broken_host(host, self._bug)
         self._generation = host.generation

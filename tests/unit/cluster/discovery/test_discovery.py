@@ -10,12 +10,12 @@ import pytest
 from hyperscale.cluster.discovery import (
     Discovery,
     DiscoverySettings,
+    DiscoveryState,
     DnsName,
     ProbeAnswer,
-    State,
     Unusable,
 )
-from hyperscale.cluster.discovery.discovery import TRANSITIONS, Trigger
+from hyperscale.cluster.discovery.discovery import TRANSITIONS, DiscoveryTrigger
 from hyperscale.cluster.identity import Endpoint
 from tests.unit.cluster.discovery.driver import World, introduce, node
 
@@ -50,7 +50,7 @@ def test_one_live_seed_among_nine_dead_ones_joins_within_100_ms() -> None:
     world.start("joiner")
     world.run(1.1)
     assert [peer for _, peer in joiner.found] == ["live"]
-    assert joiner.core.state is State.JOINED
+    assert joiner.core.state is DiscoveryState.JOINED
     assert joiner.in_flight == set(), "the rest is cancelled"
 
 
@@ -62,7 +62,7 @@ def test_all_dead_is_known_at_the_probe_timeout_and_the_first_node_forms_a_clust
     assert first.formed_at is None
     world.run(0.51)
     assert first.formed_at == pytest.approx(0.5)
-    assert first.core.state is State.BACKOFF
+    assert first.core.state is DiscoveryState.BACKOFF
 
 
 def test_a_lone_seed_that_lists_itself_forms_at_once_and_never_asks_itself_again() -> None:
@@ -83,7 +83,7 @@ def test_without_anything_to_go_by_a_server_forms_and_waits_to_be_found() -> Non
     second = world.add("second", seeds=places("first"))
     world.start("second")
     world.run(1.0)
-    assert first.core.state is second.core.state is State.JOINED
+    assert first.core.state is second.core.state is DiscoveryState.JOINED
     assert [peer for _, peer in first.found] == ["second"]
 
 
@@ -108,7 +108,7 @@ def test_total_outage_is_waited_out_for_ever() -> None:
     world.start("late")
     world.run(3_620.0)
     assert {peer for _, peer in waiting.found} == {"late"}
-    assert late.core.state is State.JOINED
+    assert late.core.state is DiscoveryState.JOINED
 
 
 def test_seeds_do_not_wait_for_a_black_hole_of_a_name_server() -> None:
@@ -119,7 +119,7 @@ def test_seeds_do_not_wait_for_a_black_hole_of_a_name_server() -> None:
     joiner = world.add("joiner", seeds=places("live"), names=(DnsName("slow"),))
     world.start("joiner")
     world.run(0.1)
-    assert joiner.core.state is State.JOINED
+    assert joiner.core.state is DiscoveryState.JOINED
 
 
 def test_answers_of_dns_join_the_running_round() -> None:
@@ -130,7 +130,7 @@ def test_answers_of_dns_join_the_running_round() -> None:
     joiner = world.add("joiner", seeds=dead(3), names=(DnsName("managers"),))
     world.start("joiner")
     world.run(0.2)
-    assert joiner.core.state is State.JOINED
+    assert joiner.core.state is DiscoveryState.JOINED
 
 
 def test_dns_alone_is_enough() -> None:
@@ -140,9 +140,9 @@ def test_dns_alone_is_enough() -> None:
     world.start("live")
     joiner = world.add("joiner", names=(DnsName("managers"),))
     world.start("joiner")
-    assert joiner.core.state is State.RESOLVING
+    assert joiner.core.state is DiscoveryState.RESOLVING
     world.run(0.1)
-    assert joiner.core.state is State.JOINED
+    assert joiner.core.state is DiscoveryState.JOINED
 
 
 def test_a_name_that_failed_is_not_asked_for_within_thirty_seconds() -> None:
@@ -176,7 +176,7 @@ def test_dns_that_never_answers_does_not_stop_the_rounds() -> None:
     world.start("n")
     world.run(2.5)
     assert node_.formed_at == pytest.approx(2.0)
-    assert node_.core.state is State.BACKOFF
+    assert node_.core.state is DiscoveryState.BACKOFF
 
 
 def test_a_seed_that_dns_names_as_well_is_asked_once() -> None:
@@ -219,7 +219,7 @@ def test_what_is_saved_helps_the_next_start() -> None:
     again.cache.load(world.now, joiner.saved)
     world.start("again")
     world.run(2.0)
-    assert again.core.state is State.JOINED
+    assert again.core.state is DiscoveryState.JOINED
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_strangers_are_no_peers_and_the_reason_is_told(stranger: object, words: 
     answer = ProbeAnswer(stranger.cluster_id, stranger.environment_id, stranger.node)
     told = core.answered(0.1, ("x", 9_000), answer)
     assert Unusable(("x", 9_000), words) in told
-    assert core.state is State.BACKOFF
+    assert core.state is DiscoveryState.BACKOFF
     assert words in str(core.tick(1.0))
 
 
@@ -267,10 +267,10 @@ def test_a_worker_gives_up_at_its_deadline_and_says_why() -> None:
         "no manager answered within 5 s "
         "(down:9000: refused the connection; managers:9000: no such name)"
     )
-    assert worker.core.state is State.FAILED
+    assert worker.core.state is DiscoveryState.FAILED
     assert worker.core.tick(200.0) == []
     world.start("w")
-    assert worker.core.state is State.PROBING, "it may be started again"
+    assert worker.core.state is DiscoveryState.PROBING, "it may be started again"
 
 
 def test_a_worker_without_a_deadline_waits() -> None:
@@ -295,7 +295,7 @@ def test_any_order_of_starting_ends_in_one_group(order: tuple[str, ...], gap_s: 
         world.at(position * gap_s, world.start, name)
     world.run(3 * gap_s + 20.0)
     assert groups(world) == [{"a", "b", "c"}]
-    assert all(member.core.state is State.JOINED for member in world.nodes.values())
+    assert all(member.core.state is DiscoveryState.JOINED for member in world.nodes.values())
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -336,13 +336,13 @@ def test_late_and_repeated_answers_change_nothing() -> None:
     assert core.answered(0.1, ("a", 9_000), answer) == []
     assert core.unanswered(0.2, ("b", 9_000), "late") == []
     assert core.unresolved(0.2, DnsName("never asked"), "late") == []
-    assert core.state is State.JOINED
+    assert core.state is DiscoveryState.JOINED
 
 
 def test_every_move_is_in_the_table() -> None:
     reached = {target for row in TRANSITIONS.values() for target in row.values()}
-    assert reached == set(State) - {State.INITIAL}
-    moves = [(s, t) for s, t in product(State, Trigger) if t in TRANSITIONS[s]]
+    assert reached == set(DiscoveryState) - {DiscoveryState.INITIAL}
+    moves = [(s, t) for s, t in product(DiscoveryState, DiscoveryTrigger) if t in TRANSITIONS[s]]
     assert len(moves) == 12
 
 

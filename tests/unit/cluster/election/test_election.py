@@ -12,6 +12,8 @@ from hyperscale.cluster.election import (
     Effect,
     Election,
     ElectionSettings,
+    ElectionState,
+    Eligibility,
     HandoverRefused,
     LeaderChanged,
     LostLeadership,
@@ -19,8 +21,6 @@ from hyperscale.cluster.election import (
     Persist,
     Send,
     SetTimer,
-    Standing,
-    State,
 )
 from hyperscale.cluster.election.messages import (
     Handover,
@@ -82,7 +82,7 @@ class Story:
         self.hear("m1", PreVoteReply(self.core.term, request.round, True))
         self.disk()
         self.effects = self.hear("m1", VoteReply(term, term, True, LEASE))
-        assert self.core.state is State.LEADER
+        assert self.core.state is ElectionState.LEADER
         return self
 
     def acknowledge(self, voter: str, round_number: int, lhm: float = 0.0) -> list[Effect]:
@@ -92,13 +92,13 @@ class Story:
 
 def test_a_silent_leader_is_replaced_after_a_pre_vote_and_a_vote() -> None:
     story = Story()
-    assert story.core.state is State.FOLLOWER
+    assert story.core.state is ElectionState.FOLLOWER
     asked = story.said(story.wait())
-    assert story.core.state is State.PRE_CANDIDATE
+    assert story.core.state is ElectionState.PRE_CANDIDATE
     assert asked == [("m1", PreVoteRequest(1, 1)), ("m2", PreVoteRequest(1, 1))]
     assert story.saved is None
     story.hear("m2", PreVoteReply(0, 1, True))
-    assert story.core.state is State.CANDIDATE
+    assert story.core.state is ElectionState.CANDIDATE
     assert story.saved == Durable(1, "m0")
     assert story.said(story.disk()) == [("m1", VoteRequest(1, 0)), ("m2", VoteRequest(1, 0))]
     effects = story.hear("m1", VoteReply(1, 1, True, LEASE))
@@ -144,7 +144,7 @@ def test_a_vote_that_took_all_of_its_promise_makes_no_leader() -> None:
     story.disk()
     effects = story.hear("m1", VoteReply(1, 1, True, 0.5), after=1.0)
     assert BecameLeader(1) not in effects
-    assert story.core.state is State.FOLLOWER
+    assert story.core.state is ElectionState.FOLLOWER
 
 
 def test_a_vote_is_given_once_in_a_term_and_again_only_to_the_same() -> None:
@@ -207,7 +207,7 @@ def test_a_leader_that_hears_no_quorum_steps_down_when_its_lease_ends() -> None:
     assert not story.core.may_lead(until)
     story.now = until
     assert LostLeadership(1, "quorum lost") in story.wait(0.0)
-    assert story.core.state is State.FOLLOWER
+    assert story.core.state is ElectionState.FOLLOWER
 
 
 def test_a_voter_says_for_how_long_it_has_supported_nobody() -> None:
@@ -274,7 +274,7 @@ def test_the_named_successor_campaigns_at_once_and_a_stale_name_does_nothing() -
     story.disk()
     assert story.hear("m1", Handover(1)) == []
     story.hear("m1", Handover(2))
-    assert story.core.state is State.CANDIDATE
+    assert story.core.state is ElectionState.CANDIDATE
     assert story.said(story.disk()) == [("m1", VoteRequest(3, 2)), ("m2", VoteRequest(3, 2))]
 
 
@@ -307,37 +307,37 @@ def test_flapping_never_holds_back_an_election() -> None:
 
 def test_an_overburdened_voter_leaves_candidacy_to_others_for_long() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(lhm=5.0)))
+    story._note(story.core.set_eligibility(story.now, Eligibility(lhm=5.0)))
     began = story.now
-    while story.core.state is State.FOLLOWER:
+    while story.core.state is ElectionState.FOLLOWER:
         story.wait()
     assert story.now - began > SETTINGS.reluctance_s
-    assert story.core.state is State.PRE_CANDIDATE
+    assert story.core.state is ElectionState.PRE_CANDIDATE
 
 
 def test_a_voter_that_has_not_caught_up_leaves_candidacy_to_others_for_long() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(syncing=True)))
+    story._note(story.core.set_eligibility(story.now, Eligibility(syncing=True)))
     began = story.now
-    while story.core.state is State.FOLLOWER:
+    while story.core.state is ElectionState.FOLLOWER:
         story.wait()
     assert story.now - began > SETTINGS.reluctance_s
 
 
 def test_a_barred_voter_never_campaigns_until_it_may() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(barred=True)))
+    story._note(story.core.set_eligibility(story.now, Eligibility(barred=True)))
     story.wait()
     assert story.timer is None
-    assert story.core.state is State.FOLLOWER
-    story._note(story.core.set_standing(story.now, Standing()))
+    assert story.core.state is ElectionState.FOLLOWER
+    story._note(story.core.set_eligibility(story.now, Eligibility()))
     story.wait()
-    assert story.core.state is State.PRE_CANDIDATE
+    assert story.core.state is ElectionState.PRE_CANDIDATE
 
 
 def test_a_barred_voter_neither_votes_nor_follows() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(barred=True)))
+    story._note(story.core.set_eligibility(story.now, Eligibility(barred=True)))
     assert story.said(story.hear("m1", PreVoteRequest(1, 1))) == [("m1", PreVoteReply(0, 1, False))]
     assert story.said(story.hear("m1", VoteRequest(1, 0))) == [("m1", VoteReply(0, 1, False, 0.0))]
     story.hear("m2", Heartbeat(1, 1))
@@ -349,7 +349,7 @@ def test_a_barred_voter_neither_votes_nor_follows() -> None:
 
 def test_a_barred_leader_stops_at_once() -> None:
     story = Story().lead()
-    effects = story.core.set_standing(story.now, Standing(barred=True))
+    effects = story.core.set_eligibility(story.now, Eligibility(barred=True))
     assert LostLeadership(1, "most managers have another list of voters") in effects
     assert not story.core.may_lead(story.now)
 
@@ -357,46 +357,46 @@ def test_a_barred_leader_stops_at_once() -> None:
 def test_a_barred_candidate_gives_up() -> None:
     story = Story()
     story.wait()
-    assert story.core.state is State.PRE_CANDIDATE
-    story._note(story.core.set_standing(story.now, Standing(barred=True)))
-    assert story.core.state is State.FOLLOWER
+    assert story.core.state is ElectionState.PRE_CANDIDATE
+    story._note(story.core.set_eligibility(story.now, Eligibility(barred=True)))
+    assert story.core.state is ElectionState.FOLLOWER
     story.wait()
     assert story.timer is None
 
 
 def test_a_campaign_goes_above_every_term_of_voters_with_another_list() -> None:
     story = Story()
-    story._note(story.core.set_standing(story.now, Standing(other_term=7)))
+    story._note(story.core.set_eligibility(story.now, Eligibility(other_term=7)))
     story.lead()
     assert story.core.term == 8
 
 
 @pytest.mark.parametrize(
-    ("standing", "leaves"),
+    ("eligibility", "leaves"),
     [
-        (Standing(lhm=5.0), False),
-        (Standing(lhm=6.0), True),
-        (Standing(lhm=8.0), True),
+        (Eligibility(lhm=5.0), False),
+        (Eligibility(lhm=6.0), True),
+        (Eligibility(lhm=8.0), True),
     ],
 )
-def test_a_leader_in_distress_hands_over(standing: Standing, leaves: bool) -> None:
+def test_a_leader_in_distress_hands_over(eligibility: Eligibility, leaves: bool) -> None:
     story = Story().lead()
     story.acknowledge("m1", 1, lhm=1.0)
-    effects = story.core.set_standing(story.now, standing)
+    effects = story.core.set_eligibility(story.now, eligibility)
     assert (story.said(effects) == [("m1", Handover(1))]) is leaves
 
 
 def test_when_all_suffer_the_least_ill_leads_on() -> None:
     story = Story().lead()
     story.acknowledge("m1", 1, lhm=8.0)
-    assert story.said(story.core.set_standing(story.now, Standing(lhm=8.0))) == []
-    assert story.core.state is State.LEADER
+    assert story.said(story.core.set_eligibility(story.now, Eligibility(lhm=8.0))) == []
+    assert story.core.state is ElectionState.LEADER
 
 
 def test_a_sole_voter_leads_at_once_and_for_ever() -> None:
     story = Story(voters=1)
     story.wait()
-    assert story.core.state is State.CANDIDATE
+    assert story.core.state is ElectionState.CANDIDATE
     assert BecameLeader(1) in story.disk()
     assert story.core.may_lead(story.now + 1e9)
     assert story.timer is None
@@ -407,9 +407,9 @@ def test_a_lost_ballot_is_tried_again() -> None:
     story.wait()
     story.hear("m1", PreVoteReply(0, 1, False))
     story.hear("m2", PreVoteReply(0, 1, False))
-    assert story.core.state is State.FOLLOWER
+    assert story.core.state is ElectionState.FOLLOWER
     story.wait()
-    assert story.core.state is State.PRE_CANDIDATE
+    assert story.core.state is ElectionState.PRE_CANDIDATE
 
 
 def test_strangers_and_late_answers_change_nothing() -> None:
@@ -418,7 +418,7 @@ def test_strangers_and_late_answers_change_nothing() -> None:
     story.wait()
     assert story.hear("m1", PreVoteReply(0, 99, True)) == []
     assert story.hear("m1", VoteReply(0, 1, True, LEASE)) == []
-    assert story.core.state is State.PRE_CANDIDATE
+    assert story.core.state is ElectionState.PRE_CANDIDATE
 
 
 def test_a_rival_in_the_same_term_ends_our_leadership() -> None:
@@ -461,7 +461,7 @@ def test_one_of_three_alone_cannot_win_and_disturbs_nobody_on_return() -> None:
         world.settle(0.01)
     assert world.leading() == [leader]
     assert world.nodes[alone].core is not None
-    assert world.nodes[alone].core.state in (State.PRE_CANDIDATE, State.FOLLOWER)
+    assert world.nodes[alone].core.state in (ElectionState.PRE_CANDIDATE, ElectionState.FOLLOWER)
     world.settle(10)
     assert list(world.leaders) == [max(world.leaders)]
     assert world.leading() == [leader]

@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from hyperscale.cluster.election import Durable, Election, ElectionSettings, Message, Standing
+from hyperscale.cluster.election import Durable, Election, ElectionSettings, Eligibility, Message
 from hyperscale.cluster.election.messages import (
     Envelope,
     Heartbeat,
@@ -21,11 +21,11 @@ from hyperscale.cluster.identity import JUMP_MAX
 FAR = 2**62
 
 
-def voter(term: int, standing: Standing | None = None) -> Election:
+def voter(term: int, eligibility: Eligibility | None = None) -> Election:
     made = Election(
         "m0", ["m0", "m1", "m2"], ElectionSettings(), random.Random(7), Durable(term, None)
     )
-    made.start(100.0, standing)
+    made.start(100.0, eligibility)
     return made
 
 
@@ -53,9 +53,9 @@ def test_a_later_term_is_adopted_as_ever() -> None:
 
 
 def test_a_term_heard_of_voters_with_another_list_does_not_jump_either() -> None:
-    core = voter(5, Standing(other_term=FAR))
+    core = voter(5, Eligibility(other_term=FAR))
     assert core._next_term == 6
-    assert voter(5, Standing(other_term=9))._next_term == 10
+    assert voter(5, Eligibility(other_term=9))._next_term == 10
 
 
 @pytest.mark.parametrize("term", [2**53, FAR, FAR + JUMP_MAX])

@@ -7,11 +7,11 @@ import math
 import msgspec
 import pytest
 
-from hyperscale.cluster.election.ballot import Ballot, Outcome, list_digest, quorum_of
-from hyperscale.cluster.election.lease import LeaderLease, Promise
+from hyperscale.cluster.election.ballot import Ballot, BallotOutcome, list_digest, quorum_of
+from hyperscale.cluster.election.eligibility import Eligibility, FlapDamping, successor
+from hyperscale.cluster.election.lease import LeaderLease, LeasePromise
 from hyperscale.cluster.election.messages import Envelope, Heartbeat
 from hyperscale.cluster.election.settings import ElectionSettings
-from hyperscale.cluster.election.standing import FlapDamping, Standing, successor
 
 SETTINGS = ElectionSettings()
 
@@ -72,13 +72,13 @@ def test_a_short_promise_gives_a_short_lease() -> None:
 
 
 def test_promises() -> None:
-    promise = Promise("a", 5, until=10.0)
+    promise = LeasePromise("a", 5, until=10.0)
     assert promise.blocks(9.9, "b")
     assert not promise.blocks(9.9, "a")
     assert not promise.blocks(10.0, "b")
     assert promise.blocks(9.9, "b", released_term=4)
     assert not promise.blocks(9.9, "b", released_term=5)
-    assert Promise(None, 0, until=10.0).blocks(9.9, "b")
+    assert LeasePromise(None, 0, until=10.0).blocks(9.9, "b")
 
 
 @pytest.mark.parametrize(("count", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
@@ -90,15 +90,15 @@ def test_a_ballot_is_won_with_the_own_vote_on_disk_and_lost_when_hopeless() -> N
     ballot = Ballot(2, 1, ("a", "b", "c", "d"), 3)
     ballot.grant("a", 3.0)
     ballot.grant("b", 3.0)
-    assert ballot.outcome is Outcome.OPEN
+    assert ballot.outcome is BallotOutcome.OPEN
     ballot.own_vote = True
-    assert ballot.outcome is Outcome.WON
+    assert ballot.outcome is BallotOutcome.WON
     hopeless = Ballot(2, 1, ("a", "b", "c", "d"), 3, own_vote=True)
     hopeless.deny("a")
     hopeless.deny("b")
-    assert hopeless.outcome is Outcome.OPEN
+    assert hopeless.outcome is BallotOutcome.OPEN
     hopeless.deny("c")
-    assert hopeless.outcome is Outcome.LOST
+    assert hopeless.outcome is BallotOutcome.LOST
     assert hopeless.silent() == ["d"]
 
 
@@ -106,7 +106,7 @@ def test_a_grant_is_not_taken_back_by_a_late_denial() -> None:
     ballot = Ballot(2, 1, ("a", "b"), 2, own_vote=True)
     ballot.grant("a", 3.0)
     ballot.deny("a")
-    assert ballot.outcome is Outcome.WON
+    assert ballot.outcome is BallotOutcome.WON
 
 
 def test_four_changes_in_a_minute_start_a_cooldown() -> None:
@@ -128,11 +128,11 @@ def test_four_changes_in_more_than_a_minute_do_not() -> None:
 
 
 def test_the_successor_is_the_healthiest_that_has_caught_up() -> None:
-    peers = {"a": Standing(1.0), "b": Standing(0.5), "c": Standing(2.0)}
+    peers = {"a": Eligibility(1.0), "b": Eligibility(0.5), "c": Eligibility(2.0)}
     assert successor(peers, SETTINGS) == "b"
-    peers["b"] = Standing(0.0, syncing=True)
+    peers["b"] = Eligibility(0.0, syncing=True)
     assert successor(peers, SETTINGS) == "a"
-    ill = {"a": Standing(7.0), "b": Standing(6.5, syncing=True)}
+    ill = {"a": Eligibility(7.0), "b": Eligibility(6.5, syncing=True)}
     assert successor(ill, SETTINGS) is None
     assert successor(ill, SETTINGS, healthier_than=8.0) == "b"
     assert successor(ill, SETTINGS, healthier_than=6.0) is None

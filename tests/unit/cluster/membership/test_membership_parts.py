@@ -12,25 +12,24 @@ from hyperscale.cluster.membership import suspicion
 from hyperscale.cluster.membership.awareness import Awareness, HealthEvent
 from hyperscale.cluster.membership.config import MembershipConfig, plain_swim
 from hyperscale.cluster.membership.deadlines import Deadlines
-from hyperscale.cluster.membership.dissemination import Dissemination
-from hyperscale.cluster.membership.member import State, supersedes
+from hyperscale.cluster.membership.dissemination import Dissemination, SeenUpdates
+from hyperscale.cluster.membership.member import MemberState, supersedes
 from hyperscale.cluster.membership.messages import Dead, Left, Suspect, Update, size_of
 from hyperscale.cluster.membership.probe import Phase, Probe
 from hyperscale.cluster.membership.ring import Ring
 from hyperscale.cluster.membership.roles import adaptive_timeout_s, strategy
-from hyperscale.cluster.membership.seen import Seen
 from hyperscale.cluster.membership.suspicion import Suspicion
 from hyperscale.cluster.membership.tombstones import Tombstones
 
 
 class TestPrecedence:
     def test_within_one_incarnation_bad_news_wins(self) -> None:
-        order = [State.ALIVE, State.SUSPECT, State.DEAD, State.LEFT]
+        order = [MemberState.ALIVE, MemberState.SUSPECT, MemberState.DEAD, MemberState.LEFT]
         for known, news in itertools.product(order, order):
             assert supersedes(news, 5, known, 5) is (news > known)
 
     def test_a_higher_incarnation_always_wins_and_a_lower_never(self) -> None:
-        for known, news in itertools.product(State, State):
+        for known, news in itertools.product(MemberState, MemberState):
             assert supersedes(news, 6, known, 5)
             assert not supersedes(news, 4, known, 5)
 
@@ -224,7 +223,7 @@ class TestDeadlines:
 
 class TestSeen:
     def test_words_are_judged_once_until_it_is_cleared(self) -> None:
-        seen, judged = Seen(8), Judge()
+        seen, judged = SeenUpdates(8), Judge()
         seen.judge([Left("a", 1), Left("a", 1), Left("a", 2)], judged)
         seen.judge([Left("a", 2), Suspect("a", 2, ("b",)), Dead("a", 2, "b")], judged)
         seen.clear()
@@ -238,12 +237,12 @@ class TestSeen:
         ]
 
     def test_what_the_judge_will_not_settle_comes_again(self) -> None:
-        seen, judged = Seen(8), Judge(settles=False)
+        seen, judged = SeenUpdates(8), Judge(settles=False)
         seen.judge([Left("a", 1), Left("a", 1)], judged)
         assert len(judged.updates) == 2
 
     def test_a_full_memory_starts_anew(self) -> None:
-        seen, judged = Seen(2), Judge()
+        seen, judged = SeenUpdates(2), Judge()
         for name in "abca":
             seen.judge([Left(name, 1)], judged)
         assert [update.node_id for update in judged.updates] == ["a", "b", "c", "a"]

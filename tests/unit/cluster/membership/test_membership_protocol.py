@@ -14,10 +14,10 @@ from hyperscale.cluster.membership import (
     Departed,
     Heartbeat,
     MembershipConfig,
+    MemberState,
     Persist,
     Refused,
     SeedSilent,
-    State,
     Via,
 )
 from hyperscale.cluster.membership.confirmation import Confirmation, Step
@@ -97,7 +97,7 @@ class TestCrash:
         cluster.down.add("n4")
         took = cluster.run_until(
             lambda: all(
-                cluster.cores[n].member("n4").state is State.DEAD  # type: ignore[union-attr]
+                cluster.cores[n].member("n4").state is MemberState.DEAD  # type: ignore[union-attr]
                 for n in ("n0", "n1", "n2", "n3")
             ),
             40,
@@ -128,7 +128,9 @@ class TestCrash:
     def test_restart_without_its_disk_learns_its_incarnation_from_the_cluster(self) -> None:
         cluster = settled(4)
         cluster.cut = lambda a, b: b == "n3"
-        cluster.run_until(lambda: cluster.cores["n0"].member("n3").state is not State.ALIVE, 30)  # type: ignore[union-attr]
+        cluster.run_until(
+            lambda: cluster.cores["n0"].member("n3").state is not MemberState.ALIVE, 30
+        )  # type: ignore[union-attr]
         cluster.cut = lambda a, b: False
         cluster.run(20)
         old = cluster.cores["n3"].me.incarnation
@@ -156,25 +158,25 @@ class TestRefutation:
         cluster = settled(4)
         before = cluster.cores["n2"].me.incarnation
         gossip(cluster, "n0", Suspect("n2", before, ("n1",)))
-        assert cluster.cores["n0"].member("n2").state is State.SUSPECT  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n2").state is MemberState.SUSPECT  # type: ignore[union-attr]
         cluster.run(3)
         assert cluster.cores["n2"].me.incarnation == before + 1
         for observer in ("n0", "n1", "n3"):
-            assert cluster.cores[observer].member("n2").state is State.ALIVE  # type: ignore[union-attr]
+            assert cluster.cores[observer].member("n2").state is MemberState.ALIVE  # type: ignore[union-attr]
 
     def test_even_the_dead_can_refute(self) -> None:
         cluster = settled(4)
         before = cluster.cores["n2"].me.incarnation
         gossip(cluster, "n0", Dead("n2", before, "n1"))
-        assert cluster.cores["n0"].member("n2").state is State.DEAD  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n2").state is MemberState.DEAD  # type: ignore[union-attr]
         cluster.run(30)
         assert cluster.cores["n2"].me.incarnation == before + 1
-        assert cluster.cores["n0"].member("n2").state is State.ALIVE  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n2").state is MemberState.ALIVE  # type: ignore[union-attr]
 
     def test_old_accusations_mean_nothing(self) -> None:
         cluster = settled(4)
         gossip(cluster, "n0", Suspect("n2", 0, ("n1",)), Dead("n2", 0, "n1"))
-        assert cluster.cores["n0"].member("n2").state is State.ALIVE  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n2").state is MemberState.ALIVE  # type: ignore[union-attr]
 
     def test_nothing_beyond_the_durable_limit_is_spoken(self) -> None:
         cluster = settled(2)
@@ -211,7 +213,7 @@ class TestSleep:
         cluster.run(30)
         assert "died" not in cluster.changes("n0", "n3")
         assert cluster.cores["n0"].counts["lags"] >= 1
-        assert all(m.state is State.ALIVE for m in cluster.cores["n0"].members())
+        assert all(m.state is MemberState.ALIVE for m in cluster.cores["n0"].members())
 
     def test_a_short_pause_is_refuted(self) -> None:
         cluster = settled(5)
@@ -234,7 +236,7 @@ class TestLeaving:
             assert cluster.changes(observer, "n4") == ["left"]
         gossip(cluster, "n0", Alive(node))
         cluster.run(60)
-        assert cluster.cores["n0"].member("n4").state is State.LEFT  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n4").state is MemberState.LEFT  # type: ignore[union-attr]
 
     def test_coming_back_after_leaving(self) -> None:
         cluster = settled(3)
@@ -242,7 +244,7 @@ class TestLeaving:
         cluster.run(6)
         cluster.start("n2", join=True)
         cluster.run(5)
-        assert cluster.cores["n0"].member("n2").state is State.ALIVE  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("n2").state is MemberState.ALIVE  # type: ignore[union-attr]
 
 
 class TestPartition:
@@ -323,10 +325,10 @@ class TestUnconfirmed:
         gossip(cluster, "n0", ghost, Suspect("ghost", 1, ("n1",)))
         for name in ("n1", "n2", "n3"):
             gossip(cluster, name, ghost, Dead("ghost", 1, "n9"), sender="n0")
-            cluster.cores[name]._station.news.forget("ghost")
-        cluster.cores["n0"]._station.news.forget("ghost")
+            cluster.cores[name]._shared.news.forget("ghost")
+        cluster.cores["n0"]._shared.news.forget("ghost")
         cluster.run(20)
-        assert cluster.cores["n0"].member("ghost").state is State.DEAD  # type: ignore[union-attr]
+        assert cluster.cores["n0"].member("ghost").state is MemberState.DEAD  # type: ignore[union-attr]
 
     def test_a_registration_confirms(self) -> None:
         cluster = Cluster(2)

@@ -21,7 +21,7 @@ from hyperscale.ledger.records import (
     RecordTooLarge,
     StaleFence,
 )
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.messages import Append, encode
 from hyperscale.ledger.wal import LogFailed
 from tests.unit.ledger.records.cluster import FENCE, SETTINGS, Cluster, payloads, play
@@ -362,7 +362,7 @@ def test_a_contradiction_of_what_is_committed_ends_the_records() -> None:
         await cluster.nodes["a"].append("job", 1, b"", FENCE)
         await cluster.settled()
         victim = cluster.nodes["b"]
-        lie = encode(Append(9, 1, 1, 2, (Entry(2, 9),)))
+        lie = encode(Append(9, 1, 1, 2, (LogEntry(2, 9),)))
         with pytest.raises(InvariantBroken):
             await victim.handle("c", lie)
         assert "contradict those of c" in str(await victim.failed())

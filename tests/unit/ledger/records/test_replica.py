@@ -7,17 +7,17 @@ import pytest
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import InvariantBroken
 from hyperscale.ledger.records import Record, RecordsSettings
-from hyperscale.ledger.records.entries import Entry, EntryLog
+from hyperscale.ledger.records.entries import EntryLog, LogEntry
 from hyperscale.ledger.records.messages import Append, Appended, Fetch, Recover, Recovered
-from hyperscale.ledger.records.replica import Promise, Replica, Write
-from hyperscale.ledger.records.states import TRANSITIONS, Role, Trigger, next_role
+from hyperscale.ledger.records.replica import Replica, TermPromise, Write
+from hyperscale.ledger.records.states import TRANSITIONS, Role, RoleTrigger, next_role
 
 SETTINGS = RecordsSettings(batch_records_max=3, pipeline_max=2)
 VOTERS = ("a", "b", "c")
 
 
-def entry(index: int, term: int) -> Entry:
-    return Entry(index, term, Record(index, "job", index, b"", Fence(term)))
+def entry(index: int, term: int) -> LogEntry:
+    return LogEntry(index, term, Record(index, "job", index, b"", Fence(term)))
 
 
 def replica(*terms: int, name: str = "b", commit: int = 0) -> Replica:
@@ -50,7 +50,7 @@ def leader(*terms: int) -> Replica:
 
 def test_no_move_is_missing_and_none_is_made_up() -> None:
     for role in Role:
-        for trigger in Trigger:
+        for trigger in RoleTrigger:
             if trigger in TRANSITIONS[role]:
                 assert next_role(role, trigger) is TRANSITIONS[role][trigger]
             else:
@@ -61,7 +61,7 @@ def test_no_move_is_missing_and_none_is_made_up() -> None:
 def test_a_promise_is_written_and_keeps_older_leaders_out() -> None:
     one = replica(1, 1)
     assert one.recover("c", Recover(4)) == Recovered(4, True, 2, 1, 0)
-    assert one.take_writes() == [Promise(4)]
+    assert one.take_writes() == [TermPromise(4)]
     assert one.append("a", Append(3, 2, 1, 0, (entry(3, 3),))) == Appended(4, False)
     assert one.recover("a", Recover(3)) == Recovered(4, False)
     assert one.recover("c", Recover(4)).granted, "asked again by the same leader"

@@ -12,8 +12,8 @@ import pytest
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records.api import Record
-from hyperscale.ledger.records.entries import Entry
-from hyperscale.ledger.records.messages import State
+from hyperscale.ledger.records.entries import LogEntry
+from hyperscale.ledger.records.messages import StatePart
 from hyperscale.ledger.records.snapshots import (
     BITE_BYTES,
     Captured,
@@ -64,7 +64,7 @@ async def turns_during(work: Awaitable[T]) -> tuple[T, int]:
 @on_a_loop
 async def test_a_state_is_read_back_as_it_was() -> None:
     jobs = [(record(1), record(2)), (), tuple(record(n) for n in range(3, 90))]
-    captured = Captured(90, 4, jobs, 5, 91, (Entry(91, 5, record(91)),), True)
+    captured = Captured(90, 4, jobs, 5, 91, (LogEntry(91, 5, record(91)),), True)
     snapshot = decode(await captured.encode())
     assert await all_of(snapshot.jobs) == [one for job in jobs for one in job]
     rest = (snapshot.index, snapshot.index_term, snapshot.term, snapshot.commit_index)
@@ -119,4 +119,4 @@ def test_a_state_travels_in_parts() -> None:
     assert whole == packed.data
     assert incoming.whole() is None
     with pytest.raises(ValueError, match="too large"):
-        incoming.take("m1", State(2, 7, 1, 1_001, 0, b""))
+        incoming.take("m1", StatePart(2, 7, 1, 1_001, 0, b""))

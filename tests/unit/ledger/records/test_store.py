@@ -8,8 +8,8 @@ import pytest
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.ledger.records import Record
-from hyperscale.ledger.records.entries import Entry
-from hyperscale.ledger.records.replica import Promise, Write
+from hyperscale.ledger.records.entries import LogEntry
+from hyperscale.ledger.records.replica import TermPromise, Write
 from hyperscale.ledger.records.snapshots import Captured
 from hyperscale.ledger.records.store import Found, Store, _encode
 from hyperscale.ledger.unreadable import UnreadableRecord
@@ -23,16 +23,16 @@ def record(index: int) -> Record:
 
 
 def write(index: int, term: int = 1, commit: int = 0) -> Write:
-    return Write(Entry(index, term, record(index)), commit)
+    return Write(LogEntry(index, term, record(index)), commit)
 
 
 def test_a_slow_checkpoint_does_not_take_the_place_of_a_state_received_after_it() -> None:
     async def story() -> None:
         store = Store(world.host("a"), "records", SETTINGS)
         await store.open()
-        store.put([Promise(1), write(1), write(2)], 3)
+        store.put([TermPromise(1), write(1), write(2)], 3)
         many = [(record(1),)] * 500
-        older = store.save(Captured(1, 1, many, 1, 1, (Entry(2, 1, record(2)),)))
+        older = store.save(Captured(1, 1, many, 1, 1, (LogEntry(2, 1, record(2)),)))
         newer = store.save(Captured(9, 1, [(record(9),)], 1, 9), first=True)
         assert await newer
         await older
@@ -50,7 +50,7 @@ def test_a_checkpoint_that_fails_is_no_failure_of_the_log() -> None:
         await store.open()
         written: list[int] = []
         store.on_written = written.append
-        store.put([Promise(1)], 1)
+        store.put([TermPromise(1)], 1)
         disk = world.machines["a"].disk
         await asyncio.sleep(1)
         disk.capacity = disk.used_bytes
@@ -66,14 +66,14 @@ def test_a_checkpoint_that_fails_is_no_failure_of_the_log() -> None:
     finish(world, story())
 
 
-def replayed(*writes: Promise | Write) -> Found:
+def replayed(*writes: TermPromise | Write) -> Found:
     found = Found()
     found.replay([WalRecord(lsn, _encode(one)) for lsn, one in enumerate(writes, 1)])
     return found
 
 
 def test_a_write_takes_the_place_of_all_from_its_index_on() -> None:
-    found = replayed(Promise(1), write(1), write(2), write(3), Promise(4), write(2, term=4))
+    found = replayed(TermPromise(1), write(1), write(2), write(3), TermPromise(4), write(2, term=4))
     assert found.term == 4
     assert [(entry.index, entry.term) for entry in found.entries] == [(1, 1), (2, 4)]
 

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from hyperscale.ledger.wal import LogCompacted, LogFailed, WriteAheadLog
-from hyperscale.ledger.wal.recovery import CASES, Decision, Facts, decide
+from hyperscale.ledger.wal.recovery import CASES, Decision, ScanFacts, decide
 from hyperscale.ledger.wal.segment import HEADER_BYTES, decode_header, name_of
 from hyperscale.runtime.host import Disk
 from hyperscale.sim.disk import CrashDisk
@@ -20,8 +20,8 @@ from hyperscale.sim.world import World
 from tests.unit.ledger.wal.logs import DIRECTORY, SMALL, Files, files_of, simulate, start, write
 
 
-def every_facts() -> list[Facts]:
-    return [Facts(*values) for values in product((False, True), repeat=len(fields(Facts)))]
+def every_facts() -> list[ScanFacts]:
+    return [ScanFacts(*values) for values in product((False, True), repeat=len(fields(ScanFacts)))]
 
 
 def test_exactly_one_case_matches_whatever_is_on_disk() -> None:

@@ -94,7 +94,7 @@ def test_a_worker_that_registers_is_known_to_be_there() -> None:
 
     async def story(lone: LoneManager) -> None:
         core, where = lone.manager.node.membership.core, ("10.0.0.9", 7_000)
-        core._rumors.hear(Alive(Node("w1", 1, "worker", "local", where, where)))
+        core._updates.hear(Alive(Node("w1", 1, "worker", "local", where, where)))
         assert core.awaited("w1") is not None
         assert lone.register().accepted
         assert core.awaited("w1") is None

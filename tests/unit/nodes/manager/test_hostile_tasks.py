@@ -11,7 +11,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.cluster.overload import LoadLevel
 from hyperscale.errors import RunFailed
-from hyperscale.ledger.records.entries import Entry
+from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.nodes.manager.gauges import readiness
@@ -212,7 +212,7 @@ def test_records_that_nobody_confirms_are_load() -> None:
         assert node.queue() == 0.0
         pending = lone.manager.records._durable.pending  # type: ignore[attr-defined]
         for index in range(int(settings.pending_max * 0.9)):
-            pending.written(Entry(index, 1))
+            pending.written(LogEntry(index, 1))
         await lone.until(lambda: node.admission.load is LoadLevel.STRESSED)
 
     play(story)

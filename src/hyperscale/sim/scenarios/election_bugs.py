@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hyperscale.cluster.election import Durable, Effect, Election, Send, Standing
+from hyperscale.cluster.election import Durable, Effect, Election, Eligibility, Send
 from hyperscale.cluster.election.ballot import Ballot
-from hyperscale.cluster.election.lease import LeaderLease, Promise
+from hyperscale.cluster.election.lease import LeaderLease, LeasePromise
 from hyperscale.cluster.election.messages import PreVoteRequest, VoteReply, VoteRequest
-from hyperscale.cluster.election.states import Trigger
-from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling, Verdict
+from hyperscale.cluster.election.states import ElectionTrigger
+from hyperscale.cluster.fencing import Fence, FenceGuard, FenceResult, Ruling
 from hyperscale.nodes.member.term_file import TermFile, encode
 
 Observe = Callable[..., None]
@@ -51,9 +51,9 @@ class WatchedElection(Election):
 class MinorityQuorum(WatchedElection):
     """Half of the voters decide, rounded down."""
 
-    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
+    def start(self, now: float, eligibility: Eligibility | None = None) -> list[Effect]:
         self.quorum -= 1
-        return super().start(now, standing)
+        return super().start(now, eligibility)
 
 
 class VotesTwice(WatchedElection):
@@ -112,9 +112,9 @@ class NoDriftMargin(WatchedElection):
 class NoAbstention(WatchedElection):
     """Forgets over a restart that it may have promised something."""
 
-    def start(self, now: float, standing: Standing | None = None) -> list[Effect]:
-        effects = super().start(now, standing)
-        self._promise = Promise(None, 0, -math.inf)
+    def start(self, now: float, eligibility: Eligibility | None = None) -> list[Effect]:
+        effects = super().start(now, eligibility)
+        self._promise = LeasePromise(None, 0, -math.inf)
         return effects
 
 
@@ -139,8 +139,8 @@ class NoPreVote(WatchedElection):
 class NoCheckQuorum(WatchedElection):
     """Stays in office, heartbeats included, when nobody answers any more."""
 
-    def _step_down(self, trigger: Trigger) -> None:
-        if trigger is Trigger.QUORUM_LOST:
+    def _step_down(self, trigger: ElectionTrigger) -> None:
+        if trigger is ElectionTrigger.QUORUM_LOST:
             if self._now >= self._heartbeat_at:
                 self._send_heartbeats()
         else:
@@ -186,8 +186,8 @@ class BelievesWhatItReads(TermFile):
 class BlindGuard(FenceGuard[None]):
     """Obeys everybody."""
 
-    def admit(self, now: float, key: str, fence: Fence) -> Verdict[None]:
-        return Verdict(Ruling.FRESH, fence)
+    def admit(self, now: float, key: str, fence: Fence) -> FenceResult[None]:
+        return FenceResult(Ruling.FRESH, fence)
 
 
 CORES: dict[str, type[WatchedElection]] = {
@@ -208,7 +208,7 @@ FILES: dict[str, type[TermFile]] = {
     "read-is-not-durable": BelievesWhatItReads,
 }
 
-CANARIES: dict[str, str] = {
+PLANTED_BUGS: dict[str, str] = {
     "minority-quorum": "OneLeaderPerTerm",
     "votes-twice": "OneVotePerTerm",
     "lease-from-answer": "OneLease",

@@ -1,4 +1,4 @@
-"""What is done to a simulated cluster beside the swarm's faults: blows where they hurt most, and
+"""What is done to a simulated cluster beside the swarm's faults: those that hurt most, and
 nodes that are told to leave.
 
 A node that leaves does so in its own time, also when the faults are over; its supervisor starts it
@@ -38,7 +38,7 @@ ENDS_S: Final = 4.0  # a worker without managers ends its load after 6 s
 LEAVE: Final = "leave"
 
 
-class Blows:
+class ClusterFaults:
     def __init__(
         self,
         world: World,
@@ -60,35 +60,35 @@ class Blows:
             name = await self._somebody(lambda: self._at_work(MISSED_S))
             await self._cut_off(name, dice)
 
-    async def fall(self, until_s: float, *, is_full: bool = False) -> None:
+    async def inject(self, until_s: float, *, is_full: bool = False) -> None:
         """Those that the seed draws; where a job has all cores, it loses some."""
-        dice = self._world.random_stream("blows")
+        dice = self._world.random_stream("blows")  # its name is part of every seed
         late_s = until_s * 0.9
-        blows: list[Awaitable[None]] = []
+        faults: list[Awaitable[None]] = []
         if dice.random() < 0.4:
-            blows.append(self._kill_leader(dice.uniform(5.0, late_s), dice.uniform(0.1, 20.0)))
+            faults.append(self._kill_leader(dice.uniform(5.0, late_s), dice.uniform(0.1, 20.0)))
         if dice.random() < 0.2:
             disk: CrashDisk = dice.choice(("kept", "lost-unsynced", "torn"))
-            blows.append(self._kill_managers(dice.uniform(5.0, late_s), disk))
+            faults.append(self._kill_managers(dice.uniform(5.0, late_s), disk))
         if dice.random() < 0.25:
             worker = dice.choice([name for name in self._world.machines if name[0] == "w"])
-            blows.append(self._kill_for_good(dice.uniform(5.0, late_s), worker))
+            faults.append(self._kill_for_good(dice.uniform(5.0, late_s), worker))
         if dice.random() < 0.5:
             at_s, cut_off = dice.uniform(3.0, until_s / 2), dice.random() < 0.5
-            blows.append(self._strike_at_work(at_s, dice if cut_off else None))
+            faults.append(self._strike_at_work(at_s, dice if cut_off else None))
         if dice.random() < 0.3:
-            blows.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
+            faults.append(self._leave_work(dice.uniform(3.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.2:
-            blows.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
+            faults.append(self._leave_lead(dice.uniform(5.0, late_s), dice.uniform(0.1, 10.0)))
         if dice.random() < 0.25:
             at_s, between_s = dice.uniform(5.0, until_s / 2), dice.uniform(0.0, 3.0)
-            blows.append(self._kill_both(at_s, between_s, dice.uniform(1.0, 20.0)))
+            faults.append(self._kill_both(at_s, between_s, dice.uniform(1.0, 20.0)))
         if dice.random() < 0.7:
-            blows.append(self._stop_quorum(dice.uniform(18.0, 25.0)))
+            faults.append(self._stop_quorum(dice.uniform(18.0, 25.0)))
         if is_full:
             at_s = self._world.random_stream("full blow").uniform(8.0, until_s * 0.6)
-            blows.append(self._kill_at_full_work(at_s))
-        await asyncio.gather(*blows)
+            faults.append(self._kill_at_full_work(at_s))
+        await asyncio.gather(*faults)
 
     # -- without warning ---------------------------------------------------------------------
 

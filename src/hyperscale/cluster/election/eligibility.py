@@ -14,7 +14,7 @@ from hyperscale.cluster.election.settings import ElectionSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Eligibility:
     lhm: float = 0.0
     """Local health score of this node, 0 (well) to 8."""
     barred: bool = False
@@ -30,33 +30,33 @@ class Standing:
         return not self.syncing and self.lhm <= settings.lhm_leader_max
 
 
-def preference_s(standing: Standing, settings: ElectionSettings) -> float:
+def preference_s(eligibility: Eligibility, settings: ElectionSettings) -> float:
     """Delay added to every campaign: those of good health go first."""
-    return standing.lhm * settings.lhm_step_s
+    return eligibility.lhm * settings.lhm_step_s
 
 
-def reluctance_s(standing: Standing, settings: ElectionSettings) -> float:
+def reluctance_s(eligibility: Eligibility, settings: ElectionSettings) -> float:
     """How long an unwilling voter waits for a better one to lead. It grows with the score, so
     when all are overburdened the healthiest goes first."""
-    if standing.willing(settings):
+    if eligibility.willing(settings):
         return 0.0
-    return settings.reluctance_s + standing.lhm * settings.reluctance_step_s
+    return settings.reluctance_s + eligibility.lhm * settings.reluctance_step_s
 
 
 def successor(
-    peers: Mapping[str, Standing],
+    peers: Mapping[str, Eligibility],
     settings: ElectionSettings,
     healthier_than: float | None = None,
 ) -> str | None:
     """The willing voter with the lowest score. A leader in distress also accepts an unwilling one,
     if strictly healthier: when all suffer, the lowest score wins."""
 
-    def able(standing: Standing) -> bool:
-        if standing.willing(settings):
-            return healthier_than is None or standing.lhm < healthier_than
-        return healthier_than is not None and standing.lhm < healthier_than
+    def able(eligibility: Eligibility) -> bool:
+        if eligibility.willing(settings):
+            return healthier_than is None or eligibility.lhm < healthier_than
+        return healthier_than is not None and eligibility.lhm < healthier_than
 
-    names = [name for name, standing in peers.items() if able(standing)]
+    names = [name for name, eligibility in peers.items() if able(eligibility)]
     return min(names, key=lambda n: (peers[n].lhm, n), default=None)
 
 
@@ -67,14 +67,14 @@ class FlapDamping:
     def __init__(self, settings: ElectionSettings) -> None:
         self._settings = settings
         self._changes: deque[float] = deque(maxlen=settings.flap_changes)
-        self._calm_at = 0.0
+        self._cooled_at = 0.0
 
     def note_change(self, now: float) -> None:
         settings = self._settings
         self._changes.append(now)
         full = len(self._changes) == settings.flap_changes
         if full and now - self._changes[0] <= settings.flap_window_s:
-            self._calm_at = now + settings.flap_cooldown_s
+            self._cooled_at = now + settings.flap_cooldown_s
 
     def cooling(self, now: float) -> bool:
-        return bool(self._changes) and now < self._calm_at
+        return bool(self._changes) and now < self._cooled_at

@@ -11,7 +11,7 @@ from hyperscale.ledger.records.messages import Append, Appended
 from hyperscale.ledger.records.replica import DiskWrite, Replica
 from hyperscale.ledger.records.snapshots import Captured
 
-CANARIES: Final = {
+PLANTED_BUGS: Final = {
     # "framework": the replicas' own checks see it before anybody outside can.
     "leader-suffices": "DurableAck",
     "answer-before-sync": "DurableAck",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from hyperscale.ledger.wal import WriteAheadLog
-from hyperscale.ledger.wal.inbox import Entry
+from hyperscale.ledger.wal.inbox import QueuedWrite
 from hyperscale.runtime.host import Disk, File, Host
 
 
@@ -89,7 +89,7 @@ def broken_host(host: Host, bug: str) -> Host:
 class AnswersBackwards(WriteAheadLog):
     """Tells the last caller of a batch first."""
 
-    def _tell(self, batch: list[Entry], lsn: int) -> None:
+    def _tell(self, batch: list[QueuedWrite], lsn: int) -> None:
         for entry in reversed(batch):
             later = sum(len(other.payloads) for other in batch[batch.index(entry) :])
             total = sum(len(other.payloads) for other in batch)
@@ -108,7 +108,7 @@ class ForgivesTheDisk(WriteAheadLog):
 class LosesWaiters(WriteAheadLog):
     """Forgets the last of a large batch."""
 
-    def _tell(self, batch: list[Entry], lsn: int) -> None:
+    def _tell(self, batch: list[QueuedWrite], lsn: int) -> None:
         super()._tell(batch[:-1] if len(batch) > 2 else batch, lsn)
 
 

@@ -15,9 +15,9 @@ from hyperscale.cluster.membership.awareness import Awareness
 from hyperscale.cluster.membership.config import MembershipConfig
 from hyperscale.cluster.membership.confirmation import Confirmation
 from hyperscale.cluster.membership.deadlines import Deadlines
-from hyperscale.cluster.membership.dissemination import Dissemination
+from hyperscale.cluster.membership.dissemination import Dissemination, SeenUpdates
 from hyperscale.cluster.membership.effects import Change, Changed, Effect, Persist, Send, Via
-from hyperscale.cluster.membership.member import Member, State
+from hyperscale.cluster.membership.member import Member, MemberState
 from hyperscale.cluster.membership.messages import (
     Alive,
     Datagram,
@@ -31,7 +31,6 @@ from hyperscale.cluster.membership.messages import (
 )
 from hyperscale.cluster.membership.ring import Ring
 from hyperscale.cluster.membership.roles import may_exchange
-from hyperscale.cluster.membership.seen import Seen
 from hyperscale.cluster.membership.tombstones import Tombstones
 from hyperscale.cluster.membership.view import View
 
@@ -56,7 +55,7 @@ Due = tuple[Timer, str]
 WORKER_DRAWS = 8
 
 
-class Station:
+class SharedState:
     __slots__ = (
         "awareness",
         "config",
@@ -102,7 +101,7 @@ class Station:
         self.news = Dissemination(config.news_max)
         self.deadlines: Deadlines[Due] = Deadlines()
         self.tombstones = Tombstones(config.tombstones_max)
-        self.seen = Seen(config.news_max)
+        self.seen = SeenUpdates(config.news_max)
         self.awareness = Awareness(
             config.health_score_max, config.health_step, config.health_decay_s
         )
@@ -178,11 +177,11 @@ class Station:
         if member is None:
             ended = self.tombstones.incarnation(node_id, self.now)
             return None if ended is None else Dead(node_id, ended, self.me.node_id)
-        if member.state is State.SUSPECT:
+        if member.state is MemberState.SUSPECT:
             return Suspect(node_id, member.incarnation, self.accusers(member))
-        if member.state is State.DEAD:
+        if member.state is MemberState.DEAD:
             return Dead(node_id, member.incarnation, self.me.node_id)
-        if member.state is State.LEFT:
+        if member.state is MemberState.LEFT:
             return Left(node_id, member.incarnation)
         return None
 

@@ -7,20 +7,20 @@ from hyperscale.cluster.membership.confirmation import Step
 from hyperscale.cluster.membership.effects import Change, SeedSilent, Via
 from hyperscale.cluster.membership.exchange import Exchanges
 from hyperscale.cluster.membership.prober import Prober
-from hyperscale.cluster.membership.rumors import Rumors
 from hyperscale.cluster.membership.seeds import Seeds
-from hyperscale.cluster.membership.station import Station, Timer
+from hyperscale.cluster.membership.state import SharedState, Timer
+from hyperscale.cluster.membership.updates import Updates
 
 
-class Introductions:
-    __slots__ = ("_exchanges", "_pings", "_prober", "_rumors", "_seeds", "_station")
+class Joining:
+    __slots__ = ("_exchanges", "_pings", "_prober", "_seeds", "_shared", "_updates")
 
     def __init__(
-        self, station: Station, rumors: Rumors, prober: Prober, exchanges: Exchanges
+        self, shared: SharedState, updates: Updates, prober: Prober, exchanges: Exchanges
     ) -> None:
-        config = station.config
-        self._station = station
-        self._rumors = rumors
+        config = shared.config
+        self._shared = shared
+        self._updates = updates
         self._prober = prober
         self._exchanges = exchanges
         self._seeds = Seeds(
@@ -34,50 +34,50 @@ class Introductions:
         self._pings = 0
 
     def step(self, node_id: NodeId) -> None:
-        station, config = self._station, self._station.config
-        member = station.view.get(node_id)
+        shared, config = self._shared, self._shared.config
+        member = shared.view.get(node_id)
         if member is None:
             return
         key = (Timer.UNCONFIRMED, node_id)
         if self._pings >= config.confirmation_pings_per_interval:
-            station.deadlines.set(key, station.now + config.probe_interval_s)
+            shared.deadlines.set(key, shared.now + config.probe_interval_s)
             return
-        lap_s = len(station.view) * config.probe_interval_s
-        step = station.confirmation.step(station.now, node_id, station.awareness.factor, lap_s)
+        lap_s = len(shared.view) * config.probe_interval_s
+        step = shared.confirmation.step(shared.now, node_id, shared.awareness.factor, lap_s)
         if step is None:
             return
         action, again = step
         if action is Step.GIVE_UP:
-            station.counts[f"unconfirmed_peers_removed_{member.node.role}"] += 1
-            self._rumors.forget(member, config.unconfirmed_tombstone_s, Change.GIVEN_UP)
+            shared.counts[f"unconfirmed_peers_removed_{member.node.role}"] += 1
+            self._updates.forget(member, config.unconfirmed_tombstone_s, Change.GIVEN_UP)
             return
-        station.deadlines.set(key, again)
+        shared.deadlines.set(key, again)
         if action is Step.WARN:
-            station.changed(Change.UNCONFIRMED, member, Via.CLEANUP)
+            shared.changed(Change.UNCONFIRMED, member, Via.CLEANUP)
         else:
             self._pings += 1
-            station.counts["confirmation_attempts_total"] += 1
+            shared.counts["confirmation_attempts_total"] += 1
             self._prober.ping(node_id, member.node.udp)
 
     # --- seeds --------------------------------------------------------------------------------
 
     def seed(self, address: Endpoint, configured: bool) -> None:
-        own = address in (self._station.me.tcp, self._station.me.udp)
-        if not own and self._seeds.add(self._station.now, address, configured):
+        own = address in (self._shared.me.tcp, self._shared.me.udp)
+        if not own and self._seeds.add(self._shared.now, address, configured):
             self._ask(address)
 
     def answered(self, address: Endpoint, node_id: NodeId) -> None:
         self._seeds.answered(address, node_id)
 
     def asked_in_vain(self, address: Endpoint) -> None:
-        station = self._station
-        again = self._seeds.asked_in_vain(station.now, address)
+        shared = self._shared
+        again = self._seeds.asked_in_vain(shared.now, address)
         if again is None:
             return
-        station.deadlines.set((Timer.SEED, _text(address)), again)
-        silent_s = self._seeds.overdue(station.now, address)
+        shared.deadlines.set((Timer.SEED, _text(address)), again)
+        silent_s = self._seeds.overdue(shared.now, address)
         if silent_s is not None:
-            station.out.append(SeedSilent(address, silent_s))
+            shared.out.append(SeedSilent(address, silent_s))
 
     def seed_due(self, subject: str) -> None:
         """Ask again unless the node behind the seed is in the view and live."""
@@ -86,10 +86,10 @@ class Introductions:
         seed = self._seeds.get(address)
         if seed is None:
             return
-        member = None if seed.node_id is None else self._station.view.get(seed.node_id)
-        if seed.node_id == self._station.me.node_id or (member is not None and member.live):
-            due = self._station.now + self._seeds.retry_s
-            self._station.deadlines.set((Timer.SEED, subject), due)
+        member = None if seed.node_id is None else self._shared.view.get(seed.node_id)
+        if seed.node_id == self._shared.me.node_id or (member is not None and member.live):
+            due = self._shared.now + self._seeds.retry_s
+            self._shared.deadlines.set((Timer.SEED, subject), due)
         elif seed.configured or seed.node_id is None:
             self._ask(address)
         else:
@@ -97,8 +97,8 @@ class Introductions:
 
     def _ask(self, address: Endpoint) -> None:
         self._exchanges.begin(address)
-        due = self._station.now + self._seeds.retry_s
-        self._station.deadlines.set((Timer.SEED, _text(address)), due)
+        due = self._shared.now + self._seeds.retry_s
+        self._shared.deadlines.set((Timer.SEED, _text(address)), due)
 
 
 def _text(address: Endpoint) -> str:

@@ -1,9 +1,0 @@
-"""The shape of all messages between nodes: named fields, the default ones left out."""
-
-from __future__ import annotations
-
-import msgspec
-
-
-class Fields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    pass
