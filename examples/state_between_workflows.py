@@ -7,8 +7,7 @@ hyperscale run examples/state_between_workflows.py
 
 import os
 
-from hyperscale import Workflow, depends, state, step
-from hyperscale.core.hooks import Provide, Use
+from hyperscale import Provide, Use, Workflow, depends, state, step
 from hyperscale.testing import URL, HTTPResponse
 
 TARGET = os.environ.get("TARGET", "http://127.0.0.1:8080")

@@ -8,7 +8,7 @@ HEAD = """
 import os
 
 from hyperscale import Workflow, action, depends, state, step
-from hyperscale.core.hooks import Provide, Use
+from hyperscale.graph import Provide, Use
 from hyperscale.testing import URL, HTTPResponse
 
 TARGET = {url!r}

@@ -9,7 +9,6 @@
 crash, `log` the single writer, `reader` the way back.
 """
 
-from hyperscale.ledger.wal.durability import Commit, CommitPipeline, Level
 from hyperscale.ledger.wal.errors import (
     LogClosed,
     LogCompacted,
@@ -24,9 +23,6 @@ from hyperscale.ledger.wal.record import Record
 from hyperscale.ledger.wal.settings import WalSettings
 
 __all__ = [
-    "Commit",
-    "CommitPipeline",
-    "Level",
     "LogClosed",
     "LogCompacted",
     "LogDamaged",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hyperscale.ledger.wal import Commit, CommitPipeline, Level, LogFailed, WriteAheadLog
-from hyperscale.ledger.wal.durability import NotConfirmed, Operation
+from hyperscale.ledger.wal import LogFailed, WriteAheadLog
+from hyperscale.ledger.wal.durability import Commit, CommitPipeline, Level, NotConfirmed, Operation
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.world import World
 from tests.unit.ledger.wal.logs import DIRECTORY, simulate
