@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 ALIASES: Final = {
     "graph": "hyperscale.graph",
@@ -24,8 +24,6 @@ ALIASES: Final = {
 
 class _Alias(ModuleType):
     """Of a module, or of a package on the way to one."""
-
-    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         home = self.__dict__.get("_home")
