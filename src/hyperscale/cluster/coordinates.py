@@ -43,7 +43,7 @@ class VivaldiConfig:
     rtt_max_s: float = 10.0
     error_smoothing: float = 0.1
 
-    # Quality and upper bound (E-50 to E-52).
+    # Quality and upper bound.
     samples_for_routing: int = 10
     error_good_s: float = 0.020
     ttl_s: float = 300.0
@@ -65,7 +65,7 @@ def distance_s(one: Coordinate, other: Coordinate) -> float:
 
 
 def quality(coordinate: Coordinate | None, age_s: float, config: VivaldiConfig) -> float:
-    """0 (useless) to 1: enough samples, small error, fresh (E-50)."""
+    """0 (useless) to 1: enough samples, small error, fresh."""
     if coordinate is None:
         return 0.0
     samples = min(1.0, coordinate.samples / config.samples_for_routing)
@@ -77,7 +77,7 @@ def quality(coordinate: Coordinate | None, age_s: float, config: VivaldiConfig) 
 def rtt_upper_bound_s(
     one: Coordinate | None, other: Coordinate | None, config: VivaldiConfig
 ) -> float:
-    """A round trip that is rarely exceeded (E-51); a default when a coordinate is missing, so
+    """A round trip that is rarely exceeded; a default when a coordinate is missing, so
     that ignorance never excludes a peer."""
     if one is None or other is None:
         estimate, sigma = config.rtt_default_s, config.sigma_default_s

@@ -1,4 +1,4 @@
-"""Numbers that merge in any order, any number of times, and come out the same (A-18, A-19).
+"""Numbers that merge in any order, any number of times, and come out the same.
 
 A slot has one writer for its whole life: it is keyed by datacenter *and* the incarnation of the
 manager that writes it, because a slot that restarted at zero would be hidden by its former value.

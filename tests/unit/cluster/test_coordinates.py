@@ -92,7 +92,7 @@ def test_a_cloud_does_not_drift_away() -> None:
 
 
 def test_convergence_in_twenty_rounds() -> None:
-    """E-49: 30 nodes at 5 to 300 ms, error below 20 % of the round trips."""
+    """30 nodes at 5 to 300 ms, error below 20 % of the round trips."""
     members = simulate(continents, nodes=30, cycles=20)
     pairs = list(itertools.combinations(range(30), 2))
     wrong_s = sum(

@@ -1,6 +1,6 @@
-"""Peers that answered lately: asked first at the next start (D-78).
+"""Peers that answered lately: asked first at the next start.
 
-One failure demotes a peer until it answers again (T-34). Clocks do not survive a restart, so an
+One failure demotes a peer until it answers again. Clocks do not survive a restart, so an
 entry is saved with its age, and the time the node was down is not counted: a wrong guess costs
 one probe that fails next to others that do not.
 """

@@ -1,15 +1,15 @@
-"""Finding one live peer, from whatever there is to go by (D-70 to D-80).
+"""Finding one live peer, from whatever there is to go by.
 
 # Theory of operation
 
 A round asks every candidate at once, at most `probes_max` at a time: peers that answered lately,
 then seeds, then what DNS says. Seeds never wait for DNS; its answers join the round when they
-come (T-28). The first answer from a peer of our cluster, environment and a wanted role ends the
+come. The first answer from a peer of our cluster, environment and a wanted role ends the
 search, for gossip does the rest. An answer with our own node id is ourselves and never asked
-again (T-31).
+again.
 
 A round without an answer is followed by a pause. Before it, whoever may form a cluster does so,
-once, and keeps looking (T-29): all nodes may start in any order, and a later answer is a merge.
+once, and keeps looking: all nodes may start in any order, and a later answer is a merge.
 Being probed by a peer is as good as finding one.
 
 Having joined, a node still asks, ever more rarely, those candidates that are not members. Nodes

@@ -1,4 +1,4 @@
-"""What DNS said lately, so that a name is not asked for at every turn (A-53, D-77)."""
+"""What DNS said lately, so that a name is not asked for at every turn."""
 
 from __future__ import annotations
 

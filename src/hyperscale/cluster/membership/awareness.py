@@ -1,9 +1,10 @@
 """How much a node trusts its own judgement (Lifeguard's local health).
 
 A node that is short of CPU or cut off sees everybody as silent. It notices by symptoms of its own
-and becomes slower to accuse. B-14 charges a dead peer three points per round; here a probe round
-charges at most one, and nothing when every proxy reported the same silence: then the peer is at
-fault, not we. Points also decay with time, so the score cannot latch (B trap 11).
+and becomes slower to accuse. If every missing answer cost a point, one dead peer would cost three
+in each round; here a probe round costs at most one, and nothing when every proxy reported the same
+silence: then the peer is at fault, not we. Points also decay with time, so that one bad minute does
+not keep the score up for ever.
 """
 
 from __future__ import annotations

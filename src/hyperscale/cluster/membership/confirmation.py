@@ -1,4 +1,4 @@
-"""Peers we have heard of but not from (A-61 to A-63, E-53 to E-56).
+"""Peers we have heard of but not from.
 
 An unconfirmed peer is probed with growing pauses, is never suspected and never called dead by us.
 Hearing from it first-hand confirms it. If that does not happen, we warn, then ping it on purpose

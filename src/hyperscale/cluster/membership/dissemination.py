@@ -3,7 +3,7 @@
 One piece of news per member: a newer one replaces the older. Each is sent a limited number of
 times, mult x log(n+1), which reaches everybody with high probability. What was sent least goes
 first, so failure news cannot starve under churn; newcomers may fill at most half of a datagram
-while anything else waits (B trap 10). The queue is bounded; overflow drops what was told most
+while anything else waits. The queue is bounded; overflow drops what was told most
 often, is counted and reported.
 """
 

@@ -1,4 +1,4 @@
-"""How patient we are with a peer, by its role (E-54 to E-57).
+"""How patient we are with a peer, by its role.
 
 Gates and managers are few and matter, so an unconfirmed one is pinged on purpose before it is
 dropped. Workers are many and run hot by design: they are never pinged on purpose, only waited
@@ -46,13 +46,13 @@ def strategy(role: str) -> RoleStrategy:
 
 
 def may_exchange(role: str, other: str) -> bool:
-    """Workers do not call each other (A-55): they compare views with managers."""
+    """Workers do not call each other: they compare views with managers."""
     return not (role == other == "worker")
 
 
 def adaptive_timeout_s(role: str, base_s: float, rtt_upper_s: float, load: float) -> float:
     """(base + round trips) x load, never above the cap: distance is worth round trips, not the
-    tenfold stretch that would hide a dead datacenter for minutes (E trap 31)."""
+    tenfold stretch that would hide a dead datacenter for minutes."""
     assert base_s > 0.0
     plan = strategy(role)
     distance_s = ROUND_TRIPS * rtt_upper_s if plan.latency_aware else 0.0

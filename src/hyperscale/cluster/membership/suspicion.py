@@ -3,7 +3,7 @@
 One accuser may simply be slow itself, so a lone accusation waits for `max_s`; each independent
 accuser shortens the wait along a logarithm until `expected` of them bring it to `min_s`. A
 confirmation only ever moves the deadline earlier, and repeats count once, so a flood of them
-can neither postpone the verdict nor rush it (A-65).
+can neither postpone the verdict nor rush it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many messages may be worked on at once, and who goes first when slots run out (A-40).
+"""How many messages may be worked on at once, and who goes first when slots run out.
 
 A message gets a slot at once or is refused at once; nothing waits. Each class owns slots, and a
 higher class may use idle slots of the lower ones. That is three nested ceilings:
@@ -38,7 +38,7 @@ class AdmissionResult(Enum):
 
 
 class Pressure(Enum):
-    """How close the ceilings are (A-41)."""
+    """How close the ceilings are."""
 
     HEALTHY = "healthy"
     PRESSURED = "pressured"  # LOW is refused
@@ -82,7 +82,7 @@ class AdmissionSettings:
         return min(slots, self.total or math.inf)
 
 
-# A-40: what each role is sized for.
+# What each role is sized for.
 SETTINGS_BY_ROLE: Final[Mapping[str, AdmissionSettings]] = {
     "gate": AdmissionSettings(
         total=2_000, high=1_000, normal=600, low=400, high_when_overloaded=50

@@ -1,4 +1,4 @@
-"""Circuit breakers, one per destination: stop asking those who do not answer (B-70 to B-77).
+"""Circuit breakers, one per destination: stop asking those who do not answer.
 
 Closed, failures of each category are counted over a sliding window. Enough of them open the
 circuit and everything fails fast. After a rest a few test requests are let through: success
@@ -43,7 +43,7 @@ TRANSITIONS: Final[dict[CircuitState, dict[CircuitTrigger, CircuitState]]] = {
 
 
 class Category(Enum):
-    """Kinds of failure, counted apart (B-76)."""
+    """Kinds of failure, counted apart."""
 
     NETWORK = "network"
     TIMEOUT = "timeout"

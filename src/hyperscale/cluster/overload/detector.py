@@ -1,4 +1,4 @@
-"""How loaded is this node: healthy, busy, stressed or overloaded (A-24, fixed per T-6).
+"""How loaded is this node: healthy, busy, stressed or overloaded.
 
 The state is the worst of four signals: latency against its own baseline, latency against absolute
 bounds, CPU and memory, queue depth. Latency is that of local processing; a round trip over a wide

@@ -1,4 +1,4 @@
-"""How often one client may ask for one thing (D-21 to D-27).
+"""How often one client may ask for one thing.
 
 A sliding-window counter: `current + previous * (1 - progress through the current window)`, with
 this request included, must stay within the limit. What that bounds, for a limit L per window W:
@@ -59,7 +59,7 @@ class RateLimitSettings:
 
 
 class SlidingWindow:
-    """The counter of D-23. Knows its length, not its limit: a fair share changes."""
+    """A sliding-window counter. Knows its length, not its limit: a fair share changes."""
 
     __slots__ = ("current", "previous", "start", "window_s")
 

@@ -65,7 +65,7 @@ def tier(here: Place, there: Place, rule: LocalityRule) -> int:
 
 
 def nearby(here: Place, peers: dict[str, Place], rule: LocalityRule | None = None) -> list[str]:
-    """Peers of the nearest tier; further tiers join while there are too few (A-56)."""
+    """Peers of the nearest tier; further tiers join while there are too few."""
     rule = rule or LocalityRule()
     tiers: list[list[str]] = [[], [], []]
     for name in sorted(peers):

@@ -36,6 +36,6 @@ def latency_factor(latency_s: float, typical_s: float) -> float:
 
 
 def health_weight(error_rate: float, slowness: float) -> float:
-    """max(0.1, 1 - 2 x error rate - 0.5 x latency factor), in tenths (A-57)."""
+    """max(0.1, 1 - 2 x error rate - 0.5 x latency factor), in tenths."""
     weight = 1 - 2 * error_rate - 0.5 * slowness
     return max(WEIGHT_MIN, round(round(weight / WEIGHT_STEP) * WEIGHT_STEP, 10))

@@ -1,4 +1,4 @@
-"""Consistent hash ring (C-70): who owns a key, and who comes next.
+"""Consistent hash ring: who owns a key, and who comes next.
 
 Every node owns the arcs before its 150 points, so shares differ by about 1/sqrt(150) = 8 %, and a
 node that comes or goes moves only the keys on its own arcs, about 1/N of all.

@@ -1,4 +1,4 @@
-"""A small pool of peers a node stays with (A-58): primaries serve, backups are warm.
+"""A small pool of peers a node stays with: primaries serve, backups are warm.
 
 Requests go round the primaries. A peer that fails or turns slow is evicted, a backup promoted at
 once, and after a jitter the empty place is refilled from the ranked candidates by power of two. A

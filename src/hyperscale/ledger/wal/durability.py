@@ -2,7 +2,7 @@
 
 `LOCAL` survives the crash of a process, `REGIONAL` that of a node, `GLOBAL` the loss of a region.
 The log gives LOCAL. Replication plugs in as a `Stage` for each higher level; until then, and when
-a stage does not answer in time, the answer says plainly which level was reached (F-6, F-7, F-32).
+a stage does not answer in time, the answer says plainly which level was reached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a program that submitted a job is told while it runs: B-79, D-45 and D-65.
+"""What a program that submitted a job is told while it runs.
 
 Counts of a push are those of its window, which may be longer than 100 ms when windows were put
 together; totals are of the whole workflow and never go backwards.

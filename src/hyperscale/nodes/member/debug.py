@@ -1,4 +1,4 @@
-"""What a person asks when a member seems far, slow or unheard of (E-59), as JSON pages.
+"""What a person asks when a member seems far, slow or unheard of, as JSON pages.
 
 They stand beside the metrics page: off unless it is on, and on loopback. Times are milliseconds
 where a name says so; positions and heights too.

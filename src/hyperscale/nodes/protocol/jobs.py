@@ -98,8 +98,8 @@ class AskJob(Fields, frozen=True, kw_only=True):
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
     name: str
-    state: str  # E-12: pending running completed failed cancelled
-    lifecycle: str  # E-1, exact
+    state: str  # pending running completed failed cancelled
+    lifecycle: str  # the exact state, see `cluster.jobs.lifecycle`
     cores: int = 0
     workers: tuple[str, ...] = ()
     attempts: int = 0

@@ -112,7 +112,7 @@ class PartStatus(Fields, frozen=True, kw_only=True):
     state: PartState
     elapsed_s: float = 0.0
     prepared: PartPrepared | None = None
-    cores_done: Cores = 0  # of the part's cores, how many have no more load to make (A-15)
+    cores_done: Cores = 0  # of the part's cores, how many have no more load to make
 
 
 class HeldParts(Fields, frozen=True, kw_only=True):
@@ -274,7 +274,7 @@ class ExtensionAnswer(Fields, frozen=True, kw_only=True):
 
 
 class WorkerPulse(Fields, frozen=True, kw_only=True, array_like=True):
-    """What a worker adds to its probes (B-31), beside `Vitals`; numbers of its present life."""
+    """What a worker adds to its probes, beside `Vitals`; numbers of its present life."""
 
     state: WorkerState
     total_cores: int

@@ -1,4 +1,4 @@
-"""Which cores work for whom (B-32), and how many are free (D-53).
+"""Which cores work for whom, and how many are free.
 
 Cores are the admission control of a worker: a part gets all it asks for or nothing. Parts of one
 job may share cores, which they name by slots; a shared one is in use until the last of them is

@@ -1,4 +1,4 @@
-"""Connections from a worker to its managers: one per address, each with its own circuit (B T-22).
+"""Connections from a worker to its managers: one per address, each with its own circuit.
 
 Answers that tell whether a manager leads are noted as contact. The others are not: whoever refuses
 has heard us, and may still be unable to command us.

@@ -297,7 +297,7 @@ class ManagerSession:
     # -- single words ------------------------------------------------------------------------
 
     async def ask_extension(self, reason: str) -> ExtensionAnswer | None:
-        """We run late and know it: better to say so than to be taken for dead (A-32, D-39)."""
+        """We run late and know it: better to say so than to be taken for dead."""
         for _ in range(EXTENSION_TRIES):
             leader = self._registration.leader
             question = AskExtension(

@@ -1,4 +1,4 @@
-"""Events of parts, kept until a leader has settled them (DECISIONS 19).
+"""Events of parts, kept until a leader has settled them.
 
 An event goes out at once, again after a growing pause when nobody settled it, and at once again
 when there is a new leader. It says when to send, never to whom. What a later event of the same
@@ -16,7 +16,7 @@ from hyperscale.cluster.jobs.records import Part
 from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import PartEnd, PartEvent, PartPrepared
 
-# A-60, but for the end: what happened to a part is told for as long as it takes. Thirty seconds
+# Without an end: what happened to a part is told for as long as it takes. Thirty seconds
 # between tries would outlast a leader's patience.
 BACKOFF = Backoff(base_delay_s=0.25, delay_max_s=5.0)
 

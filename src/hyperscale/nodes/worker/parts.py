@@ -2,7 +2,7 @@
 
 A command with an old token or of an old term is refused, an equal one gets the answer it got
 before. Handlers never wait: what takes time is a task, and whichever way it goes the cores of the
-part come back (B-34, B-36, C-45).
+part come back.
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ class Parts:
 
     def _give_back(self, one: HeldPart) -> None:
         """Cores without load are free, also of a part that goes on elsewhere on this machine, or
-        whose processes are kept for its teardown (A-15)."""
+        whose processes are kept for its teardown."""
         done = one.running.cores_done if one.life.live else one.cores
         if done > one.cores_done:
             one.cores_done = done

@@ -1,4 +1,4 @@
-"""With which leader this worker is registered, and whom to ask when it is with none (B-54, B-70).
+"""With which leader this worker is registered, and whom to ask when it is with none.
 
 Any manager may be asked; one that does not lead names who does. A round asks everybody known
 once, the likely leader first. Rounds follow each other for as long as it takes, which is also how

@@ -3,7 +3,7 @@
 Per part there is what waits, which grows, and what is under way, which keeps its number and its
 content until a leader says that it has it, so that a repetition is recognised. Most reports are
 sent one way; once a second the leader is asked how far it is, and what it lacks is told again.
-Memory depends on the number of parts, not on how long a leader is away (D-54, D-55). When the
+Memory depends on the number of parts, not on how long a leader is away. When the
 leader is overloaded numbers are held back, but it hears of us every second all the same.
 """
 
@@ -180,7 +180,7 @@ class ReportBuffer:
 
 
 class ReportPace:
-    """When the next report is due (D-55)."""
+    """When the next report is due."""
 
     def __init__(self, now: float, flush_s: float, contact_s: float) -> None:
         self._flush_s = flush_s

@@ -123,7 +123,7 @@ class Worker:
         self._tasks = [self.node.spawn_vital(name, work) for name, work in loops]
 
     async def drain(self) -> None:
-        """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
+        """Take on nothing new; return when all is over and told, or the time for it is."""
         if self.parts.drain_state.leaving:
             return
         self.parts.drain_state.leaving = True

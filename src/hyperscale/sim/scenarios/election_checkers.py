@@ -11,7 +11,7 @@ from hyperscale.sim.checkers import Checker
 
 
 class OneLeaderPerTerm(Checker):
-    """Row 1: all that becomes leader or acts as one in a term is the same node."""
+    """All that becomes leader or acts as one in a term is the same node."""
 
     def __init__(self) -> None:
         self._leaders: dict[int, str] = {}
@@ -29,7 +29,7 @@ class OneLeaderPerTerm(Checker):
 
 
 class OneLease(Checker):
-    """Row 2: at no true moment do two nodes believe that their lease is valid.
+    """At no true moment do two nodes believe that their lease is valid.
 
     A lease is an interval of true time that ends at `until` unless it is given up before. Two
     overlap exactly if one is taken or prolonged while another holds."""
@@ -57,7 +57,7 @@ class OneLease(Checker):
 
 
 class TermsKept(Checker):
-    """Row 4: what a node has spoken of, it still knows after any crash, and it never speaks of an
+    """What a node has spoken of, it still knows after any crash, and it never speaks of an
     earlier term as its own again."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class TermsKept(Checker):
 
 
 class OneVotePerTerm(Checker):
-    """Row 4: nobody ever tells two candidates of one term that they have its vote."""
+    """Nobody ever tells two candidates of one term that they have its vote."""
 
     def __init__(self) -> None:
         self._votes: dict[tuple[str, int], str] = {}
@@ -89,7 +89,7 @@ class OneVotePerTerm(Checker):
 
 
 class HealthyLeaderKept(Checker):
-    """Row 5: between `calm_begins` and `calm_ends` a majority always hears the leader well, so
+    """Between `calm_begins` and `calm_ends` a majority always hears the leader well, so
     nobody may open another term, however often single nodes are cut off and return."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class HealthyLeaderKept(Checker):
 
 
 class LeaderDespitePartialMesh(Checker):
-    """Row 6: while at least one node hears and is heard by a majority, a leader takes office
+    """While at least one node hears and is heard by a majority, a leader takes over
     within `PATIENCE_S` and then stays."""
 
     PATIENCE_S = 30.0
@@ -143,7 +143,7 @@ class LeaderDespitePartialMesh(Checker):
 
 
 class FencesNeverGoBack(Checker):
-    """Row 3: a resource that guards itself with fencing tokens never obeys an older one, nor the
+    """A resource that guards itself with fencing tokens never obeys an older one, nor the
     same command twice."""
 
     def __init__(self) -> None:

@@ -89,7 +89,7 @@ class Truth(Checker):
 
 
 class LiveNotDead(Checker):
-    """Row 19: a live member that the network can reach is not declared dead."""
+    """A live member that the network can reach is not declared dead."""
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
@@ -106,7 +106,7 @@ class LiveNotDead(Checker):
 
 
 class SuspectFirst(Checker):
-    """A-62: nobody dies in a view without having been suspected there, unless told so."""
+    """Nobody dies in a view without having been suspected there, unless told so."""
 
     def __init__(self) -> None:
         self._suspected: set[tuple[str, str]] = set()
@@ -124,7 +124,7 @@ class SuspectFirst(Checker):
 
 
 class OwnIncarnation(Checker):
-    """Row 21: only the owner raises its incarnation, and a restart exceeds every earlier life."""
+    """Only the owner raises its incarnation, and a restart exceeds every earlier life."""
 
     def __init__(self, spoken: Callable[[str], int]) -> None:
         self._spoken = spoken
@@ -147,7 +147,7 @@ class OwnIncarnation(Checker):
 
 
 class CrashKnown(Checker):
-    """Row 18: every crash is known everywhere within the bound."""
+    """Every crash is known everywhere within the bound."""
 
     def __init__(self, bound_s: float) -> None:
         self._bound_s = bound_s
@@ -169,7 +169,7 @@ class CrashKnown(Checker):
 
 
 class NoResurrection(Checker):
-    """Row 23: who has left stays away, whatever stale views are exchanged."""
+    """Who has left stays away, whatever stale views are exchanged."""
 
     def __init__(self) -> None:
         self._gone: set[str] = set()
@@ -201,7 +201,7 @@ class DatagramBudget(Checker):
 
 
 class Bounded(Checker):
-    """Row 38: queues follow the number of members, never the number of events."""
+    """Queues follow the number of members, never the number of events."""
 
     def poll(self, node: str, members: int, news: int, deadlines: int) -> None:
         if news > members + 1:
@@ -211,7 +211,7 @@ class Bounded(Checker):
 
 
 class FreshHeartbeats(Checker):
-    """B-15: a heartbeat older than one already seen is never delivered."""
+    """A heartbeat older than one already seen is never delivered."""
 
     def __init__(self) -> None:
         self._newest: dict[tuple[str, str], tuple[int, int]] = {}

@@ -9,7 +9,7 @@ Row = tuple[int, str]
 
 
 class OneHistory(Checker):
-    """Row 8: whatever any replica ever applies at an index is the same record."""
+    """Whatever any replica ever applies at an index is the same record."""
 
     def __init__(self) -> None:
         self._at: dict[int, str] = {}
@@ -41,7 +41,7 @@ class OneHistory(Checker):
 
 
 class InOrder(Checker):
-    """Row 7: a replica applies upwards, each record once; only what was written appears."""
+    """A replica applies upwards, each record once; only what was written appears."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], int] = {}
@@ -76,7 +76,7 @@ class NothingLost(Checker):
 
 
 class DurableAck(Checker):
-    """Row 9: at the moment of the answer a majority has the record on stable storage."""
+    """At the moment of the answer a majority has the record on stable storage."""
 
     def on_acked(self, _at: float, node: str, index: int, token: str, job: str, term: int) -> None:
         machines = self.world.machines

@@ -1,4 +1,4 @@
-"""The failure matrix of D-80 and the traps around it, in virtual time."""
+"""The failure matrix of discovery and the traps around it, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of states is the specification's (B-19), complete and closed."""
+"""The table of states is complete and closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ring, rendezvous, choices and locality: worked examples and the checks of the specification."""
+"""Ring, rendezvous, choices and locality: worked examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sticky pool of peers (A-58)."""
+"""The sticky pool of peers."""
 
 from __future__ import annotations
 
