@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.assembly import judges_of
-from hyperscale.engine.verdict import Judge, Standing
+from hyperscale.engine.results import judges_of
+from hyperscale.engine.thresholds import Judge, Standing
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager

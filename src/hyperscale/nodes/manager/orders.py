@@ -11,8 +11,8 @@ from hyperscale.cluster.jobs.inputs import PartReport
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.assembly import aggregate_of, judges_of
 from hyperscale.engine.messages import Values, received
+from hyperscale.engine.results import aggregate_of, judges_of
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager.handed_on import HandedOn
 from hyperscale.nodes.protocol.jobs import Body

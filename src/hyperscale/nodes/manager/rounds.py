@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.assembly import watch
+from hyperscale.engine.results import watch
 from hyperscale.nodes.manager.notes import NOTE_S
 from hyperscale.nodes.member.vital import spawn_vital
 

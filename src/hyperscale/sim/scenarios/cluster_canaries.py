@@ -24,7 +24,7 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.thresholds import Judge
 from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow

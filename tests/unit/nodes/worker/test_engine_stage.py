@@ -7,16 +7,16 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.nodes.worker.engine_stage import EnginePerformer, EngineStage
 
 
-def no_process() -> Core:
+def no_process() -> GeneratorProcess:
     raise OSError(11, "Resource temporarily unavailable")
 
 
 class Quiet:
-    """A performance that can be let go, once it is told so."""
+    """A part_run that can be let go, once it is told so."""
 
     cores_done = 0
     busy = ()
@@ -38,11 +38,11 @@ async def all_done() -> None:
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=5.0)
 
 
-def performer_of(stage: EngineStage, performance: Quiet) -> EnginePerformer:
+def performer_of(stage: EngineStage, part_run: Quiet) -> EnginePerformer:
     performer = EnginePerformer.__new__(EnginePerformer)
     performer.processes = []
     performer._stage = stage
-    performer._performance = performance
+    performer._part_run = part_run
     performer._closing = None
     performer._left = asyncio.Event()
     stage._playing[performer] = None
@@ -66,16 +66,16 @@ def test_a_generator_that_cannot_be_started_is_told_at_once() -> None:
 @pytest.mark.parametrize("error", [None, RuntimeError("stuck")])
 def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> None:
     async def story() -> None:
-        stage = EngineStage(0, Core)
-        performance = Quiet(error)
-        performer = performer_of(stage, performance)
+        stage = EngineStage(0, GeneratorProcess)
+        part_run = Quiet(error)
+        performer = performer_of(stage, part_run)
         waiting = asyncio.create_task(performer.close())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert stage.tasks.names() == ["close a performer"]
-        performance.told.set()
+        part_run.told.set()
         await all_done()
         assert not stage.tasks.names()
 
@@ -86,7 +86,7 @@ def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> Non
 
 def test_the_end_of_a_stage_closes_all_and_tells_what_failed() -> None:
     async def story() -> None:
-        stage = EngineStage(0, Core)
+        stage = EngineStage(0, GeneratorProcess)
         well = performer_of(stage, Quiet())
         performer_of(stage, Quiet(RuntimeError("stuck")))
         with pytest.raises(RuntimeError, match="stuck"):

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from hyperscale import Workflow
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.workload.facts import WorkflowFacts, facts_of
 from hyperscale.workload.plan import Overrides, plan_workflow
@@ -18,19 +18,19 @@ from hyperscale.workload.plan import Overrides, plan_workflow
 T = TypeVar("T")
 
 
-class Troupe:
+class Machine:
     """Some generator processes and what is needed to put parts of a workflow on them."""
 
     def __init__(self, workflow: type[Workflow], base_url: str, cores: int, **load: Any) -> None:
         overrides = Overrides(base_url=base_url, **load)
         self.facts: WorkflowFacts = facts_of(plan_workflow(workflow, overrides))
-        self.cores = [Core(number) for number in range(cores)]
+        self.cores = [GeneratorProcess(number) for number in range(cores)]
         self._source = encode_source(ClassSource(workflow).pickled())
         self._overrides = encode_overrides(overrides)
 
-    def part(self, first: int, cores: int, total: int, **more: Any) -> Performance:
+    def part(self, first: int, cores: int, total: int, **more: Any) -> PartRun:
         hooks = {name: more.pop(name) for name in ("on_progress", "on_done") if name in more}
-        casting = Casting(
+        part_plan = PartPlan(
             source=self._source,
             overrides=self._overrides,
             first_core=first,
@@ -39,10 +39,10 @@ class Troupe:
         )
         mine = self.cores[first : first + cores]
         aggregate = aggregate_of(self.facts)
-        return Performance(self.facts, aggregate, mine, casting, **hooks)
+        return PartRun(self.facts, aggregate, mine, part_plan, **hooks)
 
-    def play(self, scenario: Callable[[], Awaitable[T]], limit_s: float = 30.0) -> T:
-        async def played() -> T:
+    def run(self, scenario: Callable[[], Awaitable[T]], limit_s: float = 30.0) -> T:
+        async def ran() -> T:
             for core in self.cores:
                 await core.open()
             try:
@@ -51,7 +51,7 @@ class Troupe:
             finally:
                 await asyncio.gather(*(core.close() for core in self.cores))
 
-        return asyncio.run(played())
+        return asyncio.run(ran())
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from hyperscale.clients import ClientPool
 from hyperscale.engine import values as handed
 from hyperscale.engine.clock import LoadClock
+from hyperscale.engine.generator_state import GeneratorState
 from hyperscale.engine.messages import (
     Done,
     Prepare,
@@ -33,8 +34,7 @@ from hyperscale.engine.messages import (
 from hyperscale.engine.models import make_pace
 from hyperscale.engine.pace import STALL_S, Pace
 from hyperscale.engine.population import Population
-from hyperscale.engine.process import GeneratorProcess
-from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.scope import UnmeasuredScope
 from hyperscale.engine.silence import Silence
 from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.steps import CompiledStep
@@ -59,16 +59,16 @@ STALLS_MAX = 5  # that are told
 _NO_ROW = object()
 
 
-class Assignment:
+class SliceRun:
     def __init__(
-        self, order: Prepare, send: Callable[[Report], None], process: GeneratorProcess
+        self, order: Prepare, send: Callable[[Report], None], process: GeneratorState
     ) -> None:
         self._order = order
         self._send = send
         self._process = process
         self._plan: WorkflowPlan
         self._pool: ClientPool
-        self._offstage_pool: ClientPool
+        self._hook_pool: ClientPool
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
@@ -76,7 +76,7 @@ class Assignment:
         self._program: Program
         self._base: dict[str, Any] = {}
         self._pickles = False  # values of others may be read though that runs code
-        self._soloist: Workflow | None = None  # the one user of a workflow that is not a test
+        self._only_user: Workflow | None = None  # the one user of a workflow that is not a test
         self._rows: Iterator[Any] | None = None
         self._errors: dict[str, str] = {}
         self._rng = random.Random()
@@ -103,7 +103,7 @@ class Assignment:
         classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
-        self._pool, self._offstage_pool = self._make_pool(order.load.rps), self._make_pool()
+        self._pool, self._hook_pool = self._make_pool(order.load.rps), self._make_pool()
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
@@ -233,7 +233,7 @@ class Assignment:
         provided = {} if error or self._order.idle else await self._run_provides()
         self._report_progress()
         return Done(
-            context={} if self._soloist is None else self._written(self._soloist.context),
+            context={} if self._only_user is None else self._written(self._only_user.context),
             provided=provided,
             measured_s=measured_s,
             peak_vus=self._population.peak,
@@ -249,19 +249,19 @@ class Assignment:
     async def teardown(self, setup_wrote: Values) -> TornDown:
         if not self.started:
             self._base.update(self._read(setup_wrote))
-        error, scope = "", OffstageScope()
+        error, scope = "", UnmeasuredScope()
         if self._plan.teardown:
             try:
-                await self._offstage(scope, self._plan.teardown, dict(self._base))
+                await self._run_hook(scope, self._plan.teardown, dict(self._base))
             except Exception as raised:  # noqa: BLE001 - the author's code may raise anything
                 error = f"teardown() raised {frames.told(raised)}"
         return TornDown(error, scope.requests)
 
     async def close(self) -> None:
         self._process.leave(self)
-        if hasattr(self, "_offstage_pool"):
+        if hasattr(self, "_hook_pool"):
             await self._pool.close()
-            await self._offstage_pool.close()
+            await self._hook_pool.close()
 
     def pause(self) -> None:
         if self.started:
@@ -350,7 +350,7 @@ class Assignment:
         if self._order.seed is not None:
             setattr(workflow, SEED, f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}")
         if not self._plan.is_test:
-            self._soloist = workflow
+            self._only_user = workflow
         return VirtualUser(workflow, client, self._program, self._next_rows())
 
     def _next_rows(self) -> Iterator[Any] | None:
@@ -362,16 +362,16 @@ class Assignment:
         row = next(self._rows, _NO_ROW)
         return iter(()) if row is _NO_ROW else itertools.repeat(row)
 
-    async def _offstage(
+    async def _run_hook(
         self,
-        scope: OffstageScope,
+        scope: UnmeasuredScope,
         hook: Callable[..., Any],
         context: dict[str, Any],
         **values: Any,
     ) -> Any:
         """Run a hook that belongs to no virtual user, on an instance and connections of its own."""
         workflow = self._plan.make()
-        workflow.client = self._offstage_pool.client()
+        workflow.client = self._hook_pool.client()
         workflow.context = context
         before = CURRENT.set(scope)
         try:
@@ -382,9 +382,9 @@ class Assignment:
     async def _before_load(
         self, what: str, hook: Callable[..., Any], context: dict[str, Any], **values: Any
     ) -> Any:
-        scope = OffstageScope()
+        scope = UnmeasuredScope()
         try:
-            return await self._offstage(scope, hook, context, **values)
+            return await self._run_hook(scope, hook, context, **values)
         except Exception as error:
             raise RunFailed(
                 f"{what} of {self._plan.name} raised {frames.told(error)}",
@@ -413,10 +413,10 @@ class Assignment:
 
     async def _run_provides(self) -> Values:
         provided: Values = {}
-        scope = OffstageScope()
+        scope = UnmeasuredScope()
         for provide in self._plan.provides:
             try:
-                value = await self._offstage(scope, provide.function, dict(self._base))
+                value = await self._run_hook(scope, provide.function, dict(self._base))
             except Exception as error:  # noqa: BLE001 - the author's code may raise anything
                 self._errors[provide.name] = frames.told(error)
                 continue

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hyperscale import COUNT, Metric, Workflow, check, step
-from hyperscale.engine.assembly import (
+from hyperscale.engine.results import (
     Course,
     aggregate_of,
     assemble,

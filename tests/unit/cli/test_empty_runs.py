@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperscale.cli.sense import nothing_succeeded
+from hyperscale.cli.empty_runs import nothing_succeeded
 from hyperscale.metrics.results import ErrorCount, Results, StepResult, WorkflowResult
 
 

@@ -1,4 +1,4 @@
-"""Who plays what: the orders for the generator processes of one part of a workflow.
+"""How a part of a workflow is cut into slices, one for each generator process of its machine.
 
 A workflow may run on several machines, each with some of its cores. User numbers, rows of data,
 arrivals and shares of the load are those of the whole workflow, whoever runs them. A local run is
@@ -22,7 +22,7 @@ UNREPORTED_S = 10.0
 UNEVEN = 1.25
 
 
-class Casting(msgspec.Struct, frozen=True, kw_only=True):
+class PartPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a part's generator processes are told besides the workflow's facts."""
 
     source: bytes
@@ -45,40 +45,40 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""  # the machine's name in a cluster
 
 
-def orders(facts: WorkflowFacts, casting: Casting, cores: int) -> list[Prepare]:
-    """One order per core; fewer when the load has no more shares for this part. A part with none
-    keeps one core idle where there is something to tear down."""
-    shares = split(facts.load, casting.total_cores)
-    first, last = casting.first_core, min(casting.first_core + cores, len(shares))
+def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
+    """What each generator is told; fewer than cores when the load has no more shares for this part.
+    A part with none keeps one core idle where there is something to tear down."""
+    shares = split(facts.load, plan.total_cores)
+    first, last = plan.first_core, min(plan.first_core + cores, len(shares))
     mine: Mapping[int, Load] = dict(enumerate(shares[first:last], first))
-    if casting.attempt > 1:
-        left = left_over(list(mine.values()), casting.iterations_done - casting.left_out)
+    if plan.attempt > 1:
+        left = left_over(list(mine.values()), plan.iterations_done - plan.left_out)
         mine = {core: load for core, load in zip(mine, left, strict=True) if load is not None}
     idle = not mine and facts.tears_down
     if idle:
         mine = {len(shares) - 1: shares[-1]}
-    rows_used = _rows_used(casting, shares[first:last])
+    rows_used = _rows_used(plan, shares[first:last])
     return [
         Prepare(
-            source=casting.source,
-            overrides=casting.overrides,
+            source=plan.source,
+            overrides=plan.overrides,
             workflow=facts.name,
             load=load,
             core=core,
             cores=len(shares),
             first_vu=sum(share.peak_vus for share in shares[:core]),
-            context=casting.context,
-            used=casting.used,
-            run_setup=casting.run_setup and number == 0,
-            seed=casting.seed,
-            env=casting.env,
-            http_debug=casting.http_debug,
-            resume_at_s=casting.resume_at_s,
+            context=plan.context,
+            used=plan.used,
+            run_setup=plan.run_setup and number == 0,
+            seed=plan.seed,
+            env=plan.env,
+            http_debug=plan.http_debug,
+            resume_at_s=plan.resume_at_s,
             rows_used=rows_used,
-            memory_mb=casting.memory_mb,
+            memory_mb=plan.memory_mb,
             idle=idle,
-            worker=casting.worker,
-            secrets=casting.secrets,
+            worker=plan.worker,
+            secrets=plan.secrets,
         )
         for number, (core, load) in enumerate(mine.items())
     ]
@@ -113,12 +113,12 @@ def users_by_core(load: Load, cores: int, vus: int) -> list[int]:
     return [max(users, least) for users in found]
 
 
-def _rows_used(casting: Casting, shares: list[Load]) -> int:
+def _rows_used(plan: PartPlan, shares: list[Load]) -> int:
     """How many rows one core may have used before: rather too many than one twice."""
-    losses = casting.attempt - 1
+    losses = plan.attempt - 1
     if not losses or not shares:
         return 0
-    reported = casting.iterations_done / len(shares)
-    rate = reported / casting.resume_at_s if casting.resume_at_s else 0.0
+    reported = plan.iterations_done / len(shares)
+    rate = reported / plan.resume_at_s if plan.resume_at_s else 0.0
     in_flight = max(share.peak_vus for share in shares)
     return math.ceil(UNEVEN * reported + losses * (UNEVEN * rate * UNREPORTED_S + in_flight))

@@ -2,7 +2,7 @@
 
 Each is a fresh interpreter (not a fork) at the other end of a socket pair. Its reports go to those
 who run workflows on it, each to the one it concerns; its death is a report to all of them. One
-that waits for its first order has loaded everything but the test, so that a worker can keep some
+that waits for its first command has loaded everything but the test, so that a worker can keep some
 in reserve.
 """
 
@@ -19,11 +19,11 @@ from hyperscale.engine.spawning import Child, EarlyChildren, Isolation
 
 EXIT_GRACE_S = 2.0
 
-OnReport = Callable[["Core", Report], None]
-OnLost = Callable[["Core"], None]
+OnReport = Callable[["GeneratorProcess", Report], None]
+OnLost = Callable[["GeneratorProcess"], None]
 
 
-class Core:
+class GeneratorProcess:
     """One generator process. `env` replaces the environment it would inherit; what it prints goes
     to the file descriptor `output`, stderr unless given. `child` was started before."""
 
@@ -41,8 +41,8 @@ class Core:
         self._line: Line | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
-        self._listeners: dict[int, tuple[OnReport, OnLost]] = {}  # by assignment
-        self._assignments = 0
+        self._listeners: dict[int, tuple[OnReport, OnLost]] = {}  # by slice
+        self._slices_taken = 0
         self.lost = False
 
     @property
@@ -50,25 +50,25 @@ class Core:
         return self._child.process.pid
 
     async def open(self) -> None:
-        """May be called by each who has an assignment for it."""
+        """May be called by each who has a slice for it."""
         async with self._opening:
             if self._line is None:
                 self._line = await Line.open(self._child.socket)
                 self._reading = asyncio.create_task(self._read(self._line))
 
     def join(self, on_report: OnReport, on_lost: OnLost) -> int:
-        """The number of a new assignment on this process."""
-        self._assignments += 1
-        self._listeners[self._assignments] = (on_report, on_lost)
-        return self._assignments
+        """The number of a new slice on this process."""
+        self._slices_taken += 1
+        self._listeners[self._slices_taken] = (on_report, on_lost)
+        return self._slices_taken
 
     def leave(self, number: int) -> None:
-        """The assignment is over; the process goes on."""
+        """The slice is over; the process goes on."""
         if self._listeners.pop(number, None) is not None:
             self.send(number, Close())
 
     def serves_others(self, number: int | None) -> bool:
-        """Besides that assignment it has another one."""
+        """Besides that slice it has another one."""
         return bool(self._listeners.keys() - {number})
 
     def send(self, number: int, command: Command) -> None:
@@ -86,7 +86,7 @@ class Core:
             for _, on_lost in list(self._listeners.values()):
                 on_lost(self)
 
-    async def obituary(self) -> str:
+    async def exit_reason(self) -> str:
         """How it ended, in words."""
         code = await asyncio.to_thread(self._wait)
         if code is None:
@@ -130,7 +130,7 @@ class Core:
             self._reading.cancel()
 
 
-class Pool:
+class Generators:
     """Up to `size` processes, numbered from 0."""
 
     def __init__(
@@ -140,31 +140,33 @@ class Pool:
         self.size = size
         self._output = output
         children = early.give(size) if early is not None else []
-        self.cores = [Core(number, output, child=child) for number, child in enumerate(children)]
+        self.processes = [
+            GeneratorProcess(number, output, child=child) for number, child in enumerate(children)
+        ]
         if not children:
             self.need(size)
 
     def need(self, count: int) -> None:
         """So many there are from now on."""
-        self._end(self.cores[count:])
-        del self.cores[count:]
-        for number in range(len(self.cores), count):
-            self.cores.append(Core(number, self._output))
+        self._end(self.processes[count:])
+        del self.processes[count:]
+        for number in range(len(self.processes), count):
+            self.processes.append(GeneratorProcess(number, self._output))
 
     async def open(self) -> None:
-        for core in self.cores:
-            await core.open()
+        for process in self.processes:
+            await process.open()
 
     async def close(self) -> None:
-        await asyncio.gather(*(core.close() for core in self.cores))
+        await asyncio.gather(*(process.close() for process in self.processes))
 
     def abandon(self) -> None:
         """End all processes without an event loop: nothing was started on them."""
-        self._end(self.cores)
+        self._end(self.processes)
 
-    def _end(self, cores: Sequence[Core]) -> None:
-        for core in cores:
-            core.hang_up()
-            core.kill()
-        for core in cores:
-            core.kill_and_wait()
+    def _end(self, processes: Sequence[GeneratorProcess]) -> None:
+        for process in processes:
+            process.hang_up()
+            process.kill()
+        for process in processes:
+            process.kill_and_wait()

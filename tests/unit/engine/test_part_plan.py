@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import Prepare
+from hyperscale.engine.part_plan import PartPlan, slices, users_by_core
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import (
     ArrivalRate,
@@ -28,9 +28,9 @@ def facts(load: Load) -> WorkflowFacts:
     return WorkflowFacts(name="W", is_test=True, priority="auto", load=load)
 
 
-def cast(load: Load, cores: int, total: int, first: int = 0, **more: Any) -> list[Prepare]:
-    casting = Casting(source=b"", overrides=b"", total_cores=total, first_core=first, **more)
-    return orders(facts(load), casting, cores)
+def cut_up(load: Load, cores: int, total: int, first: int = 0, **more: Any) -> list[Prepare]:
+    part_plan = PartPlan(source=b"", overrides=b"", total_cores=total, first_core=first, **more)
+    return slices(facts(load), part_plan, cores)
 
 
 LOADS = [
@@ -44,8 +44,8 @@ LOADS = [
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_two_parts_are_told_what_one_would_be(load: Load, cut: int) -> None:
-    whole = cast(load, 4, 4)
-    parts = cast(load, cut, 4) + cast(load, 4 - cut, 4, cut, run_setup=False)
+    whole = cut_up(load, 4, 4)
+    parts = cut_up(load, cut, 4) + cut_up(load, 4 - cut, 4, cut, run_setup=False)
     assert parts == whole
     assert [order.run_setup for order in whole] == [True, False, False, False]
     assert [order.core for order in whole] == [0, 1, 2, 3]
@@ -53,16 +53,16 @@ def test_two_parts_are_told_what_one_would_be(load: Load, cut: int) -> None:
     assert ends[:-1] == [order.first_vu for order in whole[1:]]
 
 
-def test_there_are_no_more_orders_than_users() -> None:
-    assert len(cast(ClosedVUs(3, 10.0), 2, 8, 0)) == 2
-    assert len(cast(ClosedVUs(3, 10.0), 2, 8, 2)) == 1
-    assert cast(ClosedVUs(3, 10.0), 2, 8, 4) == []
+def test_there_are_no_more_slices_than_users() -> None:
+    assert len(cut_up(ClosedVUs(3, 10.0), 2, 8, 0)) == 2
+    assert len(cut_up(ClosedVUs(3, 10.0), 2, 8, 2)) == 1
+    assert cut_up(ClosedVUs(3, 10.0), 2, 8, 4) == []
 
 
 def test_a_load_by_time_goes_on_as_it_was() -> None:
     load = ArrivalRate(100.0, 60.0, max_vus=50)
-    before = cast(load, 2, 4, 2)
-    after = cast(load, 2, 4, 2, attempt=2, resume_at_s=20.0, iterations_done=1000)
+    before = cut_up(load, 2, 4, 2)
+    after = cut_up(load, 2, 4, 2, attempt=2, resume_at_s=20.0, iterations_done=1000)
     assert [o.load for o in after] == [o.load for o in before]
     assert {o.resume_at_s for o in after} == {20.0}
 
@@ -70,27 +70,27 @@ def test_a_load_by_time_goes_on_as_it_was() -> None:
 @pytest.mark.parametrize("load", [SharedIterations(8, 100), PerVUIterations(8, 25)])
 @pytest.mark.parametrize("done", [0, 1, 37, 47, 48, 49])
 def test_what_is_left_of_the_iterations_is_done_once(load: Load, done: int) -> None:
-    first = cast(load, 2, 4, 2)
+    first = cut_up(load, 2, 4, 2)
     planned = sum(o.load.planned_iterations or 0 for o in first)
-    left = cast(load, 2, 4, 2, attempt=2, iterations_done=done)
+    left = cut_up(load, 2, 4, 2, attempt=2, iterations_done=done)
     assert sum(o.load.planned_iterations or 0 for o in left) == planned - done
     known = {o.core: o.first_vu for o in first}
     assert all(known[o.core] == o.first_vu for o in left)
 
 
 def test_nothing_is_left() -> None:
-    assert cast(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=50) == []
-    assert cast(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=70) == []
+    assert cut_up(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=50) == []
+    assert cut_up(SharedIterations(8, 100), 2, 4, 2, attempt=2, iterations_done=70) == []
 
 
 def test_rows_that_may_have_been_used_are_passed_over() -> None:
     load = ClosedVUs(8, 60.0)
-    (first,) = {o.rows_used for o in cast(load, 2, 4)}
+    (first,) = {o.rows_used for o in cut_up(load, 2, 4)}
     (second,) = {
-        o.rows_used for o in cast(load, 2, 4, attempt=2, resume_at_s=20.0, iterations_done=400)
+        o.rows_used for o in cut_up(load, 2, 4, attempt=2, resume_at_s=20.0, iterations_done=400)
     }
     (third,) = {
-        o.rows_used for o in cast(load, 2, 4, attempt=3, resume_at_s=30.0, iterations_done=600)
+        o.rows_used for o in cut_up(load, 2, 4, attempt=3, resume_at_s=30.0, iterations_done=600)
     }
     assert first == 0
     # 200 a core were reported, at 10 a second, and two users may have been at work.
@@ -101,12 +101,12 @@ def test_rows_that_may_have_been_used_are_passed_over() -> None:
 
 def test_a_part_with_nothing_left_keeps_a_core_to_tear_down() -> None:
     load = SharedIterations(4, 20)
-    casting = Casting(
+    part_plan = PartPlan(
         source=b"", overrides=b"", total_cores=4, first_core=0, attempt=2, iterations_done=10
     )
-    (order,) = orders(msgspec.structs.replace(facts(load), tears_down=True), casting, 2)
+    (order,) = slices(msgspec.structs.replace(facts(load), tears_down=True), part_plan, 2)
     assert order.idle
-    assert orders(facts(load), casting, 2) == []
+    assert slices(facts(load), part_plan, 2) == []
 
 
 SCALED = [

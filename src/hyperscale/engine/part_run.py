@@ -1,6 +1,6 @@
-"""A part of a workflow on its generator processes: prepared, performed, torn down together.
+"""A part of a workflow on its generator processes: prepared, run, torn down together.
 
-The parent's half of an `Assignment`, known to it by facts alone. Whoever runs it calls `prepare`,
+The parent's half of its `SliceRun`s, known to it by facts alone. Whoever runs it calls `prepare`,
 then `begin` and `over`, then `teardown`, with as much time in between as it needs to agree with
 other machines, and `release` at the end.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from hyperscale.engine.casting import Casting, orders, users_by_core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.messages import (
     ChangeRate,
     Command,
@@ -36,7 +36,7 @@ from hyperscale.engine.messages import (
     handed_on,
     of_highest_core,
 )
-from hyperscale.engine.pool import Core
+from hyperscale.engine.part_plan import PartPlan, slices, users_by_core
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
@@ -64,19 +64,19 @@ class GeneratorLost(RunFailed):
         self.again = again
 
 
-class Performance:
+class PartRun:
     """What it measured is in `aggregate`, by `numbers` of the cores; by default those within the
-    workflow. `on_done` is called when the load of a core is over, before that of the others may be.
+    workflow. `on_done` is called when the load of a slice is over, which of others may not be.
 
     Other workflows may have users on the same processes: it speaks and listens only as its own
-    assignment there."""
+    slice there."""
 
     def __init__(
         self,
         facts: WorkflowFacts,
         aggregate: WorkflowAggregate,
-        cores: Sequence[Core],
-        casting: Casting,
+        generators: Sequence[GeneratorProcess],
+        plan: PartPlan,
         *,
         numbers: Sequence[int] | None = None,
         on_progress: Callable[[float, int, Delta], None] | None = None,
@@ -87,11 +87,11 @@ class Performance:
     ) -> None:
         self.facts = facts
         self.aggregate = aggregate
-        self._orders = orders(facts, casting, len(cores))
-        self._total_cores = casting.total_cores
+        self._slices = slices(facts, plan, len(generators))
+        self._total_cores = plan.total_cores
         self._vus = facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self.rate_factor = 1.0  # of the planned rate, as it was changed last
-        self.cores = list(cores[: len(self._orders)])
+        self.generators = list(generators[: len(self._slices)])
         self.context: Values = {}  # written by the steps of a workflow that is not a test
         self.provided: Values = {}
         self.prepare_s = 0.0
@@ -105,13 +105,13 @@ class Performance:
         self._on_done = on_done
         self._on_stop_test = on_stop_test
         self._on_quiet = on_quiet
-        own = range(casting.first_core, casting.first_core + len(cores))
-        self._numbers = dict(zip(self.cores, numbers or own, strict=False))
-        self._assignments: dict[Core, int] = {}
-        self._answers: dict[Core, _Answer] = {}
+        own = range(plan.first_core, plan.first_core + len(generators))
+        self._numbers = dict(zip(self.generators, numbers or own, strict=False))
+        self._slice_numbers: dict[GeneratorProcess, int] = {}
+        self._answers: dict[GeneratorProcess, _Answer] = {}
         self._loads: list[_Answer] = []
-        self._unused = len(cores) - len(self.cores)
-        self._done: set[Core] = set()
+        self._unused = len(generators) - len(self.generators)
+        self._done: set[GeneratorProcess] = set()
         self._wrote: Values = {}
         self._prepared = False
         self._stopping = False
@@ -120,14 +120,14 @@ class Performance:
         self._overdue = False  # generators were killed because they did not answer
         self._cut_off = False
         self._test_stopped = False
-        self._obituaries: list[asyncio.Task[None]] = []
-        aggregate.facts.cores = len(self.cores)
+        self._losses: list[asyncio.Task[None]] = []
+        aggregate.facts.cores = len(self.generators)
 
     async def prepare(self) -> Values:
         """Load the code on all cores and get everything ready; returns what setup() wrote."""
-        for core in self.cores:
-            self._assignments[core] = core.join(self._hear, self._lose)
-        answers = await self._ask(self._orders, PREPARE_LIMIT_S)
+        for generator in self.generators:
+            self._slice_numbers[generator] = generator.join(self._hear, self._lose)
+        answers = await self._ask(self._slices, PREPARE_LIMIT_S)
         self._note_failure(answers)
         if self.failure is not None:
             raise self.failure
@@ -149,7 +149,7 @@ class Performance:
             return
         self._wrote = context
         self.aggregate.facts.state = "running"
-        self._loads = self._send([Go(context, run_age_s)] * len(self.cores), self.cores)
+        self._loads = self._send([Go(context, run_age_s)] * len(self.generators), self.generators)
 
     async def over(self) -> None:
         """The load's end, whatever that is: nothing that happens to it raises."""
@@ -157,13 +157,13 @@ class Performance:
             limit_s = longest_s(self.facts.load) + STUCK_SLACK_S
             self._collect(await self._wait(self._loads, limit_s))
 
-    async def perform(self, context: Values) -> None:
-        self.begin(context)
+    async def run_load(self, context: Values, run_age_s: float = 0.0) -> None:
+        self.begin(context, run_age_s)
         await self.over()
 
     async def teardown(self) -> str:
-        """Run teardown() on one core that is left; returns a warning, or nothing."""
-        alive = [core for core in self._assignments if not core.lost]
+        """Run teardown() on one generator that is left; returns a warning, or nothing."""
+        alive = [generator for generator in self._slice_numbers if not generator.lost]
         if not self.facts.tears_down or not self._prepared or not alive:
             return ""
         self.aggregate.facts.state = "stopping"
@@ -176,10 +176,10 @@ class Performance:
 
     async def release(self) -> None:
         """Let go of the processes. The last word."""
-        if self._obituaries:
-            await asyncio.wait(self._obituaries)
-        for core in list(self._assignments):
-            self._leave(core)
+        if self._losses:
+            await asyncio.wait(self._losses)
+        for generator in list(self._slice_numbers):
+            self._leave(generator)
         self.aggregate.facts.state = "finished"
 
     async def get_ready(self) -> None:
@@ -191,8 +191,7 @@ class Performance:
         """From there to the end."""
         try:
             if self._prepared:
-                self.begin(self._wrote, run_age_s)
-                await self.over()
+                await self.run_load(self._wrote, run_age_s)
                 warning = await self.teardown()
                 self.warnings += [warning] if warning else []
         finally:
@@ -209,9 +208,9 @@ class Performance:
         return self._unused + len(self._done)
 
     @property
-    def busy(self) -> list[Core]:
+    def busy(self) -> list[GeneratorProcess]:
         """The cores that have load to make."""
-        return [core for core in self.cores if core not in self._done]
+        return [generator for generator in self.generators if generator not in self._done]
 
     @property
     def outcome(self) -> Outcome:
@@ -248,10 +247,10 @@ class Performance:
         before = users_by_core(load, total, self._vus)
         self._vus = max(1, self._vus + delta)
         wanted = users_by_core(load, total, self._vus)
-        for core, order in zip(self.cores, self._orders, strict=True):
-            change = wanted[order.core] - before[order.core]
-            if change and core not in self._done:
-                self._tell(core, Scale(change))
+        for generator, command in zip(self.generators, self._slices, strict=True):
+            change = wanted[command.core] - before[command.core]
+            if change and generator not in self._done:
+                self._tell(generator, Scale(change))
         return True
 
     def change_rate(self, factor: float) -> bool:
@@ -262,15 +261,15 @@ class Performance:
         ):
             return False
         self.rate_factor *= factor
-        for core in self.cores:
-            if core not in self._done:
-                self._tell(core, ChangeRate(factor))
+        for generator in self.generators:
+            if generator not in self._done:
+                self._tell(generator, ChangeRate(factor))
         return True
 
     def leash(self, seconds: float) -> None:
         """The load ends by itself ("cut off") unless this is called again in time."""
-        for core in self._assignments:
-            self._tell(core, Leash(seconds))
+        for generator in self._slice_numbers:
+            self._tell(generator, Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
         self._asked = True
@@ -280,21 +279,21 @@ class Performance:
     def kill(self) -> None:
         """End it at once, whatever its processes do. What they told is kept."""
         self._stopping = self._asked = self._killed = True
-        for core in self.cores:
-            self._kill(core)
+        for generator in self.generators:
+            self._kill(generator)
 
-    def _kill(self, core: Core) -> None:
+    def _kill(self, generator: GeneratorProcess) -> None:
         """A process that others have users on is theirs: it is left to them."""
-        if not core.serves_others(self._assignments.get(core)):
-            core.kill()
-        elif core in self._assignments:
-            self._leave(core)
-            self._lose(core)
+        if not generator.serves_others(self._slice_numbers.get(generator)):
+            generator.kill()
+        elif generator in self._slice_numbers:
+            self._leave(generator)
+            self._lose(generator)
         else:
-            self._without_answer(core)
+            self._without_answer(generator)
 
-    def _leave(self, core: Core) -> None:
-        core.leave(self._assignments.pop(core))
+    def _leave(self, generator: GeneratorProcess) -> None:
+        generator.leave(self._slice_numbers.pop(generator))
 
     def _stop(self, *, now: bool) -> None:
         self._stopping = True
@@ -305,36 +304,40 @@ class Performance:
         asyncio.get_running_loop().call_later(limit_s, self._kill_unanswering)
 
     def _kill_unanswering(self) -> None:
-        for core in self.cores:
-            waiting = self._answers.get(core)
+        for generator in self.generators:
+            waiting = self._answers.get(generator)
             if waiting is not None and not waiting.done():
-                self._kill(core)
+                self._kill(generator)
 
     def _tell_all(self, command: Pause | Resume | Stop) -> None:
-        for core in self._answers:  # those that have been given an order
-            self._tell(core, command)
+        for generator in self._answers:  # those that have been given an order
+            self._tell(generator, command)
 
-    def _tell(self, core: Core, command: Command) -> None:
-        if core in self._assignments:
-            core.send(self._assignments[core], command)
+    def _tell(self, generator: GeneratorProcess, command: Command) -> None:
+        if generator in self._slice_numbers:
+            generator.send(self._slice_numbers[generator], command)
 
     async def _ask(
-        self, commands: Sequence[Command], limit_s: float, cores: Sequence[Core] | None = None
+        self,
+        commands: Sequence[Command],
+        limit_s: float,
+        generators: Sequence[GeneratorProcess] | None = None,
     ) -> list[Report | None]:
-        """Send one command to each core and wait for each one's final answer; None: it died."""
-        return await self._wait(
-            self._send(commands, self.cores if cores is None else cores), limit_s
-        )
+        """Send one command to each and wait for each one's final answer; None: it died."""
+        asked = self.generators if generators is None else generators
+        return await self._wait(self._send(commands, asked), limit_s)
 
-    def _send(self, commands: Sequence[Command], cores: Sequence[Core]) -> list[_Answer]:
+    def _send(
+        self, commands: Sequence[Command], generators: Sequence[GeneratorProcess]
+    ) -> list[_Answer]:
         loop = asyncio.get_running_loop()
-        for core, command in zip(cores, commands, strict=True):
-            self._answers[core] = loop.create_future()
-            if core.lost:
-                self._lose(core)
-                self._without_answer(core)
-            self._tell(core, command)
-        return [self._answers[core] for core in cores]
+        for generator, command in zip(generators, commands, strict=True):
+            self._answers[generator] = loop.create_future()
+            if generator.lost:
+                self._lose(generator)
+                self._without_answer(generator)
+            self._tell(generator, command)
+        return [self._answers[generator] for generator in generators]
 
     async def _wait(self, pending: Sequence[_Answer], limit_s: float) -> list[Report | None]:
         left_s = limit_s
@@ -345,9 +348,9 @@ class Performance:
         self._kill_unanswering()
         return [await answer for answer in pending]
 
-    def _hear(self, core: Core, report: Report) -> None:
+    def _hear(self, generator: GeneratorProcess, report: Report) -> None:
         if isinstance(report, Progress):
-            number = self._numbers[core]
+            number = self._numbers[generator]
             self.aggregate.advance(report.at_s)
             if self.aggregate.apply(number, report.delta, report.at_s) and self._on_progress:
                 self._on_progress(report.at_s, number, report.delta)
@@ -361,10 +364,10 @@ class Performance:
             self._stop_test(report)
         else:
             if isinstance(report, Done):
-                self._done.add(core)
+                self._done.add(generator)
                 if self._on_done is not None:
                     self._on_done()
-            self._answers[core].set_result(report)
+            self._answers[generator].set_result(report)
 
     def _stop_test(self, report: StopTest) -> None:
         if not self._test_stopped:
@@ -373,29 +376,31 @@ class Performance:
         if self._on_stop_test is not None:
             self._on_stop_test(report.reason, report.failed)
 
-    def _lose(self, core: Core) -> None:
-        if core in self._done:  # nothing of the load is lost
-            self._without_answer(core)
+    def _lose(self, generator: GeneratorProcess) -> None:
+        if generator in self._done:  # nothing of the load is lost
+            self._without_answer(generator)
             return
-        self.aggregate.gone(self._numbers[core])
-        self._obituaries.append(asyncio.create_task(self._mourn(core, self.aggregate.elapsed_s)))
+        self.aggregate.gone(self._numbers[generator])
+        self._losses.append(
+            asyncio.create_task(self._tell_loss(generator, self.aggregate.elapsed_s))
+        )
 
-    async def _mourn(self, core: Core, at_s: float) -> None:
-        vus = self._orders[self.cores.index(core)].load.peak_vus
+    async def _tell_loss(self, generator: GeneratorProcess, at_s: float) -> None:
+        vus = self._slices[self.generators.index(generator)].load.peak_vus
         total = self.facts.load.peak_vus
-        ending = await core.obituary()
+        ending = await generator.exit_reason()
         self.lost.append(
-            f"generator process {core.pid} of {self.facts.name} {ending} at {at_s:.1f}s: "
+            f"generator process {generator.pid} of {self.facts.name} {ending} at {at_s:.1f}s: "
             f"{vus} of {total} VUs lost"
         )
-        self.aggregate.mark(f"generator process {core.pid} {ending}")
-        self._without_answer(core)
+        self.aggregate.mark(f"generator process {generator.pid} {ending}")
+        self._without_answer(generator)
         # Half a load is not the test that was asked for: end it with what there is.
         if not self._stopping:
             self._stop(now=False)
 
-    def _without_answer(self, core: Core) -> None:
-        answer = self._answers.get(core)
+    def _without_answer(self, generator: GeneratorProcess) -> None:
+        answer = self._answers.get(generator)
         if answer is not None and not answer.done():
             answer.set_result(None)
 
@@ -409,8 +414,8 @@ class Performance:
 
     def _collect(self, answers: Sequence[Report | None]) -> None:
         self._note_failure(answers)
-        for core in self.cores:
-            self.aggregate.gone(self._numbers[core])
+        for generator in self.generators:
+            self.aggregate.gone(self._numbers[generator])
         done = [answer for answer in answers if isinstance(answer, Done)]
         self.context = of_highest_core(answer.context for answer in done)
         self.provided = of_highest_core(answer.provided for answer in done)

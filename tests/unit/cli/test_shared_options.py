@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from hyperscale.cli import app as program
-from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.shared_options import options_of
 
 
 def lender(
@@ -26,7 +26,7 @@ def options(name: str) -> dict[str, Any]:
 
 
 def test_what_is_written_down_wins_and_what_is_left_out_stays_out() -> None:
-    @borrowing(lender, without=("two",))
+    @options_of(lender, without=("two",))
     def borrower(one: Annotated[str, typer.Option("--uno")] = "x", **given: Any) -> int:
         return len(given)
 
@@ -37,8 +37,8 @@ def test_what_is_written_down_wins_and_what_is_left_out_stays_out() -> None:
 
 
 def test_only_some_can_be_lent_and_twice() -> None:
-    @borrowing(lender, only=("two",))
-    @borrowing(lender, only=("one",))
+    @options_of(lender, only=("two",))
+    @options_of(lender, only=("one",))
     def borrower(**given: Any) -> int:
         return 0
 

@@ -1,4 +1,4 @@
-"""What the assignments of one generator process share: the environment, the limit on memory, the
+"""What the slices of one generator process share: the environment, the limit on memory, the
 code, and a heartbeat.
 
 Event-loop lag and CPU are of the process, however many workflows have users on it: each of them is
@@ -30,8 +30,8 @@ FOLD_BEATS = 2  # a delta every 100 ms
 SETTLE_BEATS = 20  # after a second the VUs are there: take them out of the collector's sight
 
 
-class Beating(Protocol):
-    """An assignment whose load runs."""
+class RunningSlice(Protocol):
+    """A slice whose load runs."""
 
     @property
     def measuring(self) -> bool:
@@ -45,12 +45,12 @@ class Beating(Protocol):
     def out_of_memory(self) -> None: ...
 
 
-class GeneratorProcess:
+class GeneratorState:
     def __init__(self) -> None:
         self._classes: dict[bytes, Sequence[AnyWorkflow]] = {}
         self._settled = False
         self._memory_mb = 0
-        self._beating: dict[Beating, None] = {}
+        self._beating: dict[RunningSlice, None] = {}
         self._heart: asyncio.Task[None] | None = None
         self._beats_to_freeze = 0
 
@@ -72,15 +72,15 @@ class GeneratorProcess:
         if order.seed is not None:
             random.seed(order.seed + order.core)
 
-    def join(self, assignment: Beating) -> None:
+    def join(self, slice_run: RunningSlice) -> None:
         """Its load begins."""
-        self._beating[assignment] = None
+        self._beating[slice_run] = None
         self._beats_to_freeze = SETTLE_BEATS
         if self._heart is None:
             self._heart = asyncio.create_task(self._beat())
 
-    def leave(self, assignment: Beating) -> None:
-        self._beating.pop(assignment, None)
+    def leave(self, slice_run: RunningSlice) -> None:
+        self._beating.pop(slice_run, None)
         if not self._beating and self._heart is not None:
             self._heart.cancel()
             self._heart = None
@@ -99,8 +99,8 @@ class GeneratorProcess:
             await asyncio.sleep(expected - perf_counter())
             now = perf_counter()
             beats += 1
-            for assignment in self._beating:
-                assignment.beat(now, max(0.0, now - expected))
+            for slice_run in self._beating:
+                slice_run.beat(now, max(0.0, now - expected))
             self._beats_to_freeze -= 1
             if self._beats_to_freeze == 0:
                 gc.freeze()
@@ -112,7 +112,7 @@ class GeneratorProcess:
     def _fold(self, cpu: float) -> None:
         rss_mb = peak_memory_mb()
         too_much = self._memory_mb and memory.resident_mb() > self._memory_mb
-        for assignment in self._beating:
-            assignment.fold(cpu, rss_mb)
+        for slice_run in self._beating:
+            slice_run.fold(cpu, rss_mb)
             if too_much:
-                assignment.out_of_memory()
+                slice_run.out_of_memory()

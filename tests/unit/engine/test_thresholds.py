@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperscale.engine.verdict import Judge, Standing
+from hyperscale.engine.thresholds import Judge, Standing
 from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import (
     CheckResult,

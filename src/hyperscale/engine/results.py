@@ -12,7 +12,7 @@ from statistics import fmean
 
 import msgspec
 
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import ExitCode, HyperscaleError
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.recorder import NAMES_MAX, OTHER_NAME
