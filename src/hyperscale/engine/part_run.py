@@ -15,7 +15,6 @@ from typing import Literal
 from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.messages import (
     ChangeRate,
-    Command,
     Done,
     Failed,
     Go,
@@ -37,6 +36,7 @@ from hyperscale.engine.messages import (
     of_highest_core,
 )
 from hyperscale.engine.part_plan import PartPlan, slices, users_by_core
+from hyperscale.engine.slice_commands import Answer, SliceCommands
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
@@ -44,14 +44,12 @@ from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import longest_s
 
 PREPARE_LIMIT_S = 60.0
-GLANCE_S = 0.5
 STUCK_SLACK_S = 15.0  # beyond the longest the load may take, pauses left out
 STOP_SLACK_S = 5.0  # beyond graceful_stop, before a generator that does not answer is killed
 TEARDOWN_LIMIT_S = 30.0
 
 Outcome = Literal["completed", "failed", "cancelled", "cut off"]
 """`cut off`: its load ended before its plan did, and may go on elsewhere."""
-_Answer = asyncio.Future[Report | None]
 
 
 class GeneratorLost(RunFailed):
@@ -107,9 +105,8 @@ class PartRun:
         self._on_quiet = on_quiet
         own = range(plan.first_core, plan.first_core + len(generators))
         self._numbers = dict(zip(self.generators, numbers or own, strict=False))
-        self._slice_numbers: dict[GeneratorProcess, int] = {}
-        self._answers: dict[GeneratorProcess, _Answer] = {}
-        self._loads: list[_Answer] = []
+        self._commands = SliceCommands(self.generators, self._lose)
+        self._loads: list[Answer] = []
         self._unused = len(generators) - len(self.generators)
         self._done: set[GeneratorProcess] = set()
         self._wrote: Values = {}
@@ -117,7 +114,6 @@ class PartRun:
         self._stopping = False
         self._killed = False
         self._asked = False  # somebody else wants it to end
-        self._overdue = False  # generators were killed because they did not answer
         self._cut_off = False
         self._test_stopped = False
         self._losses: list[asyncio.Task[None]] = []
@@ -125,9 +121,10 @@ class PartRun:
 
     async def prepare(self) -> Values:
         """Load the code on all cores and get everything ready; returns what setup() wrote."""
-        for generator in self.generators:
-            self._slice_numbers[generator] = generator.join(self._hear, self._lose)
-        answers = await self._ask(self._slices, PREPARE_LIMIT_S)
+        self._commands.join(self._hear)
+        answers = await self._wait(
+            self._commands.ask(self._slices, self.generators), PREPARE_LIMIT_S
+        )
         self._note_failure(answers)
         if self.failure is not None:
             raise self.failure
@@ -135,7 +132,7 @@ class PartRun:
         if len(ready) < len(answers):
             lost = self.lost or ["a generator process died"]
             self.aggregate.facts.error = "; ".join(lost)
-            raise GeneratorLost(lost, again=self.facts.is_test and not self._overdue)
+            raise GeneratorLost(lost, again=self.facts.is_test and not self._commands.overdue)
         self._prepared = True
         self.prepare_s = max((answer.seconds for answer in ready), default=0.0)
         self.aggregate.facts.prepare_s = self.prepare_s
@@ -149,7 +146,8 @@ class PartRun:
             return
         self._wrote = context
         self.aggregate.facts.state = "running"
-        self._loads = self._send([Go(context, run_age_s)] * len(self.generators), self.generators)
+        go = [Go(context, run_age_s)] * len(self.generators)
+        self._loads = self._commands.ask(go, self.generators)
 
     async def over(self) -> None:
         """The load's end, whatever that is: nothing that happens to it raises."""
@@ -163,12 +161,12 @@ class PartRun:
 
     async def teardown(self) -> str:
         """Run teardown() on one generator that is left; returns a warning, or nothing."""
-        alive = [generator for generator in self._slice_numbers if not generator.lost]
+        alive = [generator for generator in self._commands.joined if not generator.lost]
         if not self.facts.tears_down or not self._prepared or not alive:
             return ""
         self.aggregate.facts.state = "stopping"
-        command = Teardown(self._wrote)
-        (answer,) = await self._ask([command], TEARDOWN_LIMIT_S, alive[:1])
+        asked = self._commands.ask([Teardown(self._wrote)], alive[:1])
+        (answer,) = await self._wait(asked, TEARDOWN_LIMIT_S)
         if isinstance(answer, TornDown):
             self.aggregate.unmeasured_requests("teardown", answer.requests)
             return f"{self.facts.name}: {answer.error}" if answer.error else ""
@@ -178,8 +176,8 @@ class PartRun:
         """Let go of the processes. The last word."""
         if self._losses:
             await asyncio.wait(self._losses)
-        for generator in list(self._slice_numbers):
-            self._leave(generator)
+        for generator in self._commands.joined:
+            self._commands.leave(generator)
         self.aggregate.facts.state = "finished"
 
     async def get_ready(self) -> None:
@@ -222,20 +220,20 @@ class PartRun:
             return "cancelled"
         if self.aggregate.facts.error:
             return "failed"
-        early = bool(self.lost) and not self._asked and not self._overdue
+        early = bool(self.lost) and not self._asked and not self._commands.overdue
         return "cut off" if early else "completed"
 
     def pause(self) -> bool:
         if self.aggregate.facts.state != "running":
             return False
-        self._tell_all(Pause())
+        self._commands.tell_all(Pause())
         self.aggregate.facts.state = "paused"
         return True
 
     def resume(self) -> bool:
         if self.aggregate.facts.state != "paused":
             return False
-        self._tell_all(Resume())
+        self._commands.tell_all(Resume())
         self.aggregate.facts.state = "running"
         return True
 
@@ -250,7 +248,7 @@ class PartRun:
         for generator, command in zip(self.generators, self._slices, strict=True):
             change = wanted[command.core] - before[command.core]
             if change and generator not in self._done:
-                self._tell(generator, Scale(change))
+                self._commands.tell(generator, Scale(change))
         return True
 
     def change_rate(self, factor: float) -> bool:
@@ -263,13 +261,13 @@ class PartRun:
         self.rate_factor *= factor
         for generator in self.generators:
             if generator not in self._done:
-                self._tell(generator, ChangeRate(factor))
+                self._commands.tell(generator, ChangeRate(factor))
         return True
 
     def leash(self, seconds: float) -> None:
         """The load ends by itself ("cut off") unless this is called again in time."""
-        for generator in self._slice_numbers:
-            self._tell(generator, Leash(seconds))
+        for generator in self._commands.joined:
+            self._commands.tell(generator, Leash(seconds))
 
     def stop(self, *, now: bool = False) -> None:
         self._asked = True
@@ -280,73 +278,21 @@ class PartRun:
         """End it at once, whatever its processes do. What they told is kept."""
         self._stopping = self._asked = self._killed = True
         for generator in self.generators:
-            self._kill(generator)
-
-    def _kill(self, generator: GeneratorProcess) -> None:
-        """A process that others have users on is theirs: it is left to them."""
-        if not generator.serves_others(self._slice_numbers.get(generator)):
-            generator.kill()
-        elif generator in self._slice_numbers:
-            self._leave(generator)
-            self._lose(generator)
-        else:
-            self._without_answer(generator)
-
-    def _leave(self, generator: GeneratorProcess) -> None:
-        generator.leave(self._slice_numbers.pop(generator))
+            self._commands.kill(generator)
 
     def _stop(self, *, now: bool) -> None:
         self._stopping = True
         if self.aggregate.facts.state != "finished":
             self.aggregate.facts.state = "stopping"
-        self._tell_all(Stop(now))
+        self._commands.tell_all(Stop(now))
         limit_s = STOP_SLACK_S if now else self.facts.load.graceful_stop_s + STOP_SLACK_S
-        asyncio.get_running_loop().call_later(limit_s, self._kill_unanswering)
+        asyncio.get_running_loop().call_later(limit_s, self._commands.kill_unanswering)
 
-    def _kill_unanswering(self) -> None:
-        for generator in self.generators:
-            waiting = self._answers.get(generator)
-            if waiting is not None and not waiting.done():
-                self._kill(generator)
+    async def _wait(self, pending: Sequence[Answer], limit_s: float) -> list[Report | None]:
+        def paused() -> bool:
+            return self.aggregate.facts.state == "paused"
 
-    def _tell_all(self, command: Pause | Resume | Stop) -> None:
-        for generator in self._answers:  # those that have been given an order
-            self._tell(generator, command)
-
-    def _tell(self, generator: GeneratorProcess, command: Command) -> None:
-        if generator in self._slice_numbers:
-            generator.send(self._slice_numbers[generator], command)
-
-    async def _ask(
-        self,
-        commands: Sequence[Command],
-        limit_s: float,
-        generators: Sequence[GeneratorProcess] | None = None,
-    ) -> list[Report | None]:
-        """Send one command to each and wait for each one's final answer; None: it died."""
-        asked = self.generators if generators is None else generators
-        return await self._wait(self._send(commands, asked), limit_s)
-
-    def _send(
-        self, commands: Sequence[Command], generators: Sequence[GeneratorProcess]
-    ) -> list[_Answer]:
-        loop = asyncio.get_running_loop()
-        for generator, command in zip(generators, commands, strict=True):
-            self._answers[generator] = loop.create_future()
-            if generator.lost:
-                self._lose(generator)
-                self._without_answer(generator)
-            self._tell(generator, command)
-        return [self._answers[generator] for generator in generators]
-
-    async def _wait(self, pending: Sequence[_Answer], limit_s: float) -> list[Report | None]:
-        left_s = limit_s
-        while pending and left_s > 0 and (await asyncio.wait(pending, timeout=GLANCE_S))[1]:
-            if self.aggregate.facts.state != "paused":
-                left_s -= GLANCE_S
-        self._overdue = self._overdue or left_s <= 0
-        self._kill_unanswering()
-        return [await answer for answer in pending]
+        return await self._commands.wait(pending, limit_s, paused)
 
     def _hear(self, generator: GeneratorProcess, report: Report) -> None:
         if isinstance(report, Progress):
@@ -367,7 +313,7 @@ class PartRun:
                 self._done.add(generator)
                 if self._on_done is not None:
                     self._on_done()
-            self._answers[generator].set_result(report)
+            self._commands.answered(generator, report)
 
     def _stop_test(self, report: StopTest) -> None:
         if not self._test_stopped:
@@ -378,7 +324,7 @@ class PartRun:
 
     def _lose(self, generator: GeneratorProcess) -> None:
         if generator in self._done:  # nothing of the load is lost
-            self._without_answer(generator)
+            self._commands.without_answer(generator)
             return
         self.aggregate.gone(self._numbers[generator])
         self._losses.append(
@@ -394,15 +340,10 @@ class PartRun:
             f"{vus} of {total} VUs lost"
         )
         self.aggregate.mark(f"generator process {generator.pid} {ending}")
-        self._without_answer(generator)
+        self._commands.without_answer(generator)
         # Half a load is not the test that was asked for: end it with what there is.
         if not self._stopping:
             self._stop(now=False)
-
-    def _without_answer(self, generator: GeneratorProcess) -> None:
-        answer = self._answers.get(generator)
-        if answer is not None and not answer.done():
-            answer.set_result(None)
 
     def _note_failure(self, answers: Sequence[Report | None]) -> None:
         failed = next((answer for answer in answers if isinstance(answer, Failed)), None)

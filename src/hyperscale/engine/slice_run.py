@@ -7,7 +7,6 @@ Nothing before the load is part of any latency.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import random
 import time
@@ -16,7 +15,6 @@ from time import perf_counter
 from typing import Any
 
 from hyperscale.clients import ClientPool
-from hyperscale.engine import values as handed
 from hyperscale.engine.clock import LoadClock
 from hyperscale.engine.generator_state import GeneratorState
 from hyperscale.engine.messages import (
@@ -25,7 +23,6 @@ from hyperscale.engine.messages import (
     Progress,
     Quiet,
     Report,
-    Stamped,
     StopTest,
     TornDown,
     Trace,
@@ -34,18 +31,15 @@ from hyperscale.engine.messages import (
 from hyperscale.engine.models import make_pace
 from hyperscale.engine.pace import STALL_S, Pace
 from hyperscale.engine.population import Population
-from hyperscale.engine.scope import UnmeasuredScope
 from hyperscale.engine.silence import Silence
 from hyperscale.engine.source import decode_overrides
+from hyperscale.engine.state_hooks import StateHooks
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
 from hyperscale.engine.vu import Program, VirtualUser
-from hyperscale.errors import RunFailed
 from hyperscale.metrics.recorder import WorkflowRecorder
-from hyperscale.workload import frames
 from hyperscale.workload.files import brought
-from hyperscale.workload.given import class_of
-from hyperscale.workload.hooks import USER_HOOKS, HookType, bind_uses
+from hyperscale.workload.hooks import USER_HOOKS, HookType
 from hyperscale.workload.plan import WorkflowPlan, plan_named
 from hyperscale.workload.replies import Reply
 from hyperscale.workload.responses import HTTPResponse
@@ -68,14 +62,12 @@ class SliceRun:
         self._process = process
         self._plan: WorkflowPlan
         self._pool: ClientPool
-        self._hook_pool: ClientPool
+        self._hooks: StateHooks
         self._recorder: WorkflowRecorder
         self._population: Population
         self._pace: Pace[Any]
         self._silence: Silence
         self._program: Program
-        self._base: dict[str, Any] = {}
-        self._pickles = False  # values of others may be read though that runs code
         self._only_user: Workflow | None = None  # the one user of a workflow that is not a test
         self._rows: Iterator[Any] | None = None
         self._errors: dict[str, str] = {}
@@ -103,18 +95,19 @@ class SliceRun:
         classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
-        self._pool, self._hook_pool = self._make_pool(order.load.rps), self._make_pool()
+        self._pool = self._make_pool(order.load.rps)
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
             self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
-        self._pickles = any(class_of(workflow).pickle_values for workflow in classes)
-        self._base = self._read(order.context)
-        self._program = self._compiled(plan)
-        await self._run_uses()
-        return await self._run_setup(plan.setup) if order.run_setup and plan.setup else {}
+        base: dict[str, Any] = {}
+        self._program = self._compiled(plan, base)
+        pool = self._make_pool()
+        self._hooks = StateHooks(order, plan, classes, pool, self._recorder, base)
+        await self._hooks.run_uses()
+        return await self._hooks.run_setup()
 
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
         pool = ClientPool(self._plan.http.with_files(brought), rps)
@@ -126,7 +119,7 @@ class SliceRun:
         full = self._order.http_debug == "full"
         self._send(Trace(describe_exchange(response, full, CURRENT.get().name)))
 
-    def _compiled(self, plan: WorkflowPlan) -> Program:
+    def _compiled(self, plan: WorkflowPlan, base: dict[str, Any]) -> Program:
         hooks = {name: hook_plan(name, getattr(plan, name)) for name in USER_HOOKS}
         plans = [*plan.steps, *(hook for hook in hooks.values() if hook is not None)]
         self._recorder = WorkflowRecorder(
@@ -155,7 +148,7 @@ class SliceRun:
             ),
             on_error=self._note_error,
             on_stop_test=self._stop_test,
-            base=self._base,
+            base=base,
             **{name: steps.get(name) for name in USER_HOOKS},
             last_checks=tuple(j for j in judges if not j.needs) if plan.flow else (),
             worker=self._order.worker,
@@ -170,7 +163,7 @@ class SliceRun:
 
     async def run(self, setup_wrote: Values, run_age_s: float = 0.0) -> Done:
         load = self._order.load
-        self._base.update(self._read(setup_wrote))
+        self._hooks.take(setup_wrote)
         clock = LoadClock()
         self._population = Population(self._make_user, self._recorder)
         self._pace = make_pace(
@@ -230,10 +223,10 @@ class SliceRun:
         elif not self._plan.is_test and self._errors:
             name, message = next(iter(self._errors.items()))
             error = f"{name} raised {message}"
-        provided = {} if error or self._order.idle else await self._run_provides()
+        provided = {} if error or self._order.idle else await self._hooks.run_provides(self._errors)
         self._report_progress()
         return Done(
-            context={} if self._only_user is None else self._written(self._only_user.context),
+            context={} if self._only_user is None else self._hooks.written(self._only_user.context),
             provided=provided,
             measured_s=measured_s,
             peak_vus=self._population.peak,
@@ -248,20 +241,15 @@ class SliceRun:
 
     async def teardown(self, setup_wrote: Values) -> TornDown:
         if not self.started:
-            self._base.update(self._read(setup_wrote))
-        error, scope = "", UnmeasuredScope()
-        if self._plan.teardown:
-            try:
-                await self._run_hook(scope, self._plan.teardown, dict(self._base))
-            except Exception as raised:  # noqa: BLE001 - the author's code may raise anything
-                error = f"teardown() raised {frames.told(raised)}"
-        return TornDown(error, scope.requests)
+            self._hooks.take(setup_wrote)
+        return await self._hooks.run_teardown()
 
     async def close(self) -> None:
         self._process.leave(self)
-        if hasattr(self, "_hook_pool"):
+        if hasattr(self, "_hooks"):
+            await self._hooks.pool.close()
+        if hasattr(self, "_pool"):
             await self._pool.close()
-            await self._hook_pool.close()
 
     def pause(self) -> None:
         if self.started:
@@ -345,7 +333,7 @@ class SliceRun:
         workflow = self._plan.make()
         client = self._pool.client()
         workflow.client = client
-        workflow.context = self._base
+        workflow.context = self._hooks.base
         workflow.vu_id = self._order.first_vu + number
         if self._order.seed is not None:
             setattr(workflow, SEED, f"{self._order.seed}/{self._plan.name}/{workflow.vu_id}")
@@ -361,107 +349,3 @@ class SliceRun:
             return self._rows
         row = next(self._rows, _NO_ROW)
         return iter(()) if row is _NO_ROW else itertools.repeat(row)
-
-    async def _run_hook(
-        self,
-        scope: UnmeasuredScope,
-        hook: Callable[..., Any],
-        context: dict[str, Any],
-        **values: Any,
-    ) -> Any:
-        """Run a hook that belongs to no virtual user, on an instance and connections of its own."""
-        workflow = self._plan.make()
-        workflow.client = self._hook_pool.client()
-        workflow.context = context
-        before = CURRENT.set(scope)
-        try:
-            return await _maybe_await(hook(workflow, **values))
-        finally:
-            CURRENT.reset(before)
-
-    async def _before_load(
-        self, what: str, hook: Callable[..., Any], context: dict[str, Any], **values: Any
-    ) -> Any:
-        scope = UnmeasuredScope()
-        try:
-            return await self._run_hook(scope, hook, context, **values)
-        except Exception as error:
-            raise RunFailed(
-                f"{what} of {self._plan.name} raised {frames.told(error)}",
-                frames.variable_hint(error) or "no load was started; --debug shows the traceback",
-            ) from error
-        finally:
-            self._recorder.unmeasured("setup", scope.requests)
-
-    async def _run_uses(self) -> None:
-        values: dict[str, Any] = {}
-        for use in self._plan.uses:
-            used: dict[str, Any] = {}
-            for provider in use.workflows:
-                used.update(self._read(self._order.used.get(provider, {})))
-            wanted = {name: used[name] for name in use.arguments if name in used}
-            result = await self._before_load(f"{use.name}()", use.function, self._base, **wanted)
-            values[use.name] = result
-            self._base.update(wanted)
-            self._base[use.name] = result
-        bind_uses(self._plan.workflow, values)
-
-    async def _run_setup(self, setup: Callable[..., Any]) -> Values:
-        context = dict(self._base)
-        await self._before_load("setup()", setup, context)
-        return self._written(context)
-
-    async def _run_provides(self) -> Values:
-        provided: Values = {}
-        scope = UnmeasuredScope()
-        for provide in self._plan.provides:
-            try:
-                value = await self._run_hook(scope, provide.function, dict(self._base))
-            except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-                self._errors[provide.name] = frames.told(error)
-                continue
-            provided[provide.name] = self._stamped(provide.name, value)
-        self._recorder.unmeasured("setup", scope.requests)
-        return provided
-
-    def _written(self, context: dict[str, Any]) -> Values:
-        """Values the author put into a context: not step results, not what was there before."""
-        steps = {*(step.name for step in self._plan.steps), *USER_HOOKS}
-        return {
-            key: self._stamped(key, value)
-            for key, value in context.items()
-            if key not in steps and not (key in self._base and self._base[key] is value)
-        }
-
-    def _stamped(self, key: str, value: Any) -> Stamped:
-        workflow = self._plan.workflow
-        try:
-            data = handed.pickled(value) if workflow.pickle_values else handed.pack(value)
-        except handed.NotPlain as error:
-            raise RunFailed(
-                f"{self._plan.name} cannot hand on {key!r}, which is or holds {error}",
-                f"plain values are handed on ({handed.PLAIN}); others when {workflow.__name__} has "
-                "pickle_values = True, which lets every worker of a cluster run code in the others",
-            ) from error
-        except Exception as error:
-            raise RunFailed(
-                f"{self._plan.name} cannot hand on {key!r}, a {type(value).__name__}: {error}",
-                "keep connections and files out of the context; pass plain values",
-            ) from error
-        return Stamped(0, self._order.core, data)
-
-    def _read(self, values: Values) -> dict[str, Any]:
-        read: dict[str, Any] = {}
-        for key, stamped in values.items():
-            try:
-                read[key] = handed.unpack(stamped.value, self._pickles)
-            except handed.Unreadable as error:
-                raise RunFailed(
-                    f"{self._plan.name} cannot read {key!r}, which was handed to it: {error}",
-                    "all workers need the same version of Hyperscale",
-                ) from error
-        return read
-
-
-async def _maybe_await(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
