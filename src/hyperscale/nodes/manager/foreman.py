@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from hyperscale.cluster import calm
-from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
+from hyperscale.cluster import overload
 from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.cluster.overload.priority import RETRY_AFTER_S, sheds
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.manager import orders
 from hyperscale.nodes.manager.conclusion import TEST_FAILED, TEST_STOPPED
@@ -260,8 +260,8 @@ class Foreman:
 
     def _judge(self, call: Call, now: float, worker: str) -> None:
         """As the door would, at the price of ten thousand a second."""
-        load = self._manager.node.door.load
-        if sheds(load, calm.Priority.NORMAL):
+        load = self._manager.node.admission.load
+        if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
             why, wait_s = "too many reports", self._routine.wait_s(now, worker)
@@ -475,7 +475,7 @@ class Foreman:
             per_s = (self.deltas - self._deltas_before) / (now - self._deltas_since)
             self._flow_level = sum(per_s >= limit * most for limit in (0.70, 0.85, 0.95))
             self._deltas_before, self._deltas_since = self.deltas, now
-        return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.door.load])
+        return max(self._flow_level, LEVELS_BY_LOAD[self._manager.node.admission.load])
 
 
 def _cpu_use(report: ReportProgress) -> CpuUse | None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.nodes.manager.foreman import ABSENT
 from hyperscale.nodes.manager.tally import EXTENSION_ANSWERS, TIMEOUT_REASONS
-from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
+from hyperscale.nodes.member.metrics import Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
+from hyperscale.runtime.page_server import Health
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.live import LiveWorkflow
@@ -165,7 +166,7 @@ def _records(manager: Manager) -> Iterator[Metric]:
             "Records a majority lacks.",
             status.last_index - status.commit_index,
         ),
-        ("records_under_way", "Records of this leader not confirmed yet.", status.under_way),
+        ("records_pending", "Records of this leader not confirmed yet.", status.pending),
         ("records_behind_max", "Records the slowest voter lacks, while leading.", behind),
         ("records_voters_reachable", "While leading, itself included.", len(status.reachable)),
         ("records_voters", "Managers that hold records.", len(manager.settings.node.voters)),

@@ -126,7 +126,7 @@ class Leadership:
         """A question that another manager passed on is one of whoever asked that manager. Raises
         Refused when it is one too many of theirs."""
         if call.peer.role == "manager":
-            denial = self._node.door.counts_for(call.kind, asker(call, message).name)
+            denial = self._node.admission.counts_for(call.kind, asker(call, message).name)
             if denial is not None:
                 raise Refused(call.kind.name, *denial)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Generator, Sequence
 
 import msgspec
 
-from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.core import Jobs
@@ -41,6 +40,7 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
+from hyperscale.cluster.overload.ratelimit import RateLimitSettings
 from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
@@ -131,7 +131,7 @@ class Manager:
 
     def _queue(self) -> float:
         """Records that a majority has not confirmed yet, of as many as may be under way."""
-        return self.records.status().under_way_share
+        return self.records.status().pending_share
 
     # -- life --------------------------------------------------------------------------------
 

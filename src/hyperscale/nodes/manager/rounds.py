@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.results import watch
 from hyperscale.nodes.manager.notes import NOTE_S
-from hyperscale.nodes.member.vital import spawn_vital
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
@@ -37,7 +36,7 @@ class Rounds:
             ("notes", self._run_notes()),
             ("doubtful workers", self._run_reach()),
         ):
-            spawn_vital(manager.host, manager.node, name, work)
+            manager.node.spawn_vital(name, work)
 
     async def _run_timer(self) -> None:
         """Deadlines are kept even when so much stirs that no wait comes to its end."""
