@@ -30,7 +30,7 @@ _ends = msgspec.msgpack.Decoder(_End)
 _values = msgspec.msgpack.Decoder(Values)
 
 
-class HandedOn:
+class Contexts:
     def __init__(self) -> None:
         self._read: dict[str, dict[str, tuple[int, Left]]] = {}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.fold_ending import close
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.apply_ending import close
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import Aged, Extended, Judged, Steered, TimedOut
-from hyperscale.cluster.jobs.state import Book, Ending, JobState
+from hyperscale.cluster.jobs.state import Ending, JobState, ReplicatedState
 
 # In the words of a run on one machine.
 _MARKS = {
@@ -18,7 +18,7 @@ _MARKS = {
 }
 
 
-def steered(book: Book, job: JobState, record: Steered) -> bool:
+def steered(replicated: ReplicatedState, job: JobState, record: Steered) -> bool:
     if record.action in ("cancel", "stop"):
         return _bring_to_end(job, record.action, record)
     if job.ending:
@@ -50,7 +50,7 @@ def _bring_to_end(job: JobState, ending: Ending, record: Steered) -> bool:
     return True
 
 
-def timed_out(book: Book, job: JobState, record: TimedOut) -> bool:
+def timed_out(replicated: ReplicatedState, job: JobState, record: TimedOut) -> bool:
     if job.ending in ("cancel", "timeout"):
         return False
     _unpause(job, record.age_s)
@@ -62,30 +62,32 @@ def timed_out(book: Book, job: JobState, record: TimedOut) -> bool:
 def _wind_down(job: JobState, reason: str, age_s: float, *, spare_running: bool) -> None:
     for workflow in job.workflows.values():
         state = workflow.lifecycle.state
-        waits = state is State.FAILED_READY_FOR_RETRY
-        if spare_running and (state is State.RUNNING or (waits and workflow.started)):
-            for part in workflow.homeless():
+        waits = state is LifecycleState.FAILED_READY_FOR_RETRY
+        if spare_running and (state is LifecycleState.RUNNING or (waits and workflow.started)):
+            for part in workflow.unplaced():
                 part.given_up = reason
         elif waits:
-            workflow.lifecycle.transition(state, State.CANCELLED, reason, age_s)
+            workflow.lifecycle.transition(state, LifecycleState.CANCELLED, reason, age_s)
         elif not workflow.is_over:
-            workflow.lifecycle.transition(workflow.lifecycle.state, State.CANCELLING, reason, age_s)
+            workflow.lifecycle.transition(
+                workflow.lifecycle.state, LifecycleState.CANCELLING, reason, age_s
+            )
         close(workflow, age_s)
 
 
-def extended(book: Book, job: JobState, record: Extended) -> bool:
+def extended(replicated: ReplicatedState, job: JobState, record: Extended) -> bool:
     job.extended[record.worker] = job.extended.get(record.worker, 0.0) + max(0.0, record.seconds)
     return True
 
 
-def judged(book: Book, job: JobState, record: Judged) -> bool:
+def judged(replicated: ReplicatedState, job: JobState, record: Judged) -> bool:
     if record.workflow not in job.workflows:
         return False
     job.judged[record.workflow, record.number] = (record.bad_since_s, record.crossing)
     return True
 
 
-def aged(book: Book, job: JobState, record: Aged) -> bool:
+def aged(replicated: ReplicatedState, job: JobState, record: Aged) -> bool:
     return True
 
 

@@ -1,4 +1,4 @@
-"""Long work of a manager in bites: one at a time, and the loop's other work between any two.
+"""Long work of a manager in steps: one at a time, and the loop's other work between any two.
 
 The numbers of one part of a five-minute test take some 30 ms to read, and hundreds of parts end in
 the same moment. A leader that reads them all in one go is deposed meanwhile: it has a lease of
@@ -16,20 +16,20 @@ from hyperscale.runtime.host import Clock
 T = TypeVar("T")
 
 
-class Bites:
+class LongWork:
     """First come, first served."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._turn = asyncio.Lock()
 
-    async def take(self, work: Callable[[], T]) -> T:
+    async def do(self, work: Callable[[], T]) -> T:
         async with self._turn:
             await self._clock.sleep(0)
             return work()
 
     async def run(self, steps: Generator[None, None, T]) -> T:
-        """All of the steps, each a bite; what they return."""
+        """All of the steps, one after the other; what they return."""
         returned: list[T] = []
 
         def step() -> None:
@@ -39,5 +39,5 @@ class Bites:
                 returned.append(end.value)
 
         while not returned:
-            await self.take(step)
+            await self.do(step)
         return returned[0]

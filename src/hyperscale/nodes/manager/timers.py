@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.results import watch
-from hyperscale.nodes.manager.notes import NOTE_S
+from hyperscale.nodes.manager.progress_backup import BACKUP_S
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
@@ -22,7 +22,7 @@ WATCH_S = 1.0  # thresholds that may abort are looked at this often
 REACH_EVERY_S = 1.0  # whether doubtful workers can be commanded
 
 
-class Rounds:
+class Timers:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
 
@@ -33,7 +33,7 @@ class Rounds:
             ("windows", self._run_windows()),
             ("thresholds", self._run_thresholds()),
             ("orphans", self._run_scan()),
-            ("notes", self._run_notes()),
+            ("progress backup", self._run_backup()),
             ("doubtful workers", self._run_reach()),
         ):
             manager.node.spawn_vital(name, work)
@@ -45,8 +45,8 @@ class Rounds:
         while True:
             due = manager.jobs.next_deadline() if manager.leadership.leads() else None
             at = ticked_at + TICK_S_MAX if due is None else min(due, ticked_at + TICK_S_MAX)
-            manager.stirred.clear()
-            await manager.stirred.wait(max(at - manager.now(), 0.0))
+            manager.changed.clear()
+            await manager.changed.wait(max(at - manager.now(), 0.0))
             if manager.now() >= at:
                 ticked_at = manager.now()
                 if manager.leadership.leads():
@@ -89,7 +89,7 @@ class Rounds:
             if live is not None and live.complete
         }
         crossed = watch([j for j in watched if j.workflow in aggregates], aggregates)
-        manager.judging.note(job, watched)
+        manager.thresholds.record(job, watched)
         if crossed is not None:
             reason = f"threshold {crossed.threshold.expression} was crossed"
             _, effects = manager.jobs.steer(
@@ -97,12 +97,12 @@ class Rounds:
             )
             manager.carry_out(effects)
 
-    async def _run_notes(self) -> None:
+    async def _run_backup(self) -> None:
         manager = self._manager
         while True:
-            await manager.host.clock.sleep(NOTE_S)
+            await manager.host.clock.sleep(BACKUP_S)
             if manager.leadership.leads():
-                self._try("notes", manager.notes.tell)
+                self._try("progress backup", manager.progress_backup.tell)
 
     async def _run_scan(self) -> None:
         manager = self._manager
@@ -122,4 +122,4 @@ class Rounds:
         try:
             act()
         except Exception as error:  # noqa: BLE001 - whatever it is, there is a next turn
-            self._manager.node.endpoint.report(f"round of {what}", error)
+            self._manager.node.endpoint.report(f"timer of {what}", error)

@@ -32,7 +32,7 @@ class _Worker:
     standing: _Standing | None = None
 
 
-class Routine:
+class ReportFilter:
     def __init__(self) -> None:
         self._workers: dict[str, _Worker] = {}
 

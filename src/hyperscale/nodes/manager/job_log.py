@@ -25,7 +25,7 @@ RECORDS_TIMEOUT_S = 5.0
 FRAME_BYTES = 256  # numbers, tokens and tags of any record, with room to spare
 
 
-class Recording:
+class JobLog:
     def __init__(self, manager: Manager) -> None:
         settings = manager.settings
         self._manager = manager
@@ -86,7 +86,7 @@ class Recording:
         except HyperscaleError as error:
             self._not_held(record, error, isinstance(error, RecordsError) and error.maybe_written)
         except Exception as error:  # noqa: BLE001 - a fault of ours: it may be written or not
-            self._manager.faults.note(f"holding {type(record).__name__} of {record.job_id}", error)
+            self._manager.faults.add(f"holding {type(record).__name__} of {record.job_id}", error)
             self._not_held(record, RunFailed(f"it could not be written: {error!r}"), True)
         else:
             self._tell(record, None)

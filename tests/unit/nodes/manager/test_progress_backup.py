@@ -21,7 +21,7 @@ def heard() -> Live:
 
 def test_a_note_is_all_numbers_without_their_course() -> None:
     live = heard()
-    note = live.note(placement(0).part)
+    note = live.backup(placement(0).part)
     assert note is not None
     assert (note.at_s, note.fence) == (10.0, placement(0).fence)
     assert len(note.state) < len(live.close(placement(0).part, note.fence)[2]) / 2
@@ -35,7 +35,7 @@ def test_a_note_is_all_numbers_without_their_course() -> None:
 
 
 def test_a_part_that_went_on_elsewhere_is_spread_over_its_own_time() -> None:
-    note = heard().note(placement(0).part)
+    note = heard().backup(placement(0).part)
     assert note is not None
     whole = aggregate_of(FACTS)
     whole.absorb(spread(note.state, since_s=5.0))
@@ -45,7 +45,7 @@ def test_a_part_that_went_on_elsewhere_is_spread_over_its_own_time() -> None:
 def test_nothing_is_told_of_a_part_that_was_not_heard_of() -> None:
     live = Live()
     live.follow(FACTS, placement(0), fresh=True)
-    assert live.note(placement(0).part) is None
+    assert live.backup(placement(0).part) is None
     live.follow(FACTS, placement(1), fresh=False)
     assert live.seen(placement(1).part) is None
 
@@ -54,7 +54,7 @@ def test_the_next_leader_writes_down_what_the_one_before_it_had_heard() -> None:
     async def story(lone: LoneManager) -> None:
         manager = lone.manager
         order = await lone.running()
-        place = manager.jobs.book.placement(order.part)
+        place = manager.jobs.replicated.placement(order.part)
         assert place is not None
         note = Note(
             part=order.part, fence=order.fence, at_s=30.0, iterations=9,
@@ -62,7 +62,7 @@ def test_the_next_leader_writes_down_what_the_one_before_it_had_heard() -> None:
         )  # fmt: skip
         term, manager.leadership.term = manager.leadership.term, 0  # before it led
         call = lone.call("note.parts", "manager", "m2")
-        manager.notes.heard(call, NoteParts(term=term, notes=(note,)))
+        manager.progress_backup.heard(call, NoteParts(term=term, notes=(note,)))
         manager.leadership.term = term
         manager.live.clear()
         manager.live.follow(FACTS, place, fresh=False)

@@ -14,7 +14,7 @@ from hyperscale.cluster.jobs.pool import Draft, Worker
 Place = tuple[Worker, int]
 """A worker and the slot of one of its cores."""
 
-Seats = list[tuple[Worker, tuple[int, ...]]]
+Allocation = list[tuple[Worker, tuple[int, ...]]]
 """Workers and the slots on each: a part of a workflow for each of them."""
 
 Who = TypeVar("Who")
@@ -35,9 +35,9 @@ def groups(wanted: Mapping[Who, Sequence[int]]) -> list[dict[Who, Sequence[int]]
     return [members for _, members in found]
 
 
-def seat(
+def allocate(
     draft: Draft, group: Mapping[Who, Sequence[int]], first_slot: int
-) -> dict[Who, Seats] | None:
+) -> dict[Who, Allocation] | None:
     """Free cores for a group, with slots from `first_slot` on; None when there are too few."""
     cores = sorted({core for wanted in group.values() for core in wanted})
     chosen = draft.take(len(cores))
@@ -51,7 +51,7 @@ def seat(
     return {who: by_worker(places[core] for core in wanted) for who, wanted in group.items()}
 
 
-def by_worker(places: Iterable[Place]) -> Seats:
+def by_worker(places: Iterable[Place]) -> Allocation:
     found: dict[str, tuple[Worker, tuple[int, ...]]] = {}
     for worker, slot in places:
         _, slots = found.get(worker.name, (worker, ()))

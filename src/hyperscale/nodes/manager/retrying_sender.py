@@ -35,7 +35,7 @@ REQUEST_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Errand:
+class _Sending:
     key: tuple[str, ...]
     number: int
     node_id: str
@@ -45,7 +45,7 @@ class _Errand:
     on_failure: OnFailure | None
 
 
-class Couriers:
+class RetryingSender:
     def __init__(
         self,
         host: Host,
@@ -62,14 +62,14 @@ class Couriers:
         self._endpoint = endpoint
         self._role = role
         self._peers: dict[str, Peer] = {}
-        self._errands: dict[tuple[str, ...], tuple[int, Task]] = {}
+        self._sendings: dict[tuple[str, ...], tuple[int, Task]] = {}
         self._started = 0
 
     def __len__(self) -> int:
-        return len(self._errands)
+        return len(self._sendings)
 
     def is_under_way(self, key: tuple[str, ...]) -> bool:
-        return key in self._errands
+        return key in self._sendings
 
     def knows(self, node_id: str) -> bool:
         return node_id in self._peers
@@ -107,65 +107,67 @@ class Couriers:
         on_failure: OnFailure | None = None,
         attempts: int | None = None,
     ) -> None:
-        """`key` names the errand; the same key again replaces it. Without `attempts` it goes on
+        """`key` names the command; the same key again replaces it. Without `attempts` it goes on
         until `recall`ed."""
-        self.recall(key)
+        self.cancel(key)
         self._started += 1
-        errand = _Errand(key, self._started, node_id, message, expect, on_answer, on_failure)
-        task = self._host.tasks.spawn(" ".join(("tell", node_id, *key)), self._go(errand, attempts))
-        self._errands[key] = (self._started, task)
+        sending = _Sending(key, self._started, node_id, message, expect, on_answer, on_failure)
+        task = self._host.tasks.spawn(
+            " ".join(("tell", node_id, *key)), self._go(sending, attempts)
+        )
+        self._sendings[key] = (self._started, task)
 
-    def recall(self, key: tuple[str, ...]) -> None:
-        errand = self._errands.pop(key, None)
-        if errand is not None:
-            errand[1].cancel()
+    def cancel(self, key: tuple[str, ...]) -> None:
+        sending = self._sendings.pop(key, None)
+        if sending is not None:
+            sending[1].cancel()
 
     def drop_all(self) -> None:
         """Nobody is to be told anything any more."""
-        for key in list(self._errands):
-            self.recall(key)
+        for key in list(self._sendings):
+            self.cancel(key)
         for node_id in list(self._peers):
             self.drop(node_id)
 
-    async def _go(self, errand: _Errand, attempts: int | None) -> None:
+    async def _go(self, sending: _Sending, attempts: int | None) -> None:
         pause_s = RETRY_FIRST_S
         tried = 0
         while True:
             tried += 1
             try:
-                answer = await self._ask(errand)
+                answer = await self._ask(sending)
             except (WireError, OSError) as error:
                 if is_too_large(error) or (attempts is not None and tried >= attempts):
-                    if self._over(errand) and errand.on_failure is not None:
-                        errand.on_failure(error)
+                    if self._over(sending) and sending.on_failure is not None:
+                        sending.on_failure(error)
                     return
                 await self._host.clock.sleep(pause_s * (0.5 + self._host.random.random()))
                 pause_s = min(pause_s * 2, RETRY_MAX_S)
             else:
-                if self._over(errand):
-                    errand.on_answer(answer)
+                if self._over(sending):
+                    sending.on_answer(answer)
                 return
 
-    async def _ask(self, errand: _Errand) -> Any:
-        peer = self._peers.get(errand.node_id)
+    async def _ask(self, sending: _Sending) -> Any:
+        peer = self._peers.get(sending.node_id)
         if peer is None:
-            raise Disconnected(f"{errand.node_id} is not registered")
+            raise Disconnected(f"{sending.node_id} is not registered")
         try:
-            answer = await peer.request(errand.message, errand.expect, REQUEST_TIMEOUT_S)
+            answer = await peer.request(sending.message, sending.expect, REQUEST_TIMEOUT_S)
         except (WireError, OSError) as error:
             # One that is slow to answer has been reached.
             if not peer.connected and not isinstance(error, Refused | RemoteFailed):
-                self._on_unreached(errand.node_id, isinstance(error, NobodyListens))
+                self._on_unreached(sending.node_id, isinstance(error, NobodyListens))
             raise
-        self._on_reached(errand.node_id)
+        self._on_reached(sending.node_id)
         return answer
 
-    def _over(self, errand: _Errand) -> bool:
-        """False when a newer errand has taken this one's place."""
-        known = self._errands.get(errand.key)
-        if known is None or known[0] != errand.number:
+    def _over(self, sending: _Sending) -> bool:
+        """False when a newer command has taken this one's place."""
+        known = self._sendings.get(sending.key)
+        if known is None or known[0] != sending.number:
             return False
-        del self._errands[errand.key]
+        del self._sendings[sending.key]
         return True
 
 

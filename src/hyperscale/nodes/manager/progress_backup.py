@@ -19,13 +19,13 @@ from hyperscale.wire.serving import Call
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
 
-NOTE_S: Final = 1.0
+BACKUP_S: Final = 1.0
 # Putting one together takes a fraction of a millisecond, some kilobytes travel to each manager: a
 # leader of a thousand parts tells of each every twenty seconds.
 PARTS_MAX: Final = 50
 
 
-class Notes:
+class ProgressBackup:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._known: dict[Part, Note] = {}
@@ -44,7 +44,7 @@ class Notes:
         if told.term < manager.leadership.newest_term or manager.leadership.term:
             return
         for note in told.notes:
-            placement = manager.jobs.book.placement(note.part)
+            placement = manager.jobs.replicated.placement(note.part)
             if placement is not None and placement.fence == note.fence:
                 self._known[note.part] = note
 
@@ -67,7 +67,7 @@ class Notes:
             seen = manager.live.seen(part)
             if seen is not None and self._told.get(part) != seen:
                 self._told[part] = seen
-                notes.append(manager.live.note(part))
+                notes.append(manager.live.backup(part))
         message = NoteParts(
             term=manager.leadership.term, notes=tuple(note for note in notes if note is not None)
         )

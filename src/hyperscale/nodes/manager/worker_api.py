@@ -17,10 +17,10 @@ from hyperscale.cluster.jobs.inputs import CpuUse, Ended, PartReport, Unwanted
 from hyperscale.cluster.membership import Change, Changed
 from hyperscale.cluster.overload.priority import RETRY_AFTER_S, sheds
 from hyperscale.errors import RunFailed
-from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.conclusion import TEST_FAILED, TEST_STOPPED
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S
-from hyperscale.nodes.manager.routine import Routine
+from hyperscale.nodes.manager import dispatch, part_end
+from hyperscale.nodes.manager.leadership import ASK_AGAIN_S
+from hyperscale.nodes.manager.report_filter import ReportFilter
+from hyperscale.nodes.manager.results import TEST_FAILED, TEST_STOPPED
 from hyperscale.nodes.protocol.jobs import WorkerView
 from hyperscale.nodes.protocol.parts import (
     AskExtension,
@@ -66,12 +66,12 @@ WARNING_CHARS_MAX: Final = 500
 _pulses = msgspec.msgpack.Decoder(WorkerPulse)
 
 
-class Foreman:
+class WorkerApi:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._known: dict[str, ReportProgress | RegisterWorker] = {}
         self._warnings: dict[str, tuple[str, ...]] = {}
-        self._routine = Routine()
+        self._filter = ReportFilter()
         self._deltas_before = 0
         self._deltas_since = 0.0
         self._flow_level = 0
@@ -91,11 +91,11 @@ class Foreman:
 
     def retire(self) -> None:
         """We do not lead any more."""
-        self._manager.commands.couriers.drop_all()
-        self._manager.commands.handed_on.clear()
+        self._manager.commands.sender.drop_all()
+        self._manager.commands.contexts.clear()
         self._known.clear()
         self._warnings.clear()
-        self._routine.clear()
+        self._filter.clear()
 
     # -- what workers say --------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Foreman:
         if known is not None and node.incarnation < known.incarnation:
             reason = "a later life of this worker is known"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
-        manager.commands.couriers.at(node.node_id, Address(*node.tcp))
+        manager.commands.sender.at(node.node_id, Address(*node.tcp))
         if known is not None and known.incarnation == node.incarnation and self._unreached(known):
             reason = f"no connection can be made to {Address(*node.tcp)}"
             return Registered(accepted=False, reason=reason, **where)  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ class Foreman:
             node.incarnation,
             ask.total_cores,
             ask.free_cores,
-            [orders.report_of(status) for status in ask.parts],
+            [dispatch.report_of(status) for status in ask.parts],
             ask.draining,
             ask.life,
             ask.cut_off,
@@ -155,7 +155,7 @@ class Foreman:
         self._own_part(call, event)
         if isinstance(event, PartEnd) and manager.leadership.leads():
             ended = event
-            event = await manager.bites.take(lambda: self._readable(ended))
+            event = await manager.long_work.do(lambda: self._readable(ended))
         if not manager.leadership.leads():
             return EventAnswer(
                 settled=False,
@@ -165,7 +165,7 @@ class Foreman:
         now, jobs = manager.now(), manager.jobs
         match event:
             case PartPrepared():
-                context = orders.encode_values(event.context)
+                context = dispatch.encode_values(event.context)
                 settled, effects = jobs.prepared(
                     now, event.part, event.fence, event.worker, context
                 )
@@ -180,7 +180,7 @@ class Foreman:
                         event.outcome,
                         event.measured_s,
                         event.iterations,
-                        orders.encode_end(event),
+                        part_end.encode_end(event),
                         event.error,
                         "; ".join(event.lost),
                     ),
@@ -217,7 +217,7 @@ class Foreman:
             return ProgressAnswer(known=False, term=leadership.term)
         unwanted: Unwanted = ()
         effects: list[Effect] = []
-        if not self._routine.holds(now, report):
+        if not self._filter.holds(now, report):
             heard = manager.jobs.worker_heard(
                 now,
                 worker,
@@ -230,7 +230,7 @@ class Foreman:
             )
             if heard is None:
                 self.reports_unknown += 1
-                self._routine.repeat(worker)
+                self._filter.repeat(worker)
                 return ProgressAnswer(known=False, term=leadership.term)
             unwanted, effects = heard
             self._known[worker] = msgspec.structs.replace(report, parts=())
@@ -241,7 +241,7 @@ class Foreman:
             if told.test_stop is not None:
                 self._stop_test(told, worker)
         if unwanted:  # and it may be told so again at once
-            self._routine.repeat(worker)
+            self._filter.repeat(worker)
         if effects:
             manager.carry_out(effects)
         self.reports += 1
@@ -264,7 +264,7 @@ class Foreman:
         if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
-            why, wait_s = "too many reports", self._routine.wait_s(now, worker)
+            why, wait_s = "too many reports", self._filter.wait_s(now, worker)
         if wait_s:
             self.reports_refused += 1
             raise Refused(call.kind.name, why, wait_s, Reason.OVERLOADED)
@@ -275,7 +275,7 @@ class Foreman:
         if not manager.leadership.leads():
             return ExtensionAnswer(granted=False, denial="this manager does not lead")
         grant, effects = manager.jobs.extension(manager.now(), ask.worker, ask.reason, ask.progress)
-        manager.tally.extensions["granted" if grant.granted else "denied"] += 1
+        manager.counters.extensions["granted" if grant.granted else "denied"] += 1
         manager.carry_out(effects)
         return ExtensionAnswer(
             granted=grant.granted,
@@ -320,7 +320,7 @@ class Foreman:
         manager = self._manager
         rows = []
         for name, worker in sorted(manager.jobs.pool.workers.items()):
-            held = manager.jobs.book.by_worker.get(name, {})
+            held = manager.jobs.replicated.by_worker.get(name, {})
             jobs = {part.job_id: manager.jobs.job(part.job_id) for part in held}
             shown = {one for one, job in jobs.items() if job is not None and may_read(job)}
             if job_id:
@@ -391,14 +391,14 @@ class Foreman:
 
     def forget(self, worker: str) -> None:
         self._known.pop(worker, None)
-        self._routine.forget(worker)
-        self._manager.commands.couriers.drop(worker)
+        self._filter.forget(worker)
+        self._manager.commands.sender.drop(worker)
 
     def _adopt(self, worker: str, statuses: tuple[PartStatus, ...]) -> None:
         """Parts that were started before we led: their numbers are asked for."""
         manager = self._manager
         for status in statuses:
-            placement = manager.jobs.book.placement(status.part)
+            placement = manager.jobs.replicated.placement(status.part)
             job = manager.jobs.job(status.part.job_id)
             if placement is None or job is None or placement.fence != status.fence:
                 continue
@@ -418,8 +418,8 @@ class Foreman:
             return end
         names = (*[end.part.job_id] * 3, *[end.part.workflow] * 2, end.worker, end.error)
         try:
-            orders.check_end(
-                self._manager.body_of(job), end, self._manager.recording.room_bytes(*names)
+            part_end.check_end(
+                self._manager.body_of(job), end, self._manager.job_log.room_bytes(*names)
             )
         except RunFailed as error:
             self._manager.log.warning("end not readable", part=str(end.part), reason=error.message)
@@ -435,7 +435,7 @@ class Foreman:
     def _stop_test(self, told: Progress | PartEnd, worker: str) -> None:
         """A test that stops itself stops everywhere, if the part is one of that worker's."""
         manager = self._manager
-        placement = manager.jobs.book.placement(told.part)
+        placement = manager.jobs.replicated.placement(told.part)
         if told.test_stop is None or placement is None:
             return
         if placement.fence != told.fence or placement.worker != worker:

@@ -42,7 +42,7 @@ def test_load_that_was_told_to_the_leader_before_is_not_missed(snapshot_after_s:
             lone.report(Progress(elapsed_s=clock.now() - began, **facts, **numbers))  # type: ignore[arg-type]
 
         await load(20.0)
-        manager.judging.clear()
+        manager.thresholds.clear()
         manager._take_over(manager.leadership.term)
         lone.register()
         await load(snapshot_after_s)

@@ -19,7 +19,7 @@ EXTENSION_ANSWERS: Final = ("granted", "denied")
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     timeouts: Counter[str] = field(default_factory=Counter)
     extensions: Counter[str] = field(default_factory=Counter)
 

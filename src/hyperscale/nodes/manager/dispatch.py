@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -13,10 +12,9 @@ from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.engine.messages import Values, received
 from hyperscale.engine.results import aggregate_of, judges_of
-from hyperscale.errors import RunFailed
-from hyperscale.nodes.manager.handed_on import HandedOn
+from hyperscale.nodes.manager.contexts import Contexts
 from hyperscale.nodes.protocol.jobs import Body
-from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartEnd, PartStatus
+from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartStatus
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import longest_s
 
@@ -26,10 +24,9 @@ LIMIT_SLACK_S = 30.0
 JOB_SLACK_S = 300.0
 LARGEST_NAMED = 3
 # Between two turns of the loop.
-JUDGED_IN_A_BITE = 50
+JUDGED_IN_A_STEP = 50
 
 _values = msgspec.msgpack.Decoder(Values)
-_ends = msgspec.msgpack.Decoder(PartEnd)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -39,14 +36,6 @@ def encode_values(values: Values) -> bytes:
 
 def decode_values(data: bytes) -> Values:
     return _values.decode(data) if data else {}
-
-
-def encode_end(end: PartEnd) -> bytes:
-    return _encode(end)
-
-
-def decode_end(data: bytes) -> PartEnd:
-    return _ends.decode(data)
 
 
 def limit_s(facts: WorkflowFacts) -> float:
@@ -87,11 +76,11 @@ def dispatch_of(
     total_cores: int,
     run_setup: bool,
     term: int,
-    handed_on: HandedOn | None = None,
+    handed_on: Contexts | None = None,
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
     facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
-    handed_on = handed_on or HandedOn()
+    handed_on = handed_on or Contexts()
     context = received(handed_on.of(job, name)[0] for name in facts.depends)
     used: dict[str, Values] = {}
     for provider in body.workflows:
@@ -141,27 +130,15 @@ def too_large(order: DispatchPart) -> str:
     )
 
 
-def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
-    """Raises RunFailed for an end that makes no sense, or that nobody could keep."""
-    size_bytes = len(encode_end(end))
-    if size_bytes > bytes_max:
-        raise RunFailed(f"what it measured and hands on takes {size_bytes:,} bytes: too many")
-    if not 0.0 <= end.measured_s < math.inf or end.iterations < 0:
-        raise RunFailed(f"worker {end.worker} told a load of {end.measured_s:g} s")
-    if end.state:
-        facts = next(facts for facts in body.workflows if facts.name == end.part.workflow)
-        aggregate_of(facts).absorb(end.state)
-
-
 def check_judges(body: Body) -> Iterator[None]:
-    """In bites. Raises HyperscaleError or ValueError for thresholds that nobody could judge at the
+    """In steps. Raises HyperscaleError or ValueError for thresholds that nobody could judge at the
     end."""
     for facts in body.workflows:
         if not facts.thresholds:
             continue
         nothing = aggregate_of(facts).freeze()
         for count, judge in enumerate(judges_of([facts])):
-            if count % JUDGED_IN_A_BITE == 0:
+            if count % JUDGED_IN_A_STEP == 0:
                 yield
             judge.judge(nothing)
 

@@ -1,4 +1,4 @@
-"""The end of a job: the numbers of all its parts as one result, and one verdict over them."""
+"""The end of a job: the numbers of all its parts as one result, and what they come to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import Cut, Environment, Results, encode
-from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.manager.part_end import decode_end
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import PartEnd
 from hyperscale.workload.facts import WorkflowFacts
@@ -67,7 +67,7 @@ def merging(
     return whole
 
 
-def conclude(
+def job_results(
     body: Body,
     job: JobState,
     status: JobStatus,
@@ -103,7 +103,7 @@ def conclude(
     return assemble(course, aggregates, judges, final=True)
 
 
-def kept(results: Results, room_bytes: int) -> bytes:
+def encoded_within(results: Results, room_bytes: int) -> bytes:
     """As much of it as a record holds: the course over time goes first. Raises RunFailed."""
     whole = encode(results, indent=0)
     if len(whole) <= room_bytes:

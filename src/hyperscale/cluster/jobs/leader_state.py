@@ -1,9 +1,8 @@
-"""What the leader has before it while it decides: the book, the pool, the queue, and what is
-under way.
+"""What a leader knows beside the replicated state: workers, queue, deadlines, undecided records.
 
 A decision is a record. From the moment it is handed over until it is applied or has failed it is
-under way, and the same matter is not decided again. What a leader notes here dies with its
-leadership; the next one starts from the book and from what workers tell.
+under way, and the same matter is not decided again. This state dies with the leadership; the next
+leader starts from the replicated state and from what workers report.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.allocation import Allocation
 from hyperscale.cluster.jobs.deadlines import Deadlines
-from hyperscale.cluster.jobs.effects import Append, Effect, Tell
+from hyperscale.cluster.jobs.effects import Append, Effect, LogEvent
 from hyperscale.cluster.jobs.health import HealthTracker
 from hyperscale.cluster.jobs.led_time import LedTime
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.queue import Queue
 from hyperscale.cluster.jobs.records import (
@@ -37,9 +37,8 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
     ToldLate,
 )
-from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, Condense, JobState, WorkflowState
+from hyperscale.cluster.jobs.state import Condense, JobState, ReplicatedState, WorkflowState
 from hyperscale.cluster.jobs.timeouts import Idle, paused_s, should_move
 
 Token = tuple[Part, Fence]
@@ -83,7 +82,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Watch:
-    """What this manager notes about a job beside its records."""
+    """What this manager knows of a job beside its records."""
 
     arrival: int
     born: float  # in led time
@@ -107,22 +106,22 @@ class Watch:
     """By workflow: prepared or started. Some may be gone since, so there are never too few."""
     stopped: set[Token] = field(default_factory=set)
     cancelled: dict[Token, float] = field(default_factory=dict)
-    snatched: dict[Token, str] = field(default_factory=dict)
+    being_lost: dict[Token, str] = field(default_factory=dict)
     teardown: dict[Token, float] = field(default_factory=dict)
     untold: dict[Token, float] = field(default_factory=dict)
     """Since when a worker has said that a part has ended, and not how."""
-    homeless: dict[Part, float] = field(default_factory=dict)
+    unplaced_since: dict[Part, float] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     """By worker: parts of the job that it did not take, one after the other."""
     unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
     end_wanted: Steered | None = None
-    concluding: bool = False
+    making_results: bool = False
 
     def is_leaving(self, placement: Placement) -> bool:
         """Its loss is on its way into the log: it must not be started any more."""
-        if not self.refused and not self.snatched:
+        if not self.refused and not self.being_lost:
             return False
-        return token(placement) in self.refused or token(placement) in self.snatched
+        return token(placement) in self.refused or token(placement) in self.being_lost
 
     def is_ready(self, part: Part, fence: Fence) -> None:
         self.ready.setdefault(part.workflow, set()).add((part, fence))
@@ -135,9 +134,9 @@ class Watch:
         self.epoch = 0
         self.slots = 0
         self.end_wanted = None
-        self.concluding = False
-        for notes in (self.prepared, self.sent, self.cancelled, self.snatched, self.teardown):
-            notes.clear()
+        self.making_results = False
+        for known in (self.prepared, self.sent, self.cancelled, self.being_lost, self.teardown):
+            known.clear()
         self.refused.clear()
         self.untold.clear()
         self.started.clear()
@@ -146,18 +145,18 @@ class Watch:
         self.hears_until = self.ends_told_by = 0.0
         self.ready.clear()
         self.stopped.clear()
-        self.homeless.clear()
+        self.unplaced_since.clear()
         self.refusals.clear()
         self.unsendable.clear()
 
 
-class Desk:
+class LeaderState:
     def __init__(
         self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
     ) -> None:
         self.settings = settings
-        self.book = Book(condense or Condense())
-        self.pool = Pool(settings, self.book, dice)
+        self.replicated = ReplicatedState(condense or Condense())
+        self.pool = Pool(settings, self.replicated, dice)
         self.queue = Queue(settings)
         self.health = HealthTracker(
             settings.evict_share, settings.evict_population_min, settings.evict_hold_s
@@ -172,9 +171,9 @@ class Desk:
         self.not_before: dict[Matter, float] = {}
         self.in_doubt: dict[Matter, JobRecord] = {}
         self.dirty: dict[str, None] = {}
-        self.displaced: set[str] = set()
-        self.hungry = False
-        self.transitions: Counter[tuple[State, State]] = Counter()
+        self.unplaced_jobs: set[str] = set()
+        self.placement_due = False
+        self.transitions: Counter[tuple[LifecycleState, LifecycleState]] = Counter()
         self.transitions_refused = 0
         self.time_checks = 0
         self._arrivals = 0
@@ -185,8 +184,8 @@ class Desk:
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
 
-    def tell(self, job_id: str, event: str, level: str = "info", **facts: object) -> None:
-        self.emit(Tell(job_id, event, facts, level))
+    def log(self, job_id: str, event: str, level: str = "info", **facts: object) -> None:
+        self.emit(LogEvent(job_id, event, facts, level))
 
     def drain(self) -> list[Effect]:
         out, self._out = self._out, []
@@ -256,8 +255,8 @@ class Desk:
     def next_slot(self, job: JobState) -> int:
         return max(self.watches[job.job_id].slots, job.slots)
 
-    def use_slots(self, job: JobState, seats: Iterable[Seats]) -> None:
-        used = (slot for one in seats for _, slots in one for slot in slots)
+    def use_slots(self, job: JobState, allocation: Iterable[Allocation]) -> None:
+        used = (slot for one in allocation for _, slots in one for slot in slots)
         self.watches[job.job_id].slots = 1 + max(used)
 
     def age_s(self, now: float, job_id: str) -> float:
@@ -270,7 +269,7 @@ class Desk:
 
     def idle_s(self, placement: Placement) -> float:
         """For how long a part has not moved, as its worker says; 0 where it need not."""
-        job = self.book.jobs[placement.part.job_id]
+        job = self.replicated.jobs[placement.part.job_id]
         watch = self.watches[job.job_id]
         told = watch.idle.get(token(placement))
         if told is None or not should_move(job, job.workflows[placement.part.workflow]):
@@ -280,7 +279,7 @@ class Desk:
     def hear_first(self, now: float) -> None:
         """A new leader applies no limit to a job before its workers could tell what happened
         before it led."""
-        for worker, held in self.book.by_worker.items():
+        for worker, held in self.replicated.by_worker.items():
             for part in held:
                 watch = self.watches[part.job_id]
                 watch.unheard.add(worker)
@@ -291,7 +290,7 @@ class Desk:
 
     def heard_of(self, now: float, worker: str, untold: set[str]) -> None:
         """It has registered. Of the jobs in `untold` it has ends to tell, which come next."""
-        for job_id in {part.job_id for part in self.book.by_worker.get(worker, ())}:
+        for job_id in {part.job_id for part in self.replicated.by_worker.get(worker, ())}:
             watch = self.watches[job_id]
             if worker in watch.unheard:
                 watch.unheard.discard(worker)
@@ -312,7 +311,7 @@ class Desk:
 
     def believable_s(self, now: float, part: Part, elapsed_s: float) -> float:
         """The load time a worker tells, or ours when that cannot be: every load ends in time."""
-        job = self.book.jobs.get(part.job_id)
+        job = self.replicated.jobs.get(part.job_id)
         workflow = job.workflows.get(part.workflow) if job else None
         if job is None or workflow is None:
             return 0.0
@@ -323,7 +322,7 @@ class Desk:
         self.dirty[job_id] = None
 
     def placements_on(self, worker: str) -> list[Placement]:
-        held = self.book.by_worker.get(worker, {})
+        held = self.replicated.by_worker.get(worker, {})
         return [held[part] for part in sorted(held)]
 
     def stop_leading(self) -> None:
@@ -332,8 +331,8 @@ class Desk:
         self.not_before.clear()
         self.in_doubt.clear()
         self.dirty.clear()
-        self.displaced.clear()
-        self.hungry = False
+        self.unplaced_jobs.clear()
+        self.placement_due = False
         self.queue.clear()
         self.pool.clear()
         self.health.clear()

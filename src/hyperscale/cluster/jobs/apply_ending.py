@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hyperscale.cluster.jobs.lifecycle import RECOVERY, State
+from hyperscale.cluster.jobs.lifecycle import RECOVERY, LifecycleState
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
@@ -16,11 +16,18 @@ from hyperscale.cluster.jobs.records import (
     ToldLate,
     TornDown,
 )
-from hyperscale.cluster.jobs.state import Book, Condense, JobState, Loss, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import (
+    Condense,
+    JobState,
+    Loss,
+    PartState,
+    ReplicatedState,
+    WorkflowState,
+)
 from hyperscale.cluster.jobs.unheard import unheard
 
 
-def ended(book: Book, job: JobState, record: PartEnded) -> bool:
+def ended(replicated: ReplicatedState, job: JobState, record: PartEnded) -> bool:
     workflow, part = find(job, record.part)
     if workflow is None or part is None or part.live is None or part.live.fence != record.fence:
         return False
@@ -30,7 +37,7 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
         at_s = placement.resume_at_s + record.measured_s
         reason = record.error or f"worker {record.worker} was cut off from its managers"
         _lose(
-            book, job, workflow, part,
+            replicated, job, workflow, part,
             at_s, record.iterations, _unheard(record), record.result, reason, record.age_s,
         )  # fmt: skip
         part.losses[-1].generators = record.lost
@@ -40,13 +47,13 @@ def ended(book: Book, job: JobState, record: PartEnded) -> bool:
     part.ended = record
     ready = workflow.started or record.outcome != "failed"
     if workflow.needs.tears_down and ready and not workflow.torn_down:
-        _keep_for_teardown(book, workflow, part, placement)
+        _keep_for_teardown(replicated, workflow, part, placement)
     else:
-        book.free(placement)
+        replicated.free(placement)
     if record.outcome == "failed" and not workflow.is_winding_down:
         workflow.error = record.error or "failed"
         workflow.lifecycle.transition(
-            workflow.lifecycle.state, State.FAILED, workflow.error, record.age_s
+            workflow.lifecycle.state, LifecycleState.FAILED, workflow.error, record.age_s
         )
     if record.outcome == "completed":
         _make_up(workflow, part, record.age_s)
@@ -60,21 +67,21 @@ def _unheard(end: PartEnded) -> int:
 
 
 def _keep_for_teardown(
-    book: Book, workflow: WorkflowState, part: PartState, placement: Placement
+    replicated: ReplicatedState, workflow: WorkflowState, part: PartState, placement: Placement
 ) -> None:
     """Processes of one ended part are kept: of part 0, which also ran setup(), once it ended."""
     others = [other for other in workflow.parts.values() if other.holding is not None]
     if others and part.number != 0:
-        book.free(placement)
+        replicated.free(placement)
         return
     for other in others:
         if other.holding is not None:
-            book.free(other.holding)
+            replicated.free(other.holding)
             other.holding = None
     part.holding = placement
 
 
-def lost(book: Book, job: JobState, record: PartLost) -> bool:
+def lost(replicated: ReplicatedState, job: JobState, record: PartLost) -> bool:
     workflow, part = find(job, record.part)
     if workflow is None or part is None:
         return False
@@ -82,19 +89,19 @@ def lost(book: Book, job: JobState, record: PartLost) -> bool:
         if workflow.is_winding_down and record.worker not in job.unconfirmed:
             job.unconfirmed.append(record.worker)
         _lose(
-            book, job, workflow, part,
+            replicated, job, workflow, part,
             record.at_s, record.iterations, record.unheard,
             record.result, record.reason, record.age_s,
         )  # fmt: skip
         return True
     if part.holding is not None and part.holding.fence == record.fence:
-        book.free(part.holding)
+        replicated.free(part.holding)
         part.holding = None
         return True
     return False
 
 
-def told_late(book: Book, job: JobState, record: ToldLate) -> bool:
+def told_late(replicated: ReplicatedState, job: JobState, record: ToldLate) -> bool:
     workflow, part = find(job, record.part)
     if workflow is None or part is None or job.is_settled:
         return False
@@ -135,7 +142,7 @@ def _make_up(workflow: WorkflowState, part: PartState, age_s: float) -> None:
 
 
 def _lose(
-    book: Book,
+    replicated: ReplicatedState,
     job: JobState,
     workflow: WorkflowState,
     part: PartState,
@@ -170,32 +177,32 @@ def _lose(
         share = f"{loss.cores} of {workflow.total_cores} cores"
         job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")
     workflow.excluded.add(placement.worker)
-    vacate(book, part)
+    vacate(replicated, part)
     if workflow.is_winding_down:
         part.given_up = reason
     close(workflow, age_s)
 
 
-def given_up(book: Book, job: JobState, record: GivenUp) -> bool:
+def given_up(replicated: ReplicatedState, job: JobState, record: GivenUp) -> bool:
     workflow, part = find(job, record.part)
-    if workflow is None or part is None or not part.is_homeless:
+    if workflow is None or part is None or not part.is_unplaced:
         return False
     part.given_up = record.reason
     close(workflow, record.age_s)
     return True
 
 
-def failed(book: Book, job: JobState, record: Failed) -> bool:
+def failed(replicated: ReplicatedState, job: JobState, record: Failed) -> bool:
     workflow = job.workflows.get(record.workflow)
     if workflow is None or not workflow.lifecycle.transition(
-        workflow.lifecycle.state, State.FAILED, record.reason, record.age_s
+        workflow.lifecycle.state, LifecycleState.FAILED, record.reason, record.age_s
     ):
         return False
     workflow.error = record.reason
     return True
 
 
-def torn_down(book: Book, job: JobState, record: TornDown) -> bool:
+def torn_down(replicated: ReplicatedState, job: JobState, record: TornDown) -> bool:
     workflow = job.workflows.get(record.workflow)
     if workflow is None or not workflow.needs_teardown:
         return False
@@ -204,22 +211,22 @@ def torn_down(book: Book, job: JobState, record: TornDown) -> bool:
     workflow.warning = record.warning
     for part in workflow.parts.values():
         if part.holding is not None:
-            book.free(part.holding)
+            replicated.free(part.holding)
             part.holding = None
     return True
 
 
-def finished(book: Book, job: JobState, record: Finished) -> bool:
+def finished(replicated: ReplicatedState, job: JobState, record: Finished) -> bool:
     for workflow in job.workflows.values():
         for part in workflow.parts.values():
-            vacate(book, part)
+            vacate(replicated, part)
             if part.holding is not None:
-                book.free(part.holding)
+                replicated.free(part.holding)
                 part.holding = None
     job.finished = record
     job.reason = record.reason
     if record.results:
-        _condense(book.condense, job)
+        _condense(replicated.condense, job)
     return True
 
 
@@ -240,9 +247,9 @@ def find(job: JobState, part: Part) -> tuple[WorkflowState | None, PartState | N
     return workflow, (workflow.parts.get(part.number) if workflow else None)
 
 
-def vacate(book: Book, part: PartState) -> None:
+def vacate(replicated: ReplicatedState, part: PartState) -> None:
     if part.live is not None:
-        book.free(part.live)
+        replicated.free(part.live)
         part.live = None
 
 
@@ -251,31 +258,39 @@ def close(workflow: WorkflowState, age_s: float) -> None:
     life = workflow.lifecycle
     if workflow.is_live:
         return
-    if life.state is State.CANCELLING:
-        life.transition(State.CANCELLING, State.CANCELLED, "nothing of it runs", age_s)
+    if life.state is LifecycleState.CANCELLING:
+        life.transition(
+            LifecycleState.CANCELLING, LifecycleState.CANCELLED, "nothing of it runs", age_s
+        )
         return
-    if life.state not in (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY):
+    if life.state not in (
+        LifecycleState.DISPATCHED,
+        LifecycleState.RUNNING,
+        LifecycleState.FAILED_READY_FOR_RETRY,
+    ):
         return
     if not all(part.is_final for part in workflow.parts.values()):
         _recover(workflow, age_s)
         return
     if any(part.ended or _measured(part) for part in workflow.parts.values()):
-        if life.state is State.DISPATCHED:
-            life.transition(State.DISPATCHED, State.RUNNING, "its end came first", age_s)
-        life.transition(life.state, State.COMPLETED, "all parts ended", age_s)
+        if life.state is LifecycleState.DISPATCHED:
+            life.transition(
+                LifecycleState.DISPATCHED, LifecycleState.RUNNING, "its end came first", age_s
+            )
+        life.transition(life.state, LifecycleState.COMPLETED, "all parts ended", age_s)
         return
     workflow.error = next(p.given_up for p in workflow.parts.values() if p.given_up)
-    life.transition(life.state, State.FAILED, workflow.error, age_s)
+    life.transition(life.state, LifecycleState.FAILED, workflow.error, age_s)
 
 
 def _recover(workflow: WorkflowState, age_s: float) -> None:
     """What is left of it was lost, or given back. A worker that had no room is no failure."""
     life = workflow.lifecycle
-    if life.state is State.FAILED_READY_FOR_RETRY or (
-        life.state is State.DISPATCHED and workflow.returned
+    if life.state is LifecycleState.FAILED_READY_FOR_RETRY or (
+        life.state is LifecycleState.DISPATCHED and workflow.returned
     ):
         return
-    losses = [loss for part in workflow.homeless() for loss in part.losses]
+    losses = [loss for part in workflow.unplaced() for loss in part.losses]
     last = max(losses, key=lambda loss: loss.age_s, default=None)
     reason = workflow.returned or ("lost before it began" if last is None else last.reason)
     for target, why in zip(

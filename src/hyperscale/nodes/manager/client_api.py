@@ -14,11 +14,11 @@ from hyperscale.cluster.jobs.inputs import Rejected
 from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
-from hyperscale.nodes.manager import orders, views
+from hyperscale.nodes.manager import dispatch, views
 from hyperscale.nodes.manager.access import NOT_OWNER, Access, asker
-from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.manager.leading import ASK_AGAIN_S, passed_on, passing_on
+from hyperscale.nodes.manager.leadership import ASK_AGAIN_S, passed_on, passing_on
 from hyperscale.nodes.manager.submission_limits import check_sizes
+from hyperscale.nodes.manager.worker_api import ABSENT
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,
@@ -66,7 +66,7 @@ VIEW_S = 0.5
 DRAIN_S = 3.0
 
 
-class Desk:
+class ClientApi:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         node = manager.settings.node
@@ -102,7 +102,7 @@ class Desk:
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
         try:
             making = submitting(ask, self._sealing, asker(call, ask).owner)
-            record = await manager.bites.run(making)
+            record = await manager.long_work.run(making)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
         if not manager.leadership.leads():
@@ -156,7 +156,7 @@ class Desk:
         if steering.again:
             raise Refused(call.kind.name, steering.error, ASK_AGAIN_S, Reason.OVERLOADED)
         written = [one.record for one in effects if isinstance(one, Append)]
-        outcomes = [manager.recording.outcome(one) for one in written if isinstance(one, Steered)]
+        outcomes = [manager.job_log.outcome(one) for one in written if isinstance(one, Steered)]
         manager.carry_out(effects)
         for outcome in outcomes:
             if (error := await outcome) is not None:
@@ -204,7 +204,7 @@ class Desk:
         if ask.job_id:
             self._known(call, ask, ask.job_id)
         who = asker(call, ask)
-        rows: list[WorkerView] = self._manager.foreman.views(
+        rows: list[WorkerView] = self._manager.worker_api.views(
             ask.job_id, lambda job: self._access.may_read(who, job)
         )
         return WorkerViews(
@@ -217,7 +217,7 @@ class Desk:
     async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
         """Not recorded: the worker remembers it, and tells every leader."""
         manager, name = self._manager, ask.worker
-        peer = manager.commands.couriers.peer(name)
+        peer = manager.commands.sender.peer(name)
         if peer is None:
             return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
         by = asker(call, ask).signed(ask.by)
@@ -353,7 +353,7 @@ class _Seen:
 def submitting(
     ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = ""
 ) -> Generator[None, None, Submitted]:
-    """The record of a submission, in bites. Raises MsgspecError, ValueError or HyperscaleError for
+    """The record of a submission, in steps. Raises MsgspecError, ValueError or HyperscaleError for
     one that makes no sense, or too much of it."""
     if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
         raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
@@ -367,14 +367,14 @@ def submitting(
     ):
         if len(text) > TEXT_CHARS_MAX:
             raise ValueError(f"a job's {what} has at most {TEXT_CHARS_MAX} characters")
-    yield from orders.check_judges(body)
-    needs: tuple[Needs, ...] = tuple(orders.needs_of(facts) for facts in body.workflows)
+    yield from dispatch.check_judges(body)
+    needs: tuple[Needs, ...] = tuple(dispatch.needs_of(facts) for facts in body.workflows)
     return Submitted(
         job_id=ask.job_id,
         age_s=0.0,
         name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
         workflows=needs,
-        timeout_s=orders.timeout_s(body, needs),
+        timeout_s=dispatch.timeout_s(body, needs),
         body=msgspec.msgpack.encode(sealing.seal_body(body)),
         idempotency_key=ask.idempotency_key,
         digest=_digest(body),

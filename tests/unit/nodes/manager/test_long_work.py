@@ -11,9 +11,9 @@ import pytest
 
 from hyperscale.cluster.identity import Node
 from hyperscale.metrics.aggregate import WorkflowAggregate
-from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.bites import Bites
+from hyperscale.nodes.manager import part_end
 from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.protocol.parts import (
     DispatchPart,
     PartEnd,
@@ -43,7 +43,7 @@ class Turns:
         self.seen.setdefault(what, []).append(self.count)
 
 
-def test_the_loop_turns_between_two_bites() -> None:
+def test_the_loop_turns_between_two_steps() -> None:
     turns = Turns()
 
     def steps() -> Generator[None, None, str]:
@@ -53,9 +53,9 @@ def test_the_loop_turns_between_two_bites() -> None:
         return "whole"
 
     async def story() -> None:
-        bites = Bites(SimpleNamespace(sleep=asyncio.sleep))  # type: ignore[arg-type]
+        work = LongWork(SimpleNamespace(sleep=asyncio.sleep))  # type: ignore[arg-type]
         other = asyncio.ensure_future(turns.go_on())
-        both = await asyncio.gather(bites.run(steps()), bites.run(steps()))
+        both = await asyncio.gather(work.run(steps()), work.run(steps()))
         other.cancel()
         assert both == ["whole", "whole"]
 
@@ -70,14 +70,14 @@ async def all_running(lone: LoneManager) -> list[DispatchPart]:
         where = ("10.0.0.9", 7_000 + number)
         node = Node(f"w{number}", 1, "worker", "local", where, where)
         ask = RegisterWorker(node=node, total_cores=2, free_cores=2)
-        lone.manager.foreman.register(lone.call("register.worker", node_id=f"w{number}"), ask)
+        lone.manager.worker_api.register(lone.call("register.worker", node_id=f"w{number}"), ask)
     assert (await lone.submit(FACTS)).accepted
     await lone.until(lambda: len(lone.dispatched()) == PARTS)
     orders_sent = lone.dispatched()
     for order in orders_sent:
         worker = worker_of(lone, order)
         ready = PartPrepared(part=order.part, fence=order.fence, worker=worker, seconds=0.1)
-        await lone.manager.foreman.event(
+        await lone.manager.worker_api.event(
             lone.call("tell.event", node_id=worker), TellEvent(event=ready)
         )
     job = lone.manager.jobs.job("j1")
@@ -90,29 +90,29 @@ def worker_of(lone: LoneManager, order: DispatchPart) -> str:
     return next(worker for worker, message in lone.told if message is order)
 
 
-def test_ends_that_come_together_are_read_in_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_that_come_together_are_read_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each in one of its own: when it is checked, taken in, and merged with the others."""
     inside = 0
-    bites: dict[str, list[int]] = {}
+    seen: dict[str, list[int]] = {}
 
     def noted(what: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def work(*given: Any) -> Any:
-            bites.setdefault(what, []).append(inside)
+            seen.setdefault(what, []).append(inside)
             return real(*given)
 
         return work
 
-    monkeypatch.setattr(orders, "check_end", noted("checked", orders.check_end))
+    monkeypatch.setattr(part_end, "check_end", noted("checked", part_end.check_end))
     monkeypatch.setattr(Live, "replace", noted("taken in", Live.replace))
     absorb = noted("merged", WorkflowAggregate.absorb)
     monkeypatch.setattr(WorkflowAggregate, "absorb", absorb)
 
     async def story(lone: LoneManager) -> None:
         manager = lone.manager
-        take = manager.bites.take
+        do = manager.long_work.do
 
         async def counted(work: Callable[[], Any]) -> Any:
-            def bite() -> Any:
+            def step() -> Any:
                 nonlocal inside
                 counted.number += 1  # type: ignore[attr-defined]
                 inside = counted.number  # type: ignore[attr-defined]
@@ -121,10 +121,10 @@ def test_ends_that_come_together_are_read_in_bites(monkeypatch: pytest.MonkeyPat
                 finally:
                     inside = 0
 
-            return await take(bite)
+            return await do(step)
 
         counted.number = 0  # type: ignore[attr-defined]
-        monkeypatch.setattr(manager.bites, "take", counted)
+        monkeypatch.setattr(manager.long_work, "do", counted)
         ends = [
             PartEnd(
                 part=order.part, fence=order.fence, worker=worker_of(lone, order),
@@ -134,7 +134,7 @@ def test_ends_that_come_together_are_read_in_bites(monkeypatch: pytest.MonkeyPat
         ]  # fmt: skip
         answers = await asyncio.gather(
             *(
-                manager.foreman.event(
+                manager.worker_api.event(
                     lone.call("tell.event", node_id=end.worker), TellEvent(event=end)
                 )
                 for end in ends
@@ -147,9 +147,9 @@ def test_ends_that_come_together_are_read_in_bites(monkeypatch: pytest.MonkeyPat
         assert job.status == "completed"
 
     play(story)
-    assert all(0 not in numbers for numbers in bites.values()), bites
+    assert all(0 not in numbers for numbers in seen.values()), seen
     for what, times in (("checked", 1), ("taken in", 1), ("merged", 3)):
-        assert len(bites[what]) == len(set(bites[what])) == times * PARTS, what
+        assert len(seen[what]) == len(set(seen[what])) == times * PARTS, what
 
 
 def test_numbers_of_a_part_that_left_do_not_replace_those_of_the_next_attempt() -> None:

@@ -1,9 +1,9 @@
-"""The fold: what each record changes, and what it must not."""
+"""What each record changes, and what it must not."""
 
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -18,12 +18,12 @@ from hyperscale.cluster.jobs.records import (
     decode,
     encode,
 )
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from tests.unit.cluster.jobs.making import needs, part, placement, submitted
 
 
-def book(*records: JobRecord) -> Book:
-    made = Book()
+def replicated(*records: JobRecord) -> ReplicatedState:
+    made = ReplicatedState()
     for record in records:
         assert apply(made, record)
     return made
@@ -45,19 +45,19 @@ LOST = PartLost("j1", 5.0, part(), Fence(1, 1, 1), "w1", 3.0, 30, b"kept", "work
 
 
 def test_a_second_dispatch_of_a_dispatched_workflow_changes_nothing() -> None:
-    made = book(submitted(), dispatched())
+    made = replicated(submitted(), dispatched())
     assert not apply(made, dispatched(epoch=2, worker="w2"))
     assert set(made.by_worker) == {"w1"}
 
 
 def test_a_doubtful_dispatch_from_before_a_return_changes_nothing() -> None:
-    made = book(submitted(), dispatched(epoch=2), Returned("j1", 1.0, "load", "no room"))
+    made = replicated(submitted(), dispatched(epoch=2), Returned("j1", 1.0, "load", "no room"))
     assert not apply(made, dispatched(epoch=1))
     assert apply(made, dispatched(epoch=3))
 
 
 def test_only_the_live_attempt_can_end_and_only_once() -> None:
-    made = book(submitted(), dispatched(), STARTED)
+    made = replicated(submitted(), dispatched(), STARTED)
     assert not apply(made, ended(Fence(1, 9, 9)))
     assert apply(made, ended())
     assert not apply(made, ended())
@@ -67,13 +67,13 @@ def test_only_the_live_attempt_can_end_and_only_once() -> None:
 
 
 def test_an_end_before_the_start_was_recorded_still_counts() -> None:
-    made = book(submitted(), dispatched(), ended())
+    made = replicated(submitted(), dispatched(), ended())
     life = made.jobs["j1"].workflows["load"].lifecycle
     assert [step.target.value for step in life.history] == ["dispatched", "running", "completed"]
 
 
 def test_a_loss_is_kept_and_the_part_placed_again_once() -> None:
-    made = book(submitted(), dispatched(), STARTED, LOST)
+    made = replicated(submitted(), dispatched(), STARTED, LOST)
     assert not apply(made, LOST)
     assert not apply(made, dispatched(attempt=1, epoch=2, replaces=True))  # the attempt is used up
     assert apply(made, dispatched(attempt=2, epoch=2, replaces=True, resume_at_s=7.0, worker="w2"))
@@ -85,16 +85,18 @@ def test_a_loss_is_kept_and_the_part_placed_again_once() -> None:
 
 
 def test_a_lone_part_given_up_completes_with_what_there_is() -> None:
-    made = book(submitted(), dispatched(), STARTED, LOST, GivenUp("j1", 60.0, part(), "too late"))
+    made = replicated(
+        submitted(), dispatched(), STARTED, LOST, GivenUp("j1", 60.0, part(), "too late")
+    )
     assert made.jobs["j1"].workflows["load"].lifecycle.succeeded
 
 
 def test_part_of_a_running_workflow_can_be_returned() -> None:
     two = (placement(0, "w1"), placement(1, "w2", first_core=2))
-    made = book(submitted(), Dispatched("j1", 1.0, "load", 4, two), STARTED)
+    made = replicated(submitted(), Dispatched("j1", 1.0, "load", 4, two), STARTED)
     assert apply(made, Returned("j1", 3.0, "load", "no room", (1,)))
     workflow = made.jobs["j1"].workflows["load"]
-    assert workflow.parts[1].is_homeless
+    assert workflow.parts[1].is_unplaced
     assert workflow.parts[1].attempts == 0
     assert workflow.lifecycle.state.value == "running"
     assert not apply(made, Returned("j1", 3.0, "load", "no room", (1,)))
@@ -102,7 +104,7 @@ def test_part_of_a_running_workflow_can_be_returned() -> None:
 
 
 def test_nothing_changes_after_the_end() -> None:
-    made = book(
+    made = replicated(
         submitted(), dispatched(), STARTED, ended(), Finished("j1", 9.0, "completed", "", b"")
     )
     for late in (ended(), LOST, dispatched(epoch=5), Steered("j1", 9.0, "cancel"), STARTED):
@@ -111,7 +113,7 @@ def test_nothing_changes_after_the_end() -> None:
 
 
 def test_strangers_and_second_submissions_change_nothing() -> None:
-    made = book(submitted(idempotency_key="k"))
+    made = replicated(submitted(idempotency_key="k"))
     assert not apply(made, submitted())
     assert not apply(made, submitted(job_id="j2", idempotency_key="k"))
     assert not apply(made, Failed("nobody", 0.0, "load", "x"))
@@ -121,7 +123,7 @@ def test_strangers_and_second_submissions_change_nothing() -> None:
 
 
 def test_age_never_goes_back() -> None:
-    made = book(submitted(), dispatched(), STARTED)
+    made = replicated(submitted(), dispatched(), STARTED)
     assert apply(made, Steered("j1", 50.0, "pause"))
     assert apply(made, Steered("j1", 40.0, "resume"))
     assert made.jobs["j1"].age_s == 50.0
@@ -141,7 +143,7 @@ def test_records_survive_the_disk() -> None:
 
 
 def test_a_dispatch_of_somebody_elses_parts_changes_nothing() -> None:
-    made = book(submitted())
+    made = replicated(submitted())
     stranger = placement(workflow="other")
     assert not apply(made, Dispatched("j1", 1.0, "load", 4, (placement(), stranger)))
     assert made.by_worker == {}

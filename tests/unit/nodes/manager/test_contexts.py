@@ -7,16 +7,16 @@ from collections import Counter
 import msgspec
 import pytest
 
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import Dispatched, GivenUp, PartEnded, Started
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.engine.messages import Stamped
-from hyperscale.nodes.manager import handed_on, orders
-from hyperscale.nodes.manager.handed_on import HandedOn
+from hyperscale.nodes.manager import contexts, part_end
+from hyperscale.nodes.manager.contexts import Contexts
 from hyperscale.nodes.protocol.parts import PartEnd
 from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, submitted
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
-from tests.unit.nodes.manager.test_orders import ask
+from tests.unit.nodes.manager.test_dispatch import ask
 
 DEPENDANTS = [
     msgspec.structs.replace(FACTS, name=name, depends=("Shop",)) for name in ("A", "B", "C")
@@ -27,14 +27,14 @@ def test_each_end_is_read_once_however_many_parts_depend_on_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reads: Counter[bytes] = Counter()
-    real = handed_on._ends
+    real = contexts._ends
 
     class Counting:
         def decode(self, data: bytes) -> object:
             reads[data] += 1
             return real.decode(data)
 
-    monkeypatch.setattr(handed_on, "_ends", Counting())
+    monkeypatch.setattr(contexts, "_ends", Counting())
 
     async def story(lone: LoneManager) -> None:
         order = await lone.running(FACTS, *DEPENDANTS)
@@ -58,15 +58,15 @@ def test_each_end_is_read_once_however_many_parts_depend_on_it(
 
 def test_parts_that_end_later_are_not_missed() -> None:
     record = submitted(ask(FACTS, *DEPENDANTS))
-    book, seen = Book(), HandedOn()
+    replicated, seen = ReplicatedState(), Contexts()
     parts = [placement(0), placement(1)]
-    apply(book, record)
-    apply(book, Dispatched(JOB, 0.1, "Shop", 4, tuple(parts)))
-    job, left = book.jobs[JOB], []
+    apply(replicated, record)
+    apply(replicated, Dispatched(JOB, 0.1, "Shop", 4, tuple(parts)))
+    job, left = replicated.jobs[JOB], []
     for number, where in enumerate(parts):
-        result = orders.encode_end(end(where, 1, context={f"k{number}": Stamped(1, 0, b"")}))
+        result = part_end.encode_end(end(where, 1, context={f"k{number}": Stamped(1, 0, b"")}))
         apply(
-            book,
+            replicated,
             PartEnded(JOB, 1.0, where.part, where.fence, where.worker, "completed", 1.0, result),
         )
         left.append(sorted(seen.of(job, "Shop")[0]))
@@ -74,13 +74,16 @@ def test_parts_that_end_later_are_not_missed() -> None:
 
 
 def test_a_part_cut_off_with_no_time_left_hands_on_what_it_told() -> None:
-    book, seen, where = Book(), HandedOn(), placement(0)
-    told = orders.encode_end(end(where, 1, provided={"key": Stamped(1, 0, b"")}))
-    apply(book, submitted(ask(FACTS, *DEPENDANTS)))
-    apply(book, Dispatched(JOB, 0.1, "Shop", 4, (where,)))
-    apply(book, Started(JOB, 0.2, "Shop", b""))
-    apply(book, PartEnded(JOB, 60.0, where.part, where.fence, where.worker, "cut off", 60.0, told))
-    job = book.jobs[JOB]
+    replicated, seen, where = ReplicatedState(), Contexts(), placement(0)
+    told = part_end.encode_end(end(where, 1, provided={"key": Stamped(1, 0, b"")}))
+    apply(replicated, submitted(ask(FACTS, *DEPENDANTS)))
+    apply(replicated, Dispatched(JOB, 0.1, "Shop", 4, (where,)))
+    apply(replicated, Started(JOB, 0.2, "Shop", b""))
+    apply(
+        replicated,
+        PartEnded(JOB, 60.0, where.part, where.fence, where.worker, "cut off", 60.0, told),
+    )
+    job = replicated.jobs[JOB]
     assert seen.of(job, "Shop") == ({}, {})  # it may yet go on elsewhere
-    apply(book, GivenUp(JOB, 61.0, where.part, "its time is over"))
+    apply(replicated, GivenUp(JOB, 61.0, where.part, "its time is over"))
     assert sorted(seen.of(job, "Shop")[1]) == ["key"]

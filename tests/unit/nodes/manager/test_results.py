@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.coverage import sentences
-from hyperscale.cluster.jobs.fold import apply
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -19,10 +19,11 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Started,
 )
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.results import Environment, Results
-from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager import part_end
+from hyperscale.nodes.manager.results import job_results
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import ClosedVUs
@@ -46,48 +47,50 @@ def ended(
     )  # fmt: skip
     return PartEnded(
         JOB, 1.0, where.part, where.fence, where.worker, outcome, measured_s,
-        orders.encode_end(told), told.error, lost=told.error,
+        part_end.encode_end(told), told.error, lost=told.error,
     )  # fmt: skip
 
 
 @pytest.fixture
-def book() -> Book:
-    made = Book()
+def replicated() -> ReplicatedState:
+    made = ReplicatedState()
     apply(made, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(BODY))))
     return made
 
 
-def conclude(book: Book, body: Body = BODY) -> Results:
-    job = book.jobs[JOB]
-    return conclusion.conclude(
+def results_of(replicated: ReplicatedState, body: Body = BODY) -> Results:
+    job = replicated.jobs[JOB]
+    return job_results(
         body, job, "completed", elapsed_s=60.0, lost=sentences(job), judges=(),
         environment=Environment(),
     )  # fmt: skip
 
 
-def test_a_generator_that_died_took_its_load_with_it(book: Book) -> None:
+def test_a_generator_that_died_took_its_load_with_it(replicated: ReplicatedState) -> None:
     first, second = placement(0), placement(1)
-    apply(book, dispatched(first, second))
-    apply(book, Started(JOB, 0.2, "Shop", b""))
-    apply(book, ended(first, 15.0, DIED, outcome="cut off"))
-    apply(book, GivenUp(JOB, 2.0, first.part, "no retry is left"))
-    apply(book, ended(second, 60.0))
-    results = conclude(book)
+    apply(replicated, dispatched(first, second))
+    apply(replicated, Started(JOB, 0.2, "Shop", b""))
+    apply(replicated, ended(first, 15.0, DIED, outcome="cut off"))
+    apply(replicated, GivenUp(JOB, 2.0, first.part, "no retry is left"))
+    apply(replicated, ended(second, 60.0))
+    results = results_of(replicated)
     assert results.exit_code == ExitCode.LOAD_LOST
     assert results.lost == [f"worker w0: {DIED} (2 of 4 cores), no retry is left"]
     assert results.coverage == pytest.approx((15 + 60) / 120)
 
 
-def test_it_goes_on_elsewhere_and_only_the_time_between_is_missing(book: Book) -> None:
+def test_it_goes_on_elsewhere_and_only_the_time_between_is_missing(
+    replicated: ReplicatedState,
+) -> None:
     first, second = placement(0), placement(1)
     again = msgspec.structs.replace(first, worker="w9", fence=Fence(1, 2, 2), resume_at_s=17.0)
-    apply(book, dispatched(first, second))
-    apply(book, Started(JOB, 0.2, "Shop", b""))
-    apply(book, ended(first, 15.0, DIED, outcome="cut off"))
-    apply(book, dispatched(again, replaces=True))
-    apply(book, ended(again, 43.0))
-    apply(book, ended(second, 60.0))
-    results = conclude(book)
+    apply(replicated, dispatched(first, second))
+    apply(replicated, Started(JOB, 0.2, "Shop", b""))
+    apply(replicated, ended(first, 15.0, DIED, outcome="cut off"))
+    apply(replicated, dispatched(again, replaces=True))
+    apply(replicated, ended(again, 43.0))
+    apply(replicated, ended(second, 60.0))
+    results = results_of(replicated)
     assert results.exit_code == ExitCode.LOAD_LOST
     assert results.coverage == pytest.approx(118 / 120)
     told = f"worker w0: {DIED} (2 of 4 cores), its load went on elsewhere at 17 s"
@@ -95,52 +98,52 @@ def test_it_goes_on_elsewhere_and_only_the_time_between_is_missing(book: Book) -
     assert results.requests == 30
 
 
-def test_one_that_blocked_until_it_was_killed_ends_its_part(book: Book) -> None:
+def test_one_that_blocked_until_it_was_killed_ends_its_part(replicated: ReplicatedState) -> None:
     first, second = placement(0), placement(1)
-    apply(book, dispatched(first, second))
-    apply(book, Started(JOB, 0.2, "Shop", b""))
-    apply(book, ended(first, 2.0, DIED))
-    apply(book, ended(second, 60.0))
-    results = conclude(book)
+    apply(replicated, dispatched(first, second))
+    apply(replicated, Started(JOB, 0.2, "Shop", b""))
+    apply(replicated, ended(first, 2.0, DIED))
+    apply(replicated, ended(second, 60.0))
+    results = results_of(replicated)
     assert (results.exit_code, results.lost) == (ExitCode.LOAD_LOST, [f"worker w0: {DIED}"])
     assert results.coverage == pytest.approx(62 / 120)
 
 
-def test_what_a_worker_told_of_its_load_is_what_counts(book: Book) -> None:
+def test_what_a_worker_told_of_its_load_is_what_counts(replicated: ReplicatedState) -> None:
     """Nobody died, the plan's clock ran to its end, and seven seconds were not offered."""
     where = placement(0)
-    apply(book, Dispatched(JOB, 0.1, "Shop", 2, (where,)))
-    apply(book, Started(JOB, 0.2, "Shop", b""))
+    apply(replicated, Dispatched(JOB, 0.1, "Shop", 2, (where,)))
+    apply(replicated, Started(JOB, 0.2, "Shop", b""))
     told = end(where, 10, measured_s=60.0, state=state(10, elapsed_s=60.0, offered=530.0))
-    result = orders.encode_end(told)
+    result = part_end.encode_end(told)
     apply(
-        book,
+        replicated,
         PartEnded(JOB, 1.0, where.part, where.fence, where.worker, "completed", 60.0, result),
     )
-    results = conclude(book)
+    results = results_of(replicated)
     assert results.exit_code == ExitCode.LOAD_LOST
     assert results.coverage == pytest.approx(530 / 600)
 
 
 def test_a_preparation_whose_process_died_failed_and_what_needs_it_is_not_run() -> None:
-    errand = WorkflowFacts(
+    sending = WorkflowFacts(
         name="Login", is_test=False, priority="auto", load=ClosedVUs(vus=1, duration_s=1.0)
     )
     shop = msgspec.structs.replace(FACTS, depends=("Login",))
-    body = Body(workflows=(errand, shop), source=b"", overrides=b"")
-    book = Book()
-    apply(book, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))))
+    body = Body(workflows=(sending, shop), source=b"", overrides=b"")
+    replicated = ReplicatedState()
+    apply(replicated, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))))
     where = msgspec.structs.replace(placement(0), part=Part(JOB, "Login", 0), cores=1)
-    apply(book, Dispatched(JOB, 0.1, "Login", 1, (where,)))
-    apply(book, Started(JOB, 0.2, "Login", b""))
+    apply(replicated, Dispatched(JOB, 0.1, "Login", 1, (where,)))
+    apply(replicated, Started(JOB, 0.2, "Login", b""))
     failed = ended(where, 1.0, DIED, outcome="failed")
-    told = msgspec.structs.replace(orders.decode_end(failed.result), state=b"")
-    apply(book, msgspec.structs.replace(failed, result=orders.encode_end(told)))
-    job = book.jobs[JOB]
-    assert job.workflows["Login"].lifecycle.state is State.FAILED
-    apply(book, Failed(JOB, 1.1, "Shop", "not run, because Login failed"))
+    told = msgspec.structs.replace(part_end.decode_end(failed.result), state=b"")
+    apply(replicated, msgspec.structs.replace(failed, result=part_end.encode_end(told)))
+    job = replicated.jobs[JOB]
+    assert job.workflows["Login"].lifecycle.state is LifecycleState.FAILED
+    apply(replicated, Failed(JOB, 1.1, "Shop", "not run, because Login failed"))
 
-    results = conclude(book, body)
+    results = results_of(replicated, body)
     assert results.exit_code == ExitCode.LOAD_LOST
     assert (results.cut, results.cut_reason) == ("worker lost", f"worker w0: {DIED}")
     assert results.coverage == 0.0

@@ -14,7 +14,7 @@ import msgspec
 
 from hyperscale.cluster.membership import State
 from hyperscale.nodes.manager.access import asker
-from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.manager.retrying_sender import RetryingSender
 from hyperscale.nodes.member.electorate import listed
 from hyperscale.nodes.member.node import Node
 from hyperscale.runtime.host import Address, Host
@@ -33,7 +33,7 @@ PASS_ON_TIMEOUT_S = 10.0
 class Leadership:
     def __init__(self, host: Host, node: Node) -> None:
         self._node = node
-        self.peers = Couriers(host, lambda: node.endpoint, "manager")
+        self.peers = RetryingSender(host, lambda: node.endpoint, "manager")
         self.term = 0
         """Of our own leadership; 0 while we do not lead or are not ready to."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hyperscale.cluster.jobs.fold_ending import close, vacate
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.apply_ending import close, vacate
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import Dispatched, Placement, Returned, Started
-from hyperscale.cluster.jobs.state import Book, JobState, PartState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, PartState, ReplicatedState, WorkflowState
 
-_PLACED = (State.DISPATCHED, State.RUNNING, State.FAILED_READY_FOR_RETRY)
+_PLACED = (LifecycleState.DISPATCHED, LifecycleState.RUNNING, LifecycleState.FAILED_READY_FOR_RETRY)
 
 
-def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
+def dispatched(replicated: ReplicatedState, job: JobState, record: Dispatched) -> bool:
     workflow = job.workflows.get(record.workflow)
     placements = record.placements
     if workflow is None or job.ending or not placements:
@@ -26,7 +26,7 @@ def dispatched(book: Book, job: JobState, record: Dispatched) -> bool:
     if not place(job, workflow, record):
         return False
     for placement in placements:
-        book.occupy(placement)
+        replicated.occupy(placement)
     workflow.epoch = epoch
     workflow.dispatched_age_s = record.age_s
     workflow.returned = ""
@@ -42,7 +42,7 @@ def _placed(job: JobState, workflow: WorkflowState, record: Dispatched) -> bool:
         return False
     workers = ", ".join(sorted({p.worker for p in record.placements}))
     if not workflow.lifecycle.transition(
-        State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s
+        LifecycleState.PENDING, LifecycleState.DISPATCHED, f"to {workers}", record.age_s
     ):
         return False
     workflow.parts = {
@@ -65,7 +65,7 @@ def _replaced(job: JobState, workflow: WorkflowState, record: Dispatched) -> boo
         return False
     for placement in known:
         part = workflow.parts[placement.part.number]
-        if not part.is_homeless or placement.fence.attempt != part.attempts + 1:
+        if not part.is_unplaced or placement.fence.attempt != part.attempts + 1:
             return False
     if workflow.started and workflow.needs.is_test:
         _mark_take_over(job, workflow, record)
@@ -131,12 +131,14 @@ def _again(workflow: WorkflowState, record: Dispatched) -> None:
     """Nothing of it was running: its life goes back to the start."""
     life = workflow.lifecycle
     why = workflow.returned or "again"
-    life.transition(life.state, State.PENDING, why, record.age_s)
+    life.transition(life.state, LifecycleState.PENDING, why, record.age_s)
     workers = ", ".join(sorted({p.worker for p in record.placements}))
-    life.transition(State.PENDING, State.DISPATCHED, f"to {workers}", record.age_s)
+    life.transition(
+        LifecycleState.PENDING, LifecycleState.DISPATCHED, f"to {workers}", record.age_s
+    )
 
 
-def returned(book: Book, job: JobState, record: Returned) -> bool:
+def returned(replicated: ReplicatedState, job: JobState, record: Returned) -> bool:
     workflow = job.workflows.get(record.workflow)
     if workflow is None or workflow.is_winding_down:
         return False
@@ -146,32 +148,32 @@ def returned(book: Book, job: JobState, record: Returned) -> bool:
             return False
         for part in parts:
             if part is not None:
-                vacate(book, part)
+                vacate(replicated, part)
                 part.attempts -= 1
                 if part.losses:
                     part.losses[-1].resumed_at_s = None
         workflow.returned = record.reason
         close(workflow, record.age_s)
         return True
-    waits = workflow.lifecycle.state is State.FAILED_READY_FOR_RETRY
-    expected = State.FAILED_READY_FOR_RETRY if waits else State.DISPATCHED
+    waits = workflow.lifecycle.state is LifecycleState.FAILED_READY_FOR_RETRY
+    expected = LifecycleState.FAILED_READY_FOR_RETRY if waits else LifecycleState.DISPATCHED
     if workflow.started or not workflow.lifecycle.transition(
-        expected, State.PENDING, record.reason, record.age_s
+        expected, LifecycleState.PENDING, record.reason, record.age_s
     ):
         return False
     for part in workflow.parts.values():
         used = part.attempts - (part.live is not None)
         workflow.tries = max(workflow.tries, used)
-        vacate(book, part)
+        vacate(replicated, part)
     workflow.parts = {}
     workflow.total_cores = 0
     return True
 
 
-def started(book: Book, job: JobState, record: Started) -> bool:
+def started(replicated: ReplicatedState, job: JobState, record: Started) -> bool:
     workflow = job.workflows.get(record.workflow)
     if workflow is None or not workflow.lifecycle.transition(
-        State.DISPATCHED, State.RUNNING, "all parts are ready", record.age_s
+        LifecycleState.DISPATCHED, LifecycleState.RUNNING, "all parts are ready", record.age_s
     ):
         return False
     if not workflow.started:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import Dispatched, PartEnded, Submitted
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.engine.messages import Stamped
-from hyperscale.nodes.manager import conclusion, orders
+from hyperscale.nodes.manager import dispatch, part_end
+from hyperscale.nodes.manager.results import merged
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.load import ClosedVUs, SharedIterations
 from tests.unit.nodes.manager.cases import FACTS, JOB, end, placement, submitted
@@ -34,13 +35,13 @@ def body_of(record: Submitted) -> Body:
 def test_limits_cover_the_whole_life_of_the_load() -> None:
     load = ClosedVUs(vus=1, duration_s=60.0, warmup_s=5.0, start_time_s=3.0, graceful_stop_s=7.0)
     facts = msgspec.structs.replace(FACTS, load=load)
-    assert orders.limit_s(facts) == 60 + 5 + 3 + 7 + orders.LIMIT_SLACK_S
+    assert dispatch.limit_s(facts) == 60 + 5 + 3 + 7 + dispatch.LIMIT_SLACK_S
 
 
 def test_a_job_may_take_as_long_as_its_layers_one_after_the_other() -> None:
     record = submitted(ask(FACTS, REPORT))
-    parts = [orders.limit_s(FACTS), orders.limit_s(REPORT)]
-    assert record.timeout_s == sum(parts) + orders.JOB_SLACK_S
+    parts = [dispatch.limit_s(FACTS), dispatch.limit_s(REPORT)]
+    assert record.timeout_s == sum(parts) + dispatch.JOB_SLACK_S
     assert submitted(ask(FACTS, timeout_s=12.0)).timeout_s == 12.0
 
 
@@ -76,34 +77,34 @@ def test_bytes_that_are_no_body_are_refused() -> None:
 
 def test_a_dependant_gets_what_was_left_for_it_and_nothing_else() -> None:
     record = submitted(ask(PROVIDER, REPORT))
-    book = Book()
+    replicated = ReplicatedState()
     first, second = placement(0), placement(1)
     old, new = Stamped(2, 0, b"old"), Stamped(1, 3, b"new")
     ends = [
         end(first, 10, context={"order": new}, provided={"token": old, "secret": old}),
         end(second, 20, context={"order": old}, provided={"token": new}),
     ]
-    apply(book, record)
-    apply(book, Dispatched(JOB, 0.1, "Shop", 4, (first, second)))
+    apply(replicated, record)
+    apply(replicated, Dispatched(JOB, 0.1, "Shop", 4, (first, second)))
     for where, ended in zip((first, second), ends, strict=True):
-        result = orders.encode_end(ended)
+        result = part_end.encode_end(ended)
         apply(
-            book,
+            replicated,
             PartEnded(JOB, 1.0, where.part, where.fence, where.worker, "completed", 1.0, result),
         )
     where = placement(0)
     where = msgspec.structs.replace(
         where, part=msgspec.structs.replace(where.part, workflow="Report")
     )
-    sent = orders.dispatch_of(body_of(record), book.jobs[JOB], where, 2, True, 7)
+    sent = dispatch.dispatch_of(body_of(record), replicated.jobs[JOB], where, 2, True, 7)
     assert sent.context == {"order": new}
     assert sent.used == {"Shop": {"token": new}}
     assert (sent.source, sent.term, sent.facts) == (b"code", 7, REPORT)
-    whole = conclusion.merged(PROVIDER, book.jobs[JOB].workflows["Shop"], book.jobs[JOB])
+    whole = merged(PROVIDER, replicated.jobs[JOB].workflows["Shop"], replicated.jobs[JOB])
     assert whole.requests == 30
 
 
 def test_a_workflow_can_use_as_many_cores_as_it_has_users_with_something_to_do() -> None:
     few = msgspec.structs.replace(FACTS, load=SharedIterations(vus=8, iterations=3))
     many = msgspec.structs.replace(FACTS, load=SharedIterations(vus=8, iterations=30))
-    assert [orders.needs_of(facts).peak_vus for facts in (few, many)] == [3, 8]
+    assert [dispatch.needs_of(facts).peak_vus for facts in (few, many)] == [3, 8]

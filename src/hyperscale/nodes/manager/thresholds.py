@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hyperscale.nodes.manager.manager import Manager
 
 
-class Judging:
+class Thresholds:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._judges: dict[str, list[Judge]] = {}
@@ -33,7 +33,7 @@ class Judging:
             if job.workflows[judge.workflow].started:
                 judge.resume(_known(job, judge))
 
-    def note(self, job: JobState, judges: Iterable[Judge]) -> None:
+    def record(self, job: JobState, judges: Iterable[Judge]) -> None:
         manager = self._manager
         for judge in judges:
             if judge.is_news(_known(job, judge)):
