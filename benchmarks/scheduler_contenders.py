@@ -18,12 +18,12 @@ from typing import Any
 from harness import NotMeasured, last_words
 
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.api.process import calm_collector
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.http.process import calm_collector
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Store, Submission
+from hyperscale.scheduler.store.types import Store, Submission
 
 SLOTS = 4
 BATCH = 500

@@ -12,11 +12,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import SECOND
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.records import Outcome
-from hyperscale.scheduler.model.reports import (
+from hyperscale.scheduler.instants import SECOND
+from hyperscale.scheduler.queue.history import Outcome
+from hyperscale.scheduler.queue.job import Failure, JobState, new_job
+from hyperscale.scheduler.queue.reports import (
     Accepted,
     Beat,
     Completed,
@@ -26,9 +25,9 @@ from hyperscale.scheduler.model.reports import (
     Report,
     Started,
 )
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.stores.contract import Claim, Store, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.types import Claim, Store, Submission
 
 LEASE = 30 * SECOND
 CAPABILITIES = ("cpu", "gpu", "net")

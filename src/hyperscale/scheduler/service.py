@@ -14,27 +14,31 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
-from hyperscale.scheduler.coordinator import emergency, schedules
-from hyperscale.scheduler.coordinator.guarded import guarded
-from hyperscale.scheduler.coordinator.service import Coordinator
-from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
-from hyperscale.scheduler.elections.access import EtcdAccess
-from hyperscale.scheduler.elections.contract import Leader
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.executors.registry import open_executors
-from hyperscale.scheduler.model.emergency import Emergency
-from hyperscale.scheduler.model.firing import Fired
-from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import new_job
-from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec, check_spec
-from hyperscale.scheduler.onlooker import NOBODY, Onlooker
-from hyperscale.scheduler.policies.dedup import WINDOW_S_DEFAULT, content_digest, dedup_key
-from hyperscale.scheduler.policies.identity import time_ordered_id
-from hyperscale.scheduler.policies.standing import SUSPECT_SHARE
+from hyperscale.scheduler.instants import Instant
+from hyperscale.scheduler.leader.coordinator import Coordinator
+from hyperscale.scheduler.leader.election import Leader
+from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess
+from hyperscale.scheduler.leader.guarded import guarded
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.leader.settings import CoordinatorSettings
+from hyperscale.scheduler.queue import emergency_stop as emergency
+from hyperscale.scheduler.queue.emergency_stop import Emergency
+from hyperscale.scheduler.queue.identity import (
+    WINDOW_S_DEFAULT,
+    content_digest,
+    dedup_key,
+    time_ordered_id,
+)
+from hyperscale.scheduler.queue.job import new_job
+from hyperscale.scheduler.queue.spec import JobSpec, check_spec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import Fired, Schedule, ScheduleDefinition
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
-from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.store.opening import open_store
+from hyperscale.scheduler.store.types import Dedup, Store, Submission, Submitted
+from hyperscale.scheduler.telemetry.hook import NOBODY, Onlooker
+from hyperscale.scheduler.worker.executors.registry import open_executors
+from hyperscale.scheduler.worker.registration import SUSPECT_SHARE
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, spool_of
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from hyperscale.scheduler.model.reports import Accepted
-from hyperscale.scheduler.stores.contract import Submission
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from tests.unit.scheduler.stores.contract.harness import NOON, completed, job, started, take
+from hyperscale.scheduler.queue.reports import Accepted
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.types import Submission
+from tests.unit.scheduler.store.cases.harness import NOON, completed, job, started, take
 
 
 def tell(*words: str) -> None:

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.api.access import Role
-from hyperscale.scheduler.api.app import create_app
-from hyperscale.scheduler.api.serving import bind, serving
-from hyperscale.scheduler.observability.metrics import Metrics
+from hyperscale.scheduler.http.access import Role
+from hyperscale.scheduler.http.app import create_app
+from hyperscale.scheduler.http.serving import bind, serving
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.memory import MemoryStore
-from tests.unit.scheduler.api.harness import TOKENS, tokens
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.telemetry.metrics import Metrics
+from tests.unit.scheduler.http.harness import TOKENS, tokens
 
 EXAMPLES = os.environ.get("HYPERSCALE_SCHEMATHESIS_EXAMPLES", "10")
 PROGRAM = Path(sys.executable).with_name("schemathesis")

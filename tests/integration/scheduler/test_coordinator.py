@@ -7,25 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.coordinator.leading import Figures, Leading
-from hyperscale.scheduler.elections.contract import Term
-from hyperscale.scheduler.model.errors import StaleLeader
-from hyperscale.scheduler.model.instants import SECOND, after
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.reports import Accepted, Refused, Started
-from hyperscale.scheduler.model.schedule import Overlap, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec
-from hyperscale.scheduler.model.worker import WorkerState
+from hyperscale.scheduler.errors import StaleLeader
+from hyperscale.scheduler.instants import SECOND, after
+from hyperscale.scheduler.leader.duties import Figures, Leading
+from hyperscale.scheduler.leader.election import Term
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.reports import Accepted, Refused, Started
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import Overlap, ScheduleDefinition
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import (
-    Claim,
-    JobFilter,
-    Submission,
-)
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
+from hyperscale.scheduler.worker.registration import WorkerState
 from tests.integration.scheduler.term import (
     EVERY_MINUTE,
     QUICK,
@@ -39,7 +35,7 @@ from tests.integration.scheduler.term import (
     leading,
 )
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.stores.contract.harness import NOON, completed
+from tests.unit.scheduler.store.cases.harness import NOON, completed
 
 
 def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> None:

@@ -10,27 +10,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperscale.scheduler.coordinator import emergency, schedules
-from hyperscale.scheduler.coordinator.firing import WALKED_MAX
-from hyperscale.scheduler.coordinator.leading import TIDY_BATCH, Figures, Leading
-from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
-from hyperscale.scheduler.model.firing import Fired, Firing
-from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.schedule import Schedule
-from hyperscale.scheduler.model.spec import JobSpec
-from hyperscale.scheduler.model.worker import WorkerBeat
+from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.instants import Instant
+from hyperscale.scheduler.leader.duties import TIDY_BATCH, Figures, Leading
+from hyperscale.scheduler.queue import emergency_stop as emergency
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.firing import WALKED_MAX
+from hyperscale.scheduler.schedules.schedule import Fired, Firing, Schedule
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import (
-    BATCH_MAX,
-    Keep,
-    Purged,
-    StoreLimits,
-    Submission,
-)
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.types import BATCH_MAX, Keep, Purged, StoreLimits, Submission
+from hyperscale.scheduler.worker.registration import WorkerBeat
 from tests.integration.scheduler.term import (
     EVERY_MINUTE,
     QUICK,
@@ -44,8 +38,8 @@ from tests.integration.scheduler.term import (
     leading,
 )
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.stores.contract.harness import NOON
-from tests.unit.scheduler.stores.contract.harness import beat as beat_of
+from tests.unit.scheduler.store.cases.harness import NOON
+from tests.unit.scheduler.store.cases.harness import beat as beat_of
 
 
 def test_a_store_that_was_away_gives_everybody_grace() -> None:

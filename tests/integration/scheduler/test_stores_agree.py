@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.redis import RedisStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.redis import RedisStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
 from tests.integration.scheduler.index_checks import check_redis, check_sqlite
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import LIMITS
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.harness import LIMITS
+from tests.unit.scheduler.store.walk import Walk
 
 STEPS = 250
 

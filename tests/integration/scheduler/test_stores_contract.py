@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.stores.contract import Store
-from hyperscale.scheduler.stores.redis import RedisStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.redis import RedisStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.types import Store
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import LIMITS, Opener
-from tests.unit.scheduler.stores.contract.suite import StoreContract
+from tests.unit.scheduler.store.cases.harness import LIMITS, Opener
+from tests.unit.scheduler.store.cases.suite import StoreContract
 
 
 class TestSqlite(StoreContract):

@@ -14,17 +14,15 @@ import pytest
 import redis
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.firing import Fired
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.model.reports import Accepted
-from hyperscale.scheduler.model.schedule import Overlap
-from hyperscale.scheduler.stores.contract import Keep, Store, Submission
-from hyperscale.scheduler.stores.redis import RedisStore
+from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.queue.job import Failure, JobState
+from hyperscale.scheduler.queue.reports import Accepted
+from hyperscale.scheduler.schedules.schedule import Fired, Overlap
+from hyperscale.scheduler.store.redis import RedisStore
+from hyperscale.scheduler.store.types import Keep, Store, Submission
 from tests.integration.scheduler.index_checks import check_redis
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import (
+from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
     NOON,
     Opener,
@@ -43,9 +41,9 @@ from tests.unit.scheduler.stores.contract.harness import (
     take,
     take_one,
 )
-from tests.unit.scheduler.stores.contract.jobs import JobCases
-from tests.unit.scheduler.stores.contract.schedules import ScheduleCases
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.jobs import JobCases
+from tests.unit.scheduler.store.cases.schedules import ScheduleCases
+from tests.unit.scheduler.store.walk import Walk
 
 
 @pytest.fixture(scope="module")

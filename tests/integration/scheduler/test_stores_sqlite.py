@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.model.errors import StoreUnavailable
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.stores.contract import JobFilter, Submission, Submitted
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS, connect
+from hyperscale.scheduler.errors import StoreUnavailable
+from hyperscale.scheduler.queue.job import JobState
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.sqlite.schema import MIGRATIONS, connect
+from hyperscale.scheduler.store.types import JobFilter, Submission, Submitted
 from tests.integration.scheduler.index_checks import check_sqlite
-from tests.unit.scheduler.stores.contract.harness import NOON, at, finish, job, start_one, submit
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.harness import NOON, at, finish, job, start_one, submit
+from tests.unit.scheduler.store.walk import Walk
 
 
 def process(role: str, path: Path, name: str) -> subprocess.Popen[str]:
@@ -164,7 +164,7 @@ def test_one_batch_knows_old_new_and_repeated_ids_apart(tmp_path: Path) -> None:
 def test_more_callers_than_may_wait_are_all_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.writer.REQUESTS_MAX", 3)
+    monkeypatch.setattr("hyperscale.scheduler.store.sqlite.writer.REQUESTS_MAX", 3)
 
     async def crowd() -> None:
         store = await SqliteStore.open(tmp_path / "jobs.db")
@@ -213,7 +213,7 @@ def test_a_program_may_end_without_closing_its_store(
 def test_a_locked_file_is_unavailable_then_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.schema.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("hyperscale.scheduler.store.sqlite.schema.BUSY_TIMEOUT_S", 0.05)
 
     async def locked() -> None:
         store = await SqliteStore.open(tmp_path / "jobs.db")

@@ -13,26 +13,25 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from hyperscale.scheduler.executors.contract import Done, Result, Task
-from hyperscale.scheduler.executors.registry import Executors, open_executors
-from hyperscale.scheduler.model.errors import StaleSession, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.job import Job, JobState, new_job
-from hyperscale.scheduler.model.records import Outcome
-from hyperscale.scheduler.model.reports import Answer, Completed, Report
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.model.worker import WorkerEvent, WorkerState
+from hyperscale.scheduler.errors import StaleSession, StoreUnavailable
+from hyperscale.scheduler.queue.history import Outcome
+from hyperscale.scheduler.queue.job import Failure, Job, JobState, new_job
+from hyperscale.scheduler.queue.reports import Answer, Completed, Report
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.service import open_worker, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Claim, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.types import Claim, Submission
 from hyperscale.scheduler.worker import reporter
+from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
+from hyperscale.scheduler.worker.executors.registry import Executors, open_executors
+from hyperscale.scheduler.worker.registration import WorkerEvent, WorkerState
+from hyperscale.scheduler.worker.reporter import Spool
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
-from hyperscale.scheduler.worker.spool import Spool
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.executors.test_executors import gone
+from tests.unit.scheduler.worker.executors.test_executors import gone
 
 ONCE = RetryPolicy(max_retries=0)
 

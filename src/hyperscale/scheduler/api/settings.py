@@ -11,10 +11,10 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.access import Access, access_for
-from hyperscale.scheduler.loopback import is_loopback
-from hyperscale.scheduler.observability.sampling import SHARES, Kind
+from hyperscale.scheduler.addresses import is_loopback
+from hyperscale.scheduler.http.access import Access, access_for
 from hyperscale.scheduler.settings import ENV_PREFIX
+from hyperscale.scheduler.telemetry.sampling import SHARES, Kind
 
 PORT_DEFAULT: Final = 8090
 

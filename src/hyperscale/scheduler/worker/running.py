@@ -8,14 +8,19 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
-from hyperscale.scheduler.executors.breaker import Breakers, counts, target_of
-from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
-from hyperscale.scheduler.executors.lanes import Lane
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.executors.tail import plain
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.model.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+from hyperscale.scheduler.queue.job import Failure, Job
+from hyperscale.scheduler.queue.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+from hyperscale.scheduler.worker.executors.breaker import Breakers, counts, target_of
+from hyperscale.scheduler.worker.executors.executor import (
+    Broken,
+    Done,
+    Lane,
+    Result,
+    Task,
+    permanent,
+)
+from hyperscale.scheduler.worker.executors.registry import Executors
+from hyperscale.scheduler.worker.executors.tail import plain
 from hyperscale.workload.secrets import mask
 
 _log: Any = logger("scheduler.worker")

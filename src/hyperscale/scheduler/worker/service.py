@@ -14,22 +14,19 @@ from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import RealTasks
-from hyperscale.scheduler.executors.contract import Broken, Done, Result
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.model.errors import NotFound, StaleSession, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import Instant, after
-from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.model.reports import Beat, Refused, Released
-from hyperscale.scheduler.model.spec import normal_capabilities
-from hyperscale.scheduler.model.worker import Worker, WorkerBeat, WorkerState, check_worker
-from hyperscale.scheduler.stores.contract import Claim, Store
-from hyperscale.scheduler.worker.appetite import AHEAD_S, CLAIM_MAX, Appetite
-from hyperscale.scheduler.worker.reporter import Reporter
+from hyperscale.scheduler.errors import NotFound, StaleSession, StoreUnavailable
+from hyperscale.scheduler.instants import Instant, after
+from hyperscale.scheduler.queue.job import Failure, Job
+from hyperscale.scheduler.queue.reports import Beat, Refused, Released
+from hyperscale.scheduler.queue.spec import normal_capabilities
+from hyperscale.scheduler.store.types import Claim, Store
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
+from hyperscale.scheduler.worker.executors.registry import Executors
+from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
+from hyperscale.scheduler.worker.reporter import Reporter, Spool
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, report_of
 from hyperscale.scheduler.worker.settings import WorkerSettings
-from hyperscale.scheduler.worker.slots import Slots
-from hyperscale.scheduler.worker.spool import Spool
+from hyperscale.scheduler.worker.slots import AHEAD_S, CLAIM_MAX, Appetite, Slots
 
 RETRY_S: Final = 1.0
 WAIT_S: Final = 1.0

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.reports import Completed, Failed
-from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
+from hyperscale.scheduler.queue.job import Failure
+from hyperscale.scheduler.queue.reports import Completed, Failed
+from hyperscale.scheduler.worker.reporter import Spool
 from hyperscale.scheduler.worker.settings import new_worker_id, spool_of
-from hyperscale.scheduler.worker.spool import Spool
+from hyperscale.scheduler.worker.slots import CLAIM_MAX, Appetite
 
 
 def test_one_job_per_free_slot_unless_jobs_are_very_short() -> None:
