@@ -26,8 +26,9 @@ from hyperscale.scheduler.queue.reports import (
     Started,
 )
 from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.store.types import Claim, Store, Submission
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, Submission
 
 LEASE = 30 * SECOND
 CAPABILITIES = ("cpu", "gpu", "net")
@@ -246,4 +247,4 @@ async def every_token_has_one_end(store: Store, model: Model) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(operations, max_size=60))
 def test_a_store_does_what_the_model_does(script: list[tuple[Any, ...]]) -> None:
-    asyncio.run(compare(MemoryStore(), script))
+    asyncio.run(compare(Store(MemoryGround()), script))

@@ -18,7 +18,8 @@ from hyperscale.scheduler.queue.reports import Accepted, Started
 from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
-from hyperscale.scheduler.store.types import Claim, JobFilter, Store, Submission
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
 from hyperscale.scheduler.worker.registration import Worker
 from tests.unit.scheduler.store.cases.harness import NOON
 

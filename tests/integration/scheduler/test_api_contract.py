@@ -23,7 +23,8 @@ from hyperscale.scheduler.http.app import create_app
 from hyperscale.scheduler.http.serving import bind, serving
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.telemetry.metrics import Metrics
 from tests.unit.scheduler.http.harness import TOKENS, tokens
 
@@ -41,7 +42,7 @@ def running() -> Iterator[str]:
         loops.append(asyncio.get_running_loop())
         settings = SchedulerSettings(worker=False, node="node-1")
         async with (
-            Scheduler(settings, store=MemoryStore()) as scheduler,
+            Scheduler(settings, store=Store(MemoryGround())) as scheduler,
             serving(create_app(scheduler, tokens(), Metrics()), listener),
         ):
             started.set()

@@ -18,8 +18,9 @@ from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import Overlap, ScheduleDefinition
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
 from hyperscale.scheduler.worker.registration import WorkerState
 from tests.integration.scheduler.term import (
@@ -40,7 +41,7 @@ from tests.unit.scheduler.store.cases.harness import NOON, completed
 
 def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> None:
     async def run() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         clock = Clock()
         await add(store, clock)
         async with leading(store, clock, 1):
@@ -65,7 +66,7 @@ def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> No
 
 def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await add(store, clock)
         await store.raise_epoch(5)
@@ -82,7 +83,7 @@ def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
 
 def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock, monotonic = Clock(), [0.0]
         await add(store, clock)
         term = Term(1, 8.0, lambda: monotonic[0])
@@ -97,7 +98,7 @@ def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
 
 def test_delayed_jobs_become_claimable_when_due() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         job = new_job("later", SPEC, NOON, due_at=after(NOON, 5))
         await store.submit(Submission(job=job), NOON)
@@ -115,7 +116,7 @@ def test_delayed_jobs_become_claimable_when_due() -> None:
 
 def test_overlap_cancel_previous_makes_way_for_the_new_one() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await add(store, clock, overlap=Overlap.CANCEL_PREVIOUS)
         async with leading(store, clock):
@@ -137,7 +138,7 @@ def test_overlap_cancel_previous_makes_way_for_the_new_one() -> None:
 
 def test_a_dead_workers_job_is_recovered_and_its_late_report_refused() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         held = await held_by_a_worker(store, clock, start=True)
         async with leading(store, clock) as figures:
@@ -163,7 +164,7 @@ def test_a_dead_workers_job_is_recovered_and_its_late_report_refused() -> None:
 
 def test_a_claim_that_never_started_goes_back_free_of_charge() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await store.submit(Submission(job=new_job("job", SPEC, NOON)), NOON)
         await store.claim(Claim(worker="nobody", lease_s=60), NOON)
@@ -185,7 +186,7 @@ def test_ten_thousand_schedules_due_at_once_fire_once_each(tmp_path: Path) -> No
     """How long it takes is benchmarks/scheduler.py's question."""
 
     async def run() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         clock = Clock()
         for start in range(0, 10_000, 1000):
             names = (f"s-{number:05}" for number in range(start, start + 1000))
@@ -209,7 +210,7 @@ def test_a_job_due_in_hours_is_delivered_once() -> None:
     """Where a visibility timeout would deliver it again and again."""
 
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         job = new_job("later", SPEC, NOON, due_at=after(NOON, 3 * 3600))
         await store.submit(Submission(job=job), NOON)

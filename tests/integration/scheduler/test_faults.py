@@ -31,7 +31,8 @@ from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import Misfire, MisfirePolicy, ScheduleDefinition
 from hyperscale.scheduler.service import wall_clock
 from hyperscale.scheduler.store.opening import open_store
-from hyperscale.scheduler.store.types import JobFilter, Store, Submission
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter, Submission
 from tests.integration.scheduler.cast import Cast, cast_of
 from tests.integration.scheduler.fault_process import TTL_S
 from tests.integration.scheduler.truth import check_jobs, check_ticks

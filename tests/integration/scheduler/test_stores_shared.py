@@ -13,7 +13,7 @@ import pytest
 from hyperscale.scheduler.queue.job import JobState
 from hyperscale.scheduler.queue.reports import Accepted, Refusal, Refused
 from hyperscale.scheduler.store.opening import open_store
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.redis_server import redis_server
 from tests.unit.scheduler.store.cases.harness import (
     at,

@@ -20,8 +20,9 @@ from hyperscale.scheduler.queue.reports import Answer, Completed, Report
 from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.service import open_worker, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim, Submission
 from hyperscale.scheduler.worker import reporter
 from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
@@ -31,12 +32,13 @@ from hyperscale.scheduler.worker.reporter import Spool
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
 from tests.integration.scheduler.waiting import until
+from tests.unit.scheduler.store.cases.harness import submit_all
 from tests.unit.scheduler.worker.executors.test_executors import gone
 
 ONCE = RetryPolicy(max_retries=0)
 
 
-class FlakyStore(SqliteStore):
+class FlakyStore(Store):
     """Does not take reports while `away`."""
 
     away = False
@@ -110,7 +112,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(path: Path) -> AsyncIterator[Bench]:
-    store = await FlakyStore.open(path / "jobs.db")
+    store = FlakyStore(await SqliteGround.open(path / "jobs.db"))
     assert isinstance(store, FlakyStore)
     try:
         async with asyncio.timeout(100):
@@ -316,7 +318,9 @@ def test_a_worker_of_another_store_leaves_reports_alone(
                 await b.executing("done")
                 b.store.away = True
                 await until(kept)
-            async with open_worker(replace(ours, store="redis://other"), store=MemoryStore()):
+            async with open_worker(
+                replace(ours, store="redis://other"), store=Store(MemoryGround())
+            ):
                 pass
             assert await kept()
             b.store.away = False
@@ -370,7 +374,7 @@ def test_a_job_claimed_ahead_does_not_wait_behind_slow_ones(tmp_path: Path) -> N
             specs = [JobSpec(name=i, kind="x", priority=0, retry=ONCE) for i in slow]
             specs += [JobSpec(name=i, kind="x", priority=1, retry=ONCE) for i in quick]
             jobs = [Submission(job=new_job(spec.name, spec, now)) for spec in specs]
-            await b.store.submit_batch(jobs, now)
+            await submit_all(b.store, jobs, now)
 
             async def spared() -> bool:
                 return worker.running == len(slow)

@@ -9,7 +9,8 @@ from pathlib import Path
 from hyperscale.scheduler.instants import SECOND
 from hyperscale.scheduler.queue.history import Attempt, Outcome
 from hyperscale.scheduler.queue.job import Job, JobState
-from hyperscale.scheduler.store.types import JobFilter, Store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter
 
 Run = tuple[str, int]
 

@@ -16,9 +16,10 @@ from pydantic import BaseModel
 
 from hyperscale.scheduler.addresses import without_user
 from hyperscale.scheduler.instants import Instant, moment_of
-from hyperscale.scheduler.queue.history import Attempt, Audit, DeadLetter, Outcome
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Outcome
 from hyperscale.scheduler.queue.job import Failure, Job, JobState
 from hyperscale.scheduler.schedules.schedule import Misfire, Overlap, Schedule
+from hyperscale.scheduler.store.audit import Audit
 from hyperscale.scheduler.worker.registration import Worker, WorkerState
 from hyperscale.workload.secrets import MASK, is_sensitive, mask_args, mask_body, mask_header
 

@@ -15,8 +15,8 @@ from hyperscale.scheduler.http import dead_letters as letters
 from hyperscale.scheduler.http import emergency, jobs, operations, problems, schedules, workers
 from hyperscale.scheduler.http.access import Access
 from hyperscale.scheduler.http.context import Desk, Viewer
-from hyperscale.scheduler.http.contract import Service
 from hyperscale.scheduler.http.middleware import Gate
+from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -33,7 +33,7 @@ class _Documented(FastAPI):
         return document
 
 
-def create_app(service: Service, access: Access, metrics: Metrics | None = None) -> FastAPI:
+def create_app(service: Scheduler, access: Access, metrics: Metrics | None = None) -> FastAPI:
     app = _Documented(
         title="Hyperscale scheduler",
         version=__version__,

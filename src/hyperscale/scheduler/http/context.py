@@ -23,9 +23,9 @@ from hyperscale.errors import HyperscaleError
 from hyperscale.runtime.logs import logger
 from hyperscale.scheduler.errors import StoreUnavailable
 from hyperscale.scheduler.http.access import Access, Actor, Right, holders
-from hyperscale.scheduler.http.contract import Service
 from hyperscale.scheduler.http.problems import unknown_caller
-from hyperscale.scheduler.queue.history import Audit
+from hyperscale.scheduler.service import Scheduler
+from hyperscale.scheduler.store.audit import Audit
 from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT, is_traceparent
 
@@ -58,7 +58,7 @@ _bearer = HTTPBearer(auto_error=False, description="needed when tokens are confi
 
 @dataclass(frozen=True)
 class Desk:
-    service: Service
+    service: Scheduler
     access: Access
     metrics: Metrics
     gauges: QueueGauges

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from hyperscale.scheduler.http.context import Admin, Viewer
 from hyperscale.scheduler.instants import moment_of
-from hyperscale.scheduler.queue.emergency_stop import REASON_CHARS_MAX, Emergency
+from hyperscale.scheduler.queue.emergency_stop import REASON_CHARS_MAX
+from hyperscale.scheduler.store.claim_guard import Emergency
 
 router = APIRouter(prefix="/api/v1/emergency", tags=["emergency"])
 

@@ -29,10 +29,11 @@ from hyperscale.scheduler.http.emergency import EmergencyView
 from hyperscale.scheduler.http.requests import LATEST
 from hyperscale.scheduler.instants import Instant, instant_of, moment_of
 from hyperscale.scheduler.leader.election import ElectionUnavailable
-from hyperscale.scheduler.queue.history import Audit, broken_at
 from hyperscale.scheduler.queue.job import HELD, JobState
 from hyperscale.scheduler.schedules.schedule import Schedule
-from hyperscale.scheduler.store.types import PAGE_MAX, JobFilter, Store
+from hyperscale.scheduler.store.audit import Audit, broken_at
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import PAGE_MAX, JobFilter
 from hyperscale.scheduler.telemetry.doctor import Facts, Severity, diagnose, store_away
 from hyperscale.scheduler.telemetry.metrics import CONTENT_TYPE
 from hyperscale.scheduler.worker.registration import Worker
@@ -236,7 +237,7 @@ async def _facts(desk: Desk, now: Instant) -> Facts:
         degraded=desk.service.status().degraded,
         emergency=await desk.service.emergency(),
         counts=await store.counts(),
-        next_due=await store.next_due(now),
+        next_due=await store.next_due(),
         pending=pages[JobState.PENDING],
         held=pages[JobState.CLAIMED] + pages[JobState.EXECUTING],
         schedules=tuple(await _schedules(store)),

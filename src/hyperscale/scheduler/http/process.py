@@ -22,11 +22,11 @@ from hyperscale.scheduler.http.access import Access
 from hyperscale.scheduler.http.app import create_app
 from hyperscale.scheduler.http.serving import address_of, bind, serving
 from hyperscale.scheduler.http.worker_app import create_worker_app
-from hyperscale.scheduler.service import Scheduler, open_worker
+from hyperscale.scheduler.service import Scheduler, limits_of, open_worker
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.opening import open_store
-from hyperscale.scheduler.store.types import Store
-from hyperscale.scheduler.telemetry.watching import Watch, watching
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry.recording import Recording, recording
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import new_worker_id
 
@@ -57,9 +57,9 @@ async def serve(
         settings = replace(settings, address=settings.address or url)
         with correlated(node_id=node):
             async with (
-                _watched(settings, process, node) as (store, watch),
-                Scheduler(settings, store=store, node=node, onlooker=watch) as scheduler,
-                serving(create_app(scheduler, access, watch.metrics), listener, tls),
+                _recorded(settings, process, node) as (store, telemetry),
+                Scheduler(settings, store=store, node=node, telemetry=telemetry) as scheduler,
+                serving(create_app(scheduler, access, telemetry.metrics), listener, tls),
             ):
                 calm_collector()
                 ready(url, access)
@@ -86,8 +86,8 @@ async def work(
     with bind(process.host, process.port) as listener:
         url = address_of(listener, tls)
         settings = replace(settings, address=settings.address or url)
-        async with _working(settings, process) as (worker, store, watch):
-            app = create_worker_app(worker, settings.slots, store, access, watch.metrics)
+        async with _working(settings, process) as (worker, store, telemetry):
+            app = create_worker_app(worker, settings.slots, store, access, telemetry.metrics)
             async with serving(app, listener, tls):
                 calm_collector()
                 ready(worker.id, url)
@@ -97,25 +97,25 @@ async def work(
 @asynccontextmanager
 async def _working(
     settings: SchedulerSettings, process: ProcessSettings
-) -> AsyncIterator[tuple[WorkerService, Store, Watch]]:
+) -> AsyncIterator[tuple[WorkerService, Store, Recording]]:
     name = new_worker_id(settings.node)
     with correlated(node_id=name):
         async with (
-            _watched(settings, process, name) as (store, watch),
-            open_worker(settings, store=store, worker_id=name, onlooker=watch) as worker,
+            _recorded(settings, process, name) as (store, telemetry),
+            open_worker(settings, store=store, worker_id=name, telemetry=telemetry) as worker,
         ):
-            yield worker, store, watch
+            yield worker, store, telemetry
 
 
 @asynccontextmanager
-async def _watched(
+async def _recorded(
     settings: SchedulerSettings, process: ProcessSettings, node: str
-) -> AsyncIterator[tuple[Store, Watch]]:
+) -> AsyncIterator[tuple[Store, Recording]]:
     """The store the settings name, measured and traced, and who does it."""
-    async with watching(process.otlp, process.trace_share, node) as watch:
-        store = await open_store(settings.store)
+    async with recording(process.otlp, process.trace_share, node) as telemetry:
+        store = await open_store(settings.store, limits_of(settings), telemetry)
         try:
-            yield watch.store(store), watch
+            yield store, telemetry
         finally:
             await store.close()
 

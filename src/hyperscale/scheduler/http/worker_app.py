@@ -16,7 +16,7 @@ from hyperscale.scheduler.http import problems
 from hyperscale.scheduler.http.access import Access
 from hyperscale.scheduler.http.middleware import Gate
 from hyperscale.scheduler.http.operations import READY_WITHIN_S, Alive
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.telemetry.metrics import CONTENT_TYPE, Metrics, WorkerGauges
 from hyperscale.scheduler.worker.service import WorkerService
 

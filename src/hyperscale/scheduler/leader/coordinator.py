@@ -13,7 +13,7 @@ from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.leader.duties import Figures, Leading
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, Term
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 
 RETRY_S: Final = 1.0
 RESIGNATION_S: Final = 10.0

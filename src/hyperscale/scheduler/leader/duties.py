@@ -28,9 +28,10 @@ from hyperscale.scheduler.leader.election import Term
 from hyperscale.scheduler.leader.liveness import Grace, Hearing, Verdict, judge_workers
 from hyperscale.scheduler.leader.probing import Probe, answering, answers
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
-from hyperscale.scheduler.queue.emergency_stop import Lookout, cancel_held
+from hyperscale.scheduler.queue.emergency_stop import cancel_held
 from hyperscale.scheduler.schedules.firing import Decided, decide
-from hyperscale.scheduler.store.types import BATCH_MAX, PAGE_MAX, Store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import BATCH_MAX, PAGE_MAX
 from hyperscale.scheduler.worker.registration import Worker, WorkerEvent
 
 RETRY_S: Final = 1.0
@@ -80,7 +81,6 @@ class Leading:
         self._figures = figures
         self._steady = steady
         self._probe = probe
-        self._lookout = Lookout(store)
         self._hearing = Hearing(steady())
         self._fired_s = steady()
         self._grace = Grace(settings.grace_s, now(), steady())
@@ -159,7 +159,7 @@ class Leading:
     async def _tick(self) -> None:
         self._move()
         mark = self._store.mark()
-        stopped = await self._lookout.emergency(self._now()) is not None
+        stopped = await self._store.emergency(self._now()) is not None
         up_to_date = stopped or await self._fire()
         if self._steady() - self._fired_s >= LATENESS_S:
             self._figures.lateness_s = 0.0
@@ -175,7 +175,7 @@ class Leading:
 
     async def _idle_s(self) -> float:
         schedule_at = await self._store.next_schedule_at()
-        job_at = await self._store.next_due(self._now())
+        job_at = await self._store.next_due()
         soonest = min((at for at in (schedule_at, job_at) if at is not None), default=None)
         if soonest is None:
             return self._settings.look_s
@@ -195,7 +195,7 @@ class Leading:
                 lateness_s = max(lateness_s, decided.lateness_s)
                 self._figures.lateness_s = lateness_s
                 await asyncio.sleep(0)  # the lease is renewed beside this
-                if await self._lookout.emergency(self._now()) is not None:
+                if await self._store.emergency(self._now()) is not None:
                     return False
             if refused:
                 self._log.error("ticks wait", error=str(refused[0]), schedules=len(refused))
@@ -233,7 +233,7 @@ class Leading:
     async def _sweep(self) -> None:
         """Leases that ended: of workers that died between two heartbeats, of jobs past their
         timeout, of claims that never started. And what an emergency stop wants cancelled."""
-        emergency = await self._lookout.emergency(self._now())
+        emergency = await self._store.emergency(self._now())
         if emergency is not None and emergency.cancel_running:
             await cancel_held(self._store, self._now())
         step_s = self._grace.look(self._now(), self._steady())

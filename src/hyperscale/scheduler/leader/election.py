@@ -15,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Call, Telemetry, TraceClass
 
 TTL_S: Final = 10.0
 RENEWALS_PER_TTL: Final = 3
@@ -86,6 +87,13 @@ class Election(Protocol):
     async def close(self) -> None: ...
 
 
+T = TypeVar("T")
+
+ACQUIRE: Final = Call("acquire", TraceClass.COORDINATION, "election", coordinates=True)
+RENEW: Final = Call("renew", TraceClass.COORDINATION, "election", coordinates=True)
+RELEASE: Final = Call("release", TraceClass.COORDINATION, "election", coordinates=True)
+
+
 class Lease(Protocol):
     """Each method raises ElectionUnavailable when the service does not answer."""
 
@@ -110,11 +118,19 @@ class Lease(Protocol):
 
 class LeasedElection:
     def __init__(
-        self, lease: Lease, ttl_s: float = TTL_S, clock: Callable[[], float] = time.monotonic
+        self,
+        lease: Lease,
+        ttl_s: float = TTL_S,
+        clock: Callable[[], float] = time.monotonic,
+        telemetry: Telemetry = NO_TELEMETRY,
+        service: str = "",
     ) -> None:
+        """`service` is what telemetry calls whoever hands out the lease."""
         self._lease = lease
         self._ttl_s = ttl_s
         self._clock = clock
+        self._telemetry = telemetry
+        self._service = service
         self._term: Term | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._trouble = ""
@@ -129,7 +145,7 @@ class LeasedElection:
         while True:
             asked_at = self._clock()
             try:
-                token = await self._lease.acquire(await floor())
+                token = await self._timed(ACQUIRE, self._lease.acquire(await floor()))
             except ElectionUnavailable as error:
                 await self._unavailable(error)
                 continue
@@ -148,7 +164,7 @@ class LeasedElection:
         term.end()
         if was_trusted:
             try:
-                await self._lease.release(term.token)
+                await self._timed(RELEASE, self._lease.release(term.token))
             except ElectionUnavailable as error:
                 self._log.warning("could not resign, the lease runs out", error=error.message)
 
@@ -185,7 +201,7 @@ class LeasedElection:
                 asked_at = self._clock()
                 try:
                     async with asyncio.timeout(max(term.remaining_s, 0.001)):
-                        held = await self._lease.renew(term.token)
+                        held = await self._timed(RENEW, self._lease.renew(term.token))
                 except (ElectionUnavailable, TimeoutError) as error:
                     self._trouble = str(error) or "a renewal of the lease was not answered"
                     await asyncio.sleep(min(self._ttl_s / 20, term.remaining_s))
@@ -196,6 +212,19 @@ class LeasedElection:
                 term.renewed(self._trusted_until(asked_at))
         finally:
             term.end()
+
+    async def _timed(self, call: Call, asked: Awaitable[T]) -> T:
+        """What takes, keeps or gives up the lead is timed; what waits or looks is not."""
+        begun = time.perf_counter()
+        trouble: BaseException | None = None
+        try:
+            return await asked
+        except BaseException as error:
+            trouble = error
+            raise
+        finally:
+            took_s = time.perf_counter() - begun
+            self._telemetry.called(call, took_s, trouble, self._service)
 
     async def _stop_renewing(self) -> None:
         task, self._renewing = self._renewing, None

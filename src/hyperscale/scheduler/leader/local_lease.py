@@ -16,7 +16,8 @@ import msgspec
 
 from hyperscale.scheduler.errors import StoreUnavailable, VersionConflict
 from hyperscale.scheduler.leader.election import ElectionUnavailable, Leader
-from hyperscale.scheduler.store.types import Store, Value
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Value
 
 KEY: Final = "election"
 LOOK_S: Final = 0.25

@@ -9,8 +9,8 @@ from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.leader.election import TTL_S, Election, Lease, LeasedElection
 from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.leader.local_lease import LocalLease
-from hyperscale.scheduler.store.types import Store
-from hyperscale.scheduler.telemetry.hook import NOBODY, Onlooker
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 
 _HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, or redis://HOST:PORT/DB"
 _ETCD = {"etcd": "http", "etcds": "https"}
@@ -23,7 +23,7 @@ def open_election(
     node_address: str = "",
     ttl_s: float = TTL_S,
     access: EtcdAccess = ANONYMOUS,
-    onlooker: Onlooker = NOBODY,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> Election:
     """`access` counts for etcd only. Raises BadInput."""
     lease: Lease
@@ -43,7 +43,7 @@ def open_election(
         lease = RedisLease(address, node, node_address, ttl_s)
     else:
         raise BadInput(f"{plain_address(address)!r} is not an election", _HINT)
-    return LeasedElection(onlooker.lease(lease, scheme), ttl_s)
+    return LeasedElection(lease, ttl_s, telemetry=telemetry, service=scheme)
 
 
 def _endpoint(scheme: str, host: str) -> str:

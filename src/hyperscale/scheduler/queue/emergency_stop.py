@@ -1,6 +1,5 @@
-"""The emergency stop: while it is on, nobody gets a job and no tick fires (S-96).
-
-The emergency stop as one value in the store: it outlives every process, and each looks it up.
+"""Stopping everything in an emergency, and going on: while the stop is on, nobody gets a job
+(`store.claim_guard`) and no tick fires.
 
 Whoever claims at the very moment of the stop may still get a job, as if it had come just before.
 With `cancel_running` the leader cancels that one with its next sweep.
@@ -21,30 +20,19 @@ from hyperscale.scheduler.errors import (
     StoreUnavailable,
     VersionConflict,
 )
-from hyperscale.scheduler.instants import SECOND, Instant
+from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.job import HELD, Job
-from hyperscale.scheduler.store.types import PAGE_MAX, JobFilter, Store, Value
+from hyperscale.scheduler.store.claim_guard import EMERGENCY_KEY, Emergency, emergency_of
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import PAGE_MAX, JobFilter
 
 REASON_CHARS_MAX: Final = 500
-
-
-class Emergency(msgspec.Struct, frozen=True, kw_only=True):
-    since: Instant
-    actor: str
-    reason: str = ""
-    cancel_running: bool = False
-    """What is claimed is cancelled too, and what runs is asked to stop."""
-
-
-KEY: Final = "emergency-stop"
-LOOK_S: Final = 0.5
-"""So old may be what a process knows of it: a claim need not ask the store each time."""
 CONFLICTS_MAX: Final = 16
 PAGES_MAX: Final = 1000
 
 
 async def current(store: Store) -> Emergency | None:
-    return _decoded(await store.get(KEY))
+    return emergency_of(await store.get(EMERGENCY_KEY))
 
 
 async def stop(
@@ -54,8 +42,8 @@ async def stop(
     if len(reason) > REASON_CHARS_MAX:
         raise InvalidJob(f"the reason has {len(reason)} characters", f"at most {REASON_CHARS_MAX}")
     for _ in range(CONFLICTS_MAX):
-        value = await store.get(KEY)
-        known = _decoded(value)
+        value = await store.get(EMERGENCY_KEY)
+        known = emergency_of(value)
         wanted = known or Emergency(
             since=now, actor=actor, reason=reason, cancel_running=cancel_running
         )
@@ -63,7 +51,9 @@ async def stop(
         if wanted == known:
             return wanted
         try:
-            await store.put(KEY, msgspec.json.encode(wanted), 0 if value is None else value.version)
+            await store.put(
+                EMERGENCY_KEY, msgspec.json.encode(wanted), 0 if value is None else value.version
+            )
         except VersionConflict:
             continue
         return wanted
@@ -73,14 +63,14 @@ async def stop(
 async def resume(store: Store) -> Emergency | None:
     """What has ended now; None when nothing was stopped."""
     for _ in range(CONFLICTS_MAX):
-        value = await store.get(KEY)
+        value = await store.get(EMERGENCY_KEY)
         if value is None:
             return None
         try:
-            await store.delete(KEY, value.version)
+            await store.delete(EMERGENCY_KEY, value.version)
         except VersionConflict:
             continue
-        return _decoded(value)
+        return emergency_of(value)
     raise StoreUnavailable("too many change the emergency stop at once", "try again")
 
 
@@ -111,26 +101,3 @@ async def _cancel(store: Store, job: Job, now: Instant) -> bool:
     except (IllegalTransition, NotFound):
         return False  # it has ended meanwhile
     return True
-
-
-def _decoded(value: Value | None) -> Emergency | None:
-    return None if value is None else msgspec.json.decode(value.data, type=Emergency)
-
-
-class Lookout:
-    """What one process knows of the stop, at most LOOK_S old."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: Emergency | None = None
-        self._looked_at: Instant | None = None
-
-    async def emergency(self, now: Instant) -> Emergency | None:
-        looked_at = self._looked_at
-        if looked_at is None or not 0 <= now - looked_at < LOOK_S * SECOND:
-            self._known = await current(self._store)
-            self._looked_at = now
-        return self._known
-
-    def forget(self) -> None:
-        self._looked_at = None

@@ -1,4 +1,4 @@
-"""What is kept beside jobs and schedules: attempts, dead letters, the audit chain.
+"""What is kept of jobs beside themselves: their attempts, and dead letters.
 
 Every fencing token ever given ends in exactly one attempt: the history of a job is the list of its
 attempts, and it stays when the job itself has been removed.
@@ -6,16 +6,12 @@ attempts, and it stays when the job itself has been removed.
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
-from typing import Final
 
 import msgspec
 
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.job import Failure, Job
-
-AUDIT_TEXT_MAX: Final = 4096
 
 
 class Outcome(StrEnum):
@@ -54,36 +50,3 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return self.job.id
-
-
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """Who did what. `digest` covers the row and the digest before it: an edited row breaks the
-    chain from there on (S-96)."""
-
-    sequence: int = 0
-    at: Instant
-    actor: str
-    role: str = ""
-    action: str
-    target: str
-    outcome: str
-    source: str = ""
-    detail: str = ""
-    digest: str = ""
-
-
-def chained(row: Audit, before: Audit | None) -> Audit:
-    sequence = 1 if before is None else before.sequence + 1
-    bare = msgspec.structs.replace(row, sequence=sequence, digest="")
-    previous = "" if before is None else before.digest
-    digest = hashlib.sha256(previous.encode() + msgspec.json.encode(bare)).hexdigest()
-    return msgspec.structs.replace(bare, digest=digest)
-
-
-def broken_at(rows: list[Audit], before: Audit | None = None) -> int | None:
-    """Sequence number of the first row that does not follow from the one before it."""
-    for row in rows:
-        if chained(row, before) != row:
-            return row.sequence
-        before = row
-    return None

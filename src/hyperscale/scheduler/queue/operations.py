@@ -59,7 +59,14 @@ from hyperscale.scheduler.store.tables import (
     Records,
     attempt_key,
 )
-from hyperscale.scheduler.store.types import BATCH_MAX, Claim, StoreLimits, Submission, Submitted
+from hyperscale.scheduler.store.types import (
+    BATCH_MAX,
+    Claim,
+    StoreLimits,
+    Submission,
+    Submitted,
+    Taken,
+)
 
 EPOCH_KEY = "leader"
 
@@ -177,19 +184,15 @@ AVOID_SCAN: Final = 32
 """So many candidates more are looked at, in case the first ones avoid this worker."""
 
 
-def promote(queue: Queue, now: Instant, limit: int, epoch: int) -> int:
-    fence(queue, epoch)
-    return queue.promote(now, limit)
-
-
-def claim(queue: Queue, wanted: Claim, now: Instant) -> list[Job]:
+def take(queue: Queue, wanted: Claim, now: Instant, promote_max: int) -> Taken:
+    """Promotes what is due, then claims; a claim of no job only promotes."""
     fence(queue, wanted.epoch)
-    queue.promote(now, PROMOTE_PER_CLAIM)
+    promoted = queue.promote(now, promote_max)
     limit = min(wanted.limit, BATCH_MAX)
     taken: list[Job] = []
     kinds, capabilities = frozenset(wanted.kinds), frozenset(wanted.capabilities)
-    fitting = queue.ready(lambda lane: lane_fits(lane, kinds, capabilities), limit + AVOID_SCAN)
-    for job in fitting:
+    scan = limit + AVOID_SCAN if limit else 0
+    for job in queue.ready(lambda lane: lane_fits(lane, kinds, capabilities), scan):
         if len(taken) == limit:
             break
         if job.avoid_worker == wanted.worker and after(job.due_at, AVOID_S) > now:
@@ -199,7 +202,7 @@ def claim(queue: Queue, wanted: Claim, now: Instant) -> list[Job]:
             mine = started(mine, now, wanted.lease_s)
         queue.put_job(job, mine, now)
         taken.append(mine)
-    return taken
+    return Taken(promoted, taken)
 
 
 def submit(

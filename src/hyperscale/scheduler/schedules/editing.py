@@ -31,7 +31,7 @@ from hyperscale.scheduler.schedules.ticks import (
     ticks_of,
 )
 from hyperscale.scheduler.schedules.ticks import backfill as backfill_ticks
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 
 CONFLICTS_MAX: Final = 16
 

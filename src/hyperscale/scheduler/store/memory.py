@@ -1,4 +1,4 @@
-"""A store in this process's memory: for tests, and for trying things out.
+"""A ground in this process's memory: for tests, and for trying things out.
 
 Records are immutable, so what it hands out cannot change what it holds. It forgets everything when
 the process ends.
@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from hyperscale.scheduler.errors import SchedulerError
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue import operations as claims
 from hyperscale.scheduler.queue.job import Job, JobState
+from hyperscale.scheduler.queue.operations import take
 from hyperscale.scheduler.queue.placement import Place, claim_order, lane_of, place_of, watch_at
-from hyperscale.scheduler.store.store import RecordStore
+from hyperscale.scheduler.store.ground import accepted
 from hyperscale.scheduler.store.tables import LETTERS, SCHEDULES, Kind, Operation
-from hyperscale.scheduler.store.types import (
-    BATCH_MAX,
-    DEFAULT_LIMITS,
-    Claim,
-    Counts,
-    JobFilter,
-    StoreLimits,
-    passes,
-)
+from hyperscale.scheduler.store.types import Claim, Counts, JobFilter, Taken, passes
 from hyperscale.scheduler.store.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -155,21 +147,18 @@ class MemoryRecords:
                 del self.instances[job.schedule_id]
 
 
-class MemoryStore(RecordStore):
-    def __init__(self, limits: StoreLimits = DEFAULT_LIMITS) -> None:
-        super().__init__(limits, Wakeups())
+class MemoryGround:
+    def __init__(self) -> None:
+        self.wakeups = Wakeups()
         self._records = MemoryRecords()
 
     async def close(self) -> None:
         """Nothing to give back."""
 
-    async def claim(self, claim: Claim, now: Instant) -> list[Job]:
-        return claims.claim(self._records, claim, now)
-
-    async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
-        count = claims.promote(self._records, now, min(limit, BATCH_MAX), epoch)
+    async def take(self, claim: Claim, now: Instant, promote_max: int) -> Taken:
+        taken = take(self._records, claim, now, promote_max)
         self._tell()
-        return count
+        return taken
 
     async def counts(self) -> Counts:
         records = self._records
@@ -184,7 +173,11 @@ class MemoryStore(RecordStore):
             letters=records.count(LETTERS),
         )
 
-    async def _write(
+    async def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
+        (outcome,) = accepted(await self.write((step,)))
+        return outcome
+
+    async def write(
         self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
     ) -> list[T | SchedulerError]:
         outcomes: list[T | SchedulerError] = []
@@ -201,22 +194,26 @@ class MemoryStore(RecordStore):
     def _tell(self) -> None:
         if self._records.news:
             self._records.news = False
-            self._wakeups.wake()
+            self.wakeups.wake()
 
-    async def _get_many(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]:
+    async def get(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]:
         return [self._records.get(kind, key) for key in keys]
 
-    async def _page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
+    async def page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
         table = self._records.tables[kind.name]
         keys = sorted(key for key in table if key.startswith(prefix) and key > behind)
         return [table[key] for key in keys[:limit]]
 
-    async def _due(self, kind: Kind[Any], until: Instant | None, limit: int) -> list[str]:
-        found = [(at, key) for at, key in self._index(kind) if until is None or at <= until]
-        return [key for _, key in sorted(found)[:limit]]
-
-    async def _earliest(self, kind: Kind[Any]) -> Instant | None:
-        return min((at for at, _ in self._index(kind)), default=None)
+    async def due(
+        self, index: Kind[Any] | Place, until: Instant | None, limit: int
+    ) -> list[tuple[Instant, str]]:
+        if isinstance(index, Place):
+            found: Iterable[tuple[Instant, str]] = self._records.watched[index]
+        else:
+            found = sorted(self._index(index))
+        if until is not None:
+            found = takewhile(lambda due: due[0] <= until, found)
+        return list(islice(found, limit))
 
     def _index(self, kind: Kind[Any]) -> Iterator[tuple[Instant, str]]:
         assert kind.at is not None
@@ -225,25 +222,16 @@ class MemoryStore(RecordStore):
             if at is not None:
                 yield at, key
 
-    async def _count(self, kind: Kind[Any]) -> int:
-        return self._records.count(kind)
-
-    async def _jobs_by_id(self, job_ids: Sequence[str]) -> list[Job | None]:
+    async def jobs(self, job_ids: Sequence[str]) -> list[Job | None]:
         return [self._records.job(job_id) for job_id in job_ids]
 
-    async def _due_jobs(self, place: Place, until: Instant, limit: int) -> list[str]:
-        return [job_id for at, job_id in islice(self._records.watched[place], limit) if at <= until]
-
-    async def _earliest_job(self, place: Place) -> Instant | None:
-        return next((at for at, _ in self._records.watched[place]), None)
-
-    async def _held_by(self, worker_id: str, limit: int) -> list[str]:
+    async def held_by(self, worker_id: str, limit: int) -> list[str]:
         held = sorted(
             job.id for job in self._records.jobs.values() if job.held and job.worker == worker_id
         )
         return held[:limit]
 
-    async def _find(
+    async def find(
         self, job_filter: JobFilter, behind: tuple[Instant, str] | None, limit: int
     ) -> list[Job]:
         found = [

@@ -1,29 +1,44 @@
-"""The contract in terms of atomic steps: what all stores share.
+"""The scheduler's store: what coordinator, API and workers know of where everything is kept.
 
-A store brings the ground: how a step becomes atomic (`_write`), how records are looked up, and its
-indexes. Everything a method means is in `operations`.
+An operation is a function of `Records`, written once for all databases (`queue.operations`,
+`schedules.operations`, `worker.operations`, `store.values`); a `Ground` makes it atomic. Why:
+docs/decisions/0031-operations-are-functions-of-records.md.
+
+# Rules that hold for each method
+
+- Atomic: it happens whole or not at all, also when the process dies inside it. A method that takes
+  many things (`report_batch`, `fire`, sweeps) is atomic per thing.
+- Durable before it returns, as far as the ground promises durability at all.
+- Repeatable: after StoreUnavailable, or a lost answer, call it again.
+- Time is an argument. Instants are microseconds since 1970 UTC. Leases are judged by the clock of
+  whoever sweeps, so they are right up to the skew between coordinators.
+- `epoch` is the coordinator's fencing token. A call with an older one than the store has seen
+  raises StaleLeader and changes nothing; 0 means "no coordinator is involved".
+- Refusals are the types of `scheduler.errors`; batches give them as values, in place.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import takewhile
+from time import perf_counter
 from typing import Any, TypeVar
 
 from hyperscale.scheduler.errors import SchedulerError
 from hyperscale.scheduler.instants import Instant, after
-from hyperscale.scheduler.queue import operations as jobs
+from hyperscale.scheduler.queue import operations as queue
 from hyperscale.scheduler.queue import sweeps
-from hyperscale.scheduler.queue.history import Attempt, Audit, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter
 from hyperscale.scheduler.queue.job import Job
-from hyperscale.scheduler.queue.operations import EPOCH_KEY
 from hyperscale.scheduler.queue.placement import Place
 from hyperscale.scheduler.queue.reports import Answer, Report
 from hyperscale.scheduler.schedules import operations as schedules
 from hyperscale.scheduler.schedules.schedule import Fired, Firing, Schedule, ScheduleDefinition
-from hyperscale.scheduler.store import values
+from hyperscale.scheduler.store import calls, values
+from hyperscale.scheduler.store.audit import Audit
+from hyperscale.scheduler.store.claim_guard import ClaimGuard, Emergency
+from hyperscale.scheduler.store.ground import Ground, accepted
 from hyperscale.scheduler.store.tables import (
     ATTEMPTS,
     AUDITS,
@@ -36,11 +51,13 @@ from hyperscale.scheduler.store.tables import (
     WORKERS,
     Kind,
     Operation,
+    Records,
     attempt_key,
     audit_key,
 )
 from hyperscale.scheduler.store.types import (
     BATCH_MAX,
+    DEFAULT_LIMITS,
     PAGE_MAX,
     Claim,
     Counts,
@@ -51,200 +68,216 @@ from hyperscale.scheduler.store.types import (
     StoreLimits,
     Submission,
     Submitted,
+    Taken,
     Value,
     cursor_of,
     position_of,
 )
-from hyperscale.scheduler.store.wakeups import Wakeups
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Call, Telemetry
 from hyperscale.scheduler.worker import operations as workers
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerEvent
 
 T = TypeVar("T")
 
 
-class RecordStore(ABC):
-    def __init__(self, limits: StoreLimits, wakeups: Wakeups) -> None:
+class Store:
+    def __init__(
+        self,
+        ground: Ground,
+        limits: StoreLimits = DEFAULT_LIMITS,
+        telemetry: Telemetry = NO_TELEMETRY,
+    ) -> None:
+        """The ground is closed with the store."""
+        self._ground = ground
         self._limits = limits
-        self._wakeups = wakeups
+        self._telemetry = telemetry
+        self._guard = ClaimGuard(limits.suspect_after_s, self.get, self.worker)
 
-    # The ground.
+    async def close(self) -> None:
+        await self._ground.close()
 
-    @abstractmethod
-    async def close(self) -> None: ...
+    def _run(
+        self, call: Call, work: Awaitable[T], note: Callable[[T, float], None] | None = None
+    ) -> Awaitable[T]:
+        """Every call passes here. `note` gets the result and the seconds, if anybody listens."""
+        return work if self._telemetry is NO_TELEMETRY else self._timed(call, work, note)
 
-    @abstractmethod
-    async def claim(self, claim: Claim, now: Instant) -> list[Job]: ...
+    async def _timed(
+        self, call: Call, work: Awaitable[T], note: Callable[[T, float], None] | None
+    ) -> T:
+        begun = perf_counter()
+        trouble: BaseException | None = None
+        try:
+            result = await work
+        except BaseException as error:
+            trouble = error
+            raise
+        finally:
+            took_s = perf_counter() - begun
+            self._telemetry.called(call, took_s, trouble)
+        if note is not None:
+            note(result, took_s)
+        return result
 
-    @abstractmethod
-    async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int: ...
+    async def _step(self, call: Call, step: Operation[T]) -> T:
+        return await self._run(call, self._ground.step(step))
 
-    @abstractmethod
-    async def counts(self) -> Counts: ...
-
-    @abstractmethod
-    async def _write(
-        self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
-    ) -> list[T | SchedulerError]:
-        """Each step atomic, in order, each outcome in its place. `job_ids` may tell beforehand of
-        jobs that the steps will ask for."""
-
-    @abstractmethod
-    async def _get_many(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]: ...
-
-    @abstractmethod
-    async def _page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
-        """By key: those that start with `prefix` and come after `behind`."""
-
-    @abstractmethod
-    async def _due(self, kind: Kind[Any], until: Instant | None, limit: int) -> list[str]:
-        """Keys by their index instant, up to and including `until`; None: all."""
-
-    @abstractmethod
-    async def _earliest(self, kind: Kind[Any]) -> Instant | None: ...
-
-    @abstractmethod
-    async def _count(self, kind: Kind[Any]) -> int: ...
-
-    @abstractmethod
-    async def _jobs_by_id(self, job_ids: Sequence[str]) -> list[Job | None]: ...
-
-    @abstractmethod
-    async def _due_jobs(self, place: Place, until: Instant, limit: int) -> list[str]: ...
-
-    @abstractmethod
-    async def _earliest_job(self, place: Place) -> Instant | None: ...
-
-    @abstractmethod
-    async def _held_by(self, worker_id: str, limit: int) -> list[str]: ...
-
-    @abstractmethod
-    async def _find(
-        self, job_filter: JobFilter, behind: tuple[Instant, str] | None, limit: int
-    ) -> list[Job]:
-        """Newest first: those that match and come after (created_at, id) `behind`."""
-
-    async def _get(self, kind: Kind[T], key: str) -> T | None:
-        (value,) = await self._get_many(kind, [key])
+    async def _get(self, call: Call, kind: Kind[T], key: str) -> T | None:
+        (value,) = await self._run(call, self._ground.get(kind, (key,)))
         return value
 
-    async def _step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
-        (outcome,) = await self._write([step], job_ids)
-        if isinstance(outcome, SchedulerError):
-            raise outcome
-        return outcome
+    async def _page(
+        self, call: Call, kind: Kind[T], behind: str, limit: int, prefix: str = ""
+    ) -> list[T]:
+        return await self._run(call, self._ground.page(kind, prefix, behind, min(limit, PAGE_MAX)))
 
-    # Jobs.
+    # Jobs in.
 
     async def submit(self, submission: Submission, now: Instant) -> Submitted:
-        step = partial(jobs.submit, submission=submission, now=now, limits=self._limits)
-        return await self._step(step, (submission.job.id,))
+        """Raises AlreadyExists, DedupConflict, StoreFull."""
+        step = partial(queue.submit, submission=submission, now=now, limits=self._limits)
+        work = self._ground.step(step, (submission.job.id,))
+        note = partial(self._telemetry.submitted, submission, now)
+        return await self._run(calls.SUBMIT, work, note)
 
-    async def submit_batch(
-        self, submissions: Sequence[Submission], now: Instant
-    ) -> list[Submitted | SchedulerError]:
-        return await self._write(
-            [partial(jobs.submit, submission=s, now=now, limits=self._limits) for s in submissions],
-            [submission.job.id for submission in submissions],
-        )
+    # Jobs out. Best rank first, then due, then created, then id; among jobs the worker can do.
+
+    async def claim(self, claim: Claim, now: Instant) -> list[Job]:
+        """Up to `limit` jobs, each with a fresh token; none for a worker that should get none. Some
+        due delayed jobs are promoted first; a leader who knows of many calls `promote` until it
+        answers 0."""
+        if not await self._guard.admits(claim.worker, now):
+            return []
+        work = self._ground.take(claim, now, queue.PROMOTE_PER_CLAIM)
+        taken = await self._run(calls.CLAIM, work, self._claimed)
+        assert all(job.worker == claim.worker and job.token for job in taken.jobs)
+        return taken.jobs
+
+    def _claimed(self, taken: Taken, took_s: float) -> None:
+        self._telemetry.claimed(taken.jobs)
 
     async def report(self, report: Report, now: Instant) -> Answer:
-        return await self._step(partial(jobs.report, said=report, now=now))
+        work = self._ground.step(partial(queue.report, said=report, now=now))
+        return await self._run(calls.REPORT, work, partial(self._reported, report, now))
+
+    def _reported(self, report: Report, now: Instant, answer: Answer, took_s: float) -> None:
+        self._telemetry.reported((report,), now, (answer,), took_s)
 
     async def report_batch(self, reports: Sequence[Report], now: Instant) -> list[Answer]:
-        steps: list[Operation[Answer]] = [partial(jobs.report, said=r, now=now) for r in reports]
-        return _all(await self._write(steps, [report.job_id for report in reports]))
+        """In the given order; one job may occur more than once."""
+        note = partial(self._telemetry.reported, reports, now)
+        return await self._run(calls.REPORT_BATCH, self._report_batch(reports, now), note)
+
+    async def _report_batch(self, reports: Sequence[Report], now: Instant) -> list[Answer]:
+        steps: list[Operation[Answer]] = [partial(queue.report, said=r, now=now) for r in reports]
+        return accepted(await self._ground.write(steps, [report.job_id for report in reports]))
 
     async def cancel(self, job_id: str, now: Instant) -> Job:
-        return await self._step(partial(jobs.cancel, job_id=job_id, now=now))
+        """Ends it, or asks its worker to (`cancel_requested`). Raises IllegalTransition at an end,
+        except that cancelling a cancelled job answers as before."""
+        return await self._step(calls.CANCEL, partial(queue.cancel, job_id=job_id, now=now))
 
     async def retry(self, job_id: str, new_id: str, now: Instant) -> Job:
-        return await self._step(
-            partial(jobs.retry, job_id=job_id, new_id=new_id, now=now, limits=self._limits)
-        )
+        """A new job like an ended one. The same `new_id` again answers as before."""
+        step = partial(queue.retry, job_id=job_id, new_id=new_id, now=now, limits=self._limits)
+        return await self._step(calls.RETRY, step)
 
-    async def job(self, job_id: str) -> Job | None:
-        (job,) = await self._jobs_by_id([job_id])
-        return job
-
-    async def jobs(self, job_filter: JobFilter, cursor: str = "", limit: int = 100) -> JobPage:
-        limit = min(limit, PAGE_MAX)
-        found = await self._find(job_filter, position_of(cursor), limit + 1)
-        page = found[:limit]
-        return JobPage(tuple(page), cursor_of(page[-1]) if len(found) > limit else "")
-
-    async def attempts(self, job_id: str, limit: int = PAGE_MAX) -> list[Attempt]:
-        return await self._page(ATTEMPTS, f"{job_id}/", "", min(limit, PAGE_MAX))
-
-    async def log(self, job_id: str, token: int) -> str | None:
-        log = await self._get(LOGS, attempt_key(job_id, token))
-        return None if log is None else log.text
-
-    # Wake-ups.
+    # Wake-ups: mark, then claim; if nothing came, wait until the mark is old.
 
     def mark(self) -> int:
-        return self._wakeups.mark
+        return self._ground.wakeups.mark
 
     async def changed(self, mark: int, timeout_s: float) -> bool:
-        return await self._wakeups.changed(mark, timeout_s)
+        """True as soon as something may have become claimable or due since `mark` was taken, also
+        by another process; False after the timeout."""
+        return await self._ground.wakeups.changed(mark, timeout_s)
 
-    async def next_due(self, now: Instant) -> Instant | None:
-        return await self._earliest_job(Place.DELAYED)
+    async def next_due(self) -> Instant | None:
+        """When the earliest delayed job is due."""
+        return await self._earliest(calls.NEXT_DUE, Place.DELAYED)
 
-    # Sweeps.
+    async def _earliest(self, call: Call, index: Kind[Any] | Place) -> Instant | None:
+        found = await self._run(call, self._ground.due(index, None, 1))
+        return found[0][0] if found else None
+
+    # Sweeps of the leading coordinator; each looks at `limit` things at most.
+
+    async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
+        nobody = Claim(worker="", limit=0, epoch=epoch)
+        work = self._ground.take(nobody, now, min(limit, BATCH_MAX))
+        return (await self._run(calls.PROMOTE, work)).promoted
 
     async def expire(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> list[Job]:
-        ids = await self._due_jobs(Place.HELD, now, min(limit, BATCH_MAX))
+        """Jobs whose lease had ended, as they are now."""
+        work = self._expire(now, min(limit, BATCH_MAX), epoch)
+        return await self._run(calls.EXPIRE, work, self._lost)
+
+    async def _expire(self, now: Instant, limit: int, epoch: int) -> list[Job]:
+        due = await self._ground.due(Place.HELD, now, limit)
         return await self._sweep(
-            [partial(sweeps.expire, job_id=i, now=now, epoch=epoch) for i in ids]
+            [partial(sweeps.expire, job_id=job_id, now=now, epoch=epoch) for _, job_id in due]
         )
+
+    def _lost(self, jobs: list[Job], took_s: float) -> None:
+        self._telemetry.lost(jobs)
 
     async def recover_worker(
         self, worker_id: str, now: Instant, limit: int = BATCH_MAX, epoch: int = 0
     ) -> list[Job]:
-        ids = await self._held_by(worker_id, min(limit, BATCH_MAX))
-        return await self._sweep(
-            [
-                partial(sweeps.recover, job_id=i, worker_id=worker_id, now=now, epoch=epoch)
-                for i in ids
-            ]
-        )
+        """Every job the worker holds, taken away as if its lease had ended."""
+        work = self._recover_worker(worker_id, now, min(limit, BATCH_MAX), epoch)
+        return await self._run(calls.RECOVER_WORKER, work, self._lost)
+
+    async def _recover_worker(
+        self, worker_id: str, now: Instant, limit: int, epoch: int
+    ) -> list[Job]:
+        recover = partial(sweeps.recover, worker_id=worker_id, now=now, epoch=epoch)
+        ids = await self._ground.held_by(worker_id, limit)
+        return await self._sweep([partial(recover, job_id=job_id) for job_id in ids])
 
     async def age(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
-        ids = await self._due_jobs(Place.READY, now, min(limit, BATCH_MAX))
-        return len(
-            await self._sweep([partial(sweeps.age, job_id=i, now=now, epoch=epoch) for i in ids])
+        """Betters the rank of jobs that wait too long."""
+        return await self._run(calls.AGE, self._age(now, min(limit, BATCH_MAX), epoch))
+
+    async def _age(self, now: Instant, limit: int, epoch: int) -> int:
+        due = await self._ground.due(Place.READY, now, limit)
+        aged = await self._sweep(
+            [partial(sweeps.age, job_id=job_id, now=now, epoch=epoch) for _, job_id in due]
         )
+        return len(aged)
 
     async def purge(
         self, now: Instant, keep: Keep, limit: int = BATCH_MAX, epoch: int = 0
     ) -> Purged:
-        limit = min(limit, BATCH_MAX)
+        return await self._run(calls.PURGE, self._purge(now, keep, min(limit, BATCH_MAX), epoch))
+
+    async def _purge(self, now: Instant, keep: Keep, limit: int, epoch: int) -> Purged:
         before = after(now, -keep.job_s)
-        ids = await self._due_jobs(Place.DONE, before, limit)
+        due = await self._ground.due(Place.DONE, before, limit)
         gone = await self._sweep(
-            [partial(sweeps.purge_job, job_id=i, before=before, epoch=epoch) for i in ids]
+            [partial(sweeps.purge_job, job_id=i, before=before, epoch=epoch) for _, i in due]
         )
-        crowded = await self._count(LETTERS) - self._limits.letters_max
+        crowded = await self._ground.step(_count_letters) - self._limits.letters_max
         return Purged(
             jobs=len(gone),
-            dedups=await self._purge(DEDUPS, now, limit, epoch),
-            logs=await self._purge(LOGS, after(now, -keep.log_s), limit, epoch),
-            attempts=await self._purge(ATTEMPTS, after(now, -keep.attempt_s), limit, epoch),
-            letters=await self._purge(LETTERS, after(now, -keep.letter_s), limit, epoch)
-            + await self._purge(LETTERS, now, min(limit, max(0, crowded)), epoch),
-            workers=await self._purge(WORKERS, after(now, -keep.worker_s), limit, epoch),
+            dedups=await self._purge_kind(DEDUPS, now, limit, epoch),
+            logs=await self._purge_kind(LOGS, after(now, -keep.log_s), limit, epoch),
+            attempts=await self._purge_kind(ATTEMPTS, after(now, -keep.attempt_s), limit, epoch),
+            letters=await self._purge_kind(LETTERS, after(now, -keep.letter_s), limit, epoch)
+            + await self._purge_kind(LETTERS, now, min(limit, max(0, crowded)), epoch),
+            workers=await self._purge_kind(WORKERS, after(now, -keep.worker_s), limit, epoch),
             audits=await self._purge_audits(after(now, -keep.audit_s), limit, epoch),
         )
 
-    async def _purge(self, kind: Kind[Any], before: Instant, limit: int, epoch: int) -> int:
-        keys = await self._due(kind, before, limit) if limit > 0 else []
-        return await self._purge_keys(kind, keys, before, epoch)
+    async def _purge_kind(self, kind: Kind[Any], before: Instant, limit: int, epoch: int) -> int:
+        due = await self._ground.due(kind, before, limit) if limit > 0 else []
+        return await self._purge_keys(kind, [key for _, key in due], before, epoch)
 
     async def _purge_audits(self, before: Instant, limit: int, epoch: int) -> int:
         """None behind one that stays, as one does that was written under a clock that stood ahead:
         a hole in the chain looks like tampering."""
-        due = await self._due(AUDITS, before, limit)
-        oldest = await self._page(AUDITS, "", "", len(due)) if due else []
+        due = await self._ground.due(AUDITS, before, limit)
+        oldest = await self._ground.page(AUDITS, "", "", len(due)) if due else []
         gone = takewhile(lambda row: row.at <= before, oldest)
         keys = [audit_key(row.sequence) for row in gone]
         return await self._purge_keys(AUDITS, keys, before, epoch)
@@ -259,12 +292,13 @@ class RecordStore(ABC):
 
     async def _sweep(self, steps: Sequence[Operation[T | None]]) -> list[T]:
         """What was done; a refusal (a newer leader) ends the sweep."""
-        return [outcome for outcome in _all(await self._write(steps)) if outcome]
+        return [done for done in accepted(await self._ground.write(steps)) if done]
 
     # Schedules.
 
     async def create_schedule(self, schedule: Schedule) -> Schedule:
-        return await self._step(partial(schedules.create, schedule=schedule, limits=self._limits))
+        step = partial(schedules.create, schedule=schedule, limits=self._limits)
+        return await self._step(calls.CREATE_SCHEDULE, step)
 
     async def update_schedule(
         self,
@@ -277,116 +311,160 @@ class RecordStore(ABC):
         skipped: int = 0,
         before: Instant | None = None,
     ) -> Schedule:
-        return await self._step(
-            partial(
-                schedules.update,
-                schedule_id=schedule_id,
-                version=version,
-                definition=definition,
-                now=now,
-                next_at=next_at,
-                cursor=cursor,
-                skipped=skipped,
-                before=before,
-            )
+        """Compare and set on `version`, and on the cursor when `before` says where it was. The
+        cursor never moves back."""
+        step = partial(
+            schedules.update,
+            schedule_id=schedule_id,
+            version=version,
+            definition=definition,
+            now=now,
+            next_at=next_at,
+            cursor=cursor,
+            skipped=skipped,
+            before=before,
         )
+        return await self._step(calls.UPDATE_SCHEDULE, step)
 
     async def delete_schedule(self, schedule_id: str, version: int | None = None) -> Schedule:
-        return await self._step(partial(schedules.delete, schedule_id=schedule_id, version=version))
+        """Instances made already live on."""
+        step = partial(schedules.delete, schedule_id=schedule_id, version=version)
+        return await self._step(calls.DELETE_SCHEDULE, step)
 
     async def schedule(self, schedule_id: str) -> Schedule | None:
-        return await self._get(SCHEDULES, schedule_id)
+        return await self._get(calls.SCHEDULE, SCHEDULES, schedule_id)
 
     async def schedules(self, after: str = "", limit: int = PAGE_MAX) -> list[Schedule]:
-        return await self._page(SCHEDULES, "", after, min(limit, PAGE_MAX))
+        """By id, those behind `after`."""
+        return await self._page(calls.SCHEDULES, SCHEDULES, after, limit)
 
     async def due_schedules(self, now: Instant, limit: int = BATCH_MAX) -> list[Schedule]:
-        keys = await self._due(SCHEDULES, now, min(limit, BATCH_MAX))
-        found = await self._get_many(SCHEDULES, keys)
+        """Earliest first."""
+        work = self._due_schedules(now, min(limit, BATCH_MAX))
+        return await self._run(calls.DUE_SCHEDULES, work)
+
+    async def _due_schedules(self, now: Instant, limit: int) -> list[Schedule]:
+        due = await self._ground.due(SCHEDULES, now, limit)
+        found = await self._ground.get(SCHEDULES, [key for _, key in due])
         return [schedule for schedule in found if schedule is not None]
 
     async def next_schedule_at(self) -> Instant | None:
-        return await self._earliest(SCHEDULES)
+        return await self._earliest(calls.NEXT_SCHEDULE_AT, SCHEDULES)
 
     async def fire(
         self, firings: Sequence[Firing], now: Instant, epoch: int = 0
     ) -> list[Fired | SchedulerError]:
-        return await self._write(
-            [
-                partial(schedules.fire, firing=f, now=now, epoch=epoch, limits=self._limits)
-                for f in firings
-            ]
-        )
+        steps = [
+            partial(schedules.fire, firing=f, now=now, epoch=epoch, limits=self._limits)
+            for f in firings
+        ]
+        note = partial(self._telemetry.fired, now)
+        return await self._run(calls.FIRE, self._ground.write(steps), note)
+
+    # Looking.
+
+    async def job(self, job_id: str) -> Job | None:
+        (job,) = await self._run(calls.JOB, self._ground.jobs((job_id,)))
+        return job
+
+    async def jobs(self, job_filter: JobFilter, cursor: str = "", limit: int = 100) -> JobPage:
+        limit = min(limit, PAGE_MAX)
+        work = self._ground.find(job_filter, position_of(cursor), limit + 1)
+        found = await self._run(calls.JOBS, work)
+        page = found[:limit]
+        return JobPage(tuple(page), cursor_of(page[-1]) if len(found) > limit else "")
+
+    async def attempts(self, job_id: str, limit: int = PAGE_MAX) -> list[Attempt]:
+        """Oldest first, without logs; they outlive the job."""
+        return await self._page(calls.ATTEMPTS, ATTEMPTS, "", limit, f"{job_id}/")
+
+    async def log(self, job_id: str, token: int) -> str | None:
+        log = await self._get(calls.LOG, LOGS, attempt_key(job_id, token))
+        return None if log is None else log.text
+
+    async def counts(self) -> Counts:
+        return await self._run(calls.COUNTS, self._ground.counts())
 
     # Dead letters.
 
     async def letters(self, after: str = "", limit: int = PAGE_MAX) -> list[DeadLetter]:
-        return await self._page(LETTERS, "", after, min(limit, PAGE_MAX))
+        return await self._page(calls.LETTERS, LETTERS, after, limit)
 
     async def letter(self, job_id: str) -> DeadLetter | None:
-        return await self._get(LETTERS, job_id)
+        return await self._get(calls.LETTER, LETTERS, job_id)
 
     async def replay(self, job_id: str, new_id: str, now: Instant) -> Job:
-        return await self._step(
-            partial(jobs.replay, job_id=job_id, new_id=new_id, now=now, limits=self._limits)
-        )
+        """A new job like the dead one, whose letter goes away in the same step."""
+        step = partial(queue.replay, job_id=job_id, new_id=new_id, now=now, limits=self._limits)
+        return await self._step(calls.REPLAY, step)
 
     async def drop(self, job_id: str) -> DeadLetter:
-        return await self._step(partial(jobs.drop_letter, job_id=job_id))
+        return await self._step(calls.DROP, partial(queue.drop_letter, job_id=job_id))
 
     # Workers.
 
     async def register(self, worker: Worker, now: Instant, alive_for_s: float) -> Worker:
-        return await self._step(
-            partial(
-                workers.register,
-                worker=worker,
-                now=now,
-                alive_for_s=alive_for_s,
-                limits=self._limits,
-            )
+        """With its session. Raises StaleSession while another process lives under the id."""
+        step = partial(
+            workers.register, worker=worker, now=now, alive_for_s=alive_for_s, limits=self._limits
         )
+        return self._guard.heard(await self._step(calls.REGISTER, step))
 
     async def beat(self, beat: WorkerBeat, now: Instant) -> Worker:
-        return await self._step(partial(workers.beat, said=beat, now=now))
+        """Raises NotFound (register again) or StaleSession (stop)."""
+        step = partial(workers.beat, said=beat, now=now)
+        return self._guard.heard(await self._step(calls.BEAT, step))
 
     async def move_worker(self, worker_id: str, event: WorkerEvent) -> Worker:
-        return await self._step(partial(workers.move, worker_id=worker_id, event=event))
+        """DRAIN by a person, LOST by the coordinator."""
+        step = partial(workers.move, worker_id=worker_id, event=event)
+        return await self._step(calls.MOVE_WORKER, step)
 
     async def remove_worker(self, worker_id: str) -> None:
-        await self._step(partial(workers.remove, worker_id=worker_id))
+        await self._step(calls.REMOVE_WORKER, partial(workers.remove, worker_id=worker_id))
+
+    async def worker(self, worker_id: str) -> Worker | None:
+        return await self._get(calls.WORKER, WORKERS, worker_id)
 
     async def workers(self, after: str = "", limit: int = PAGE_MAX) -> list[Worker]:
-        return await self._page(WORKERS, "", after, min(limit, PAGE_MAX))
+        return await self._page(calls.WORKERS, WORKERS, after, limit)
 
     # The rest.
 
+    async def emergency(self, now: Instant) -> Emergency | None:
+        """The emergency stop, as it was half a second before `now` at the earliest."""
+        return await self._guard.emergency(now)
+
     async def audit(self, row: Audit) -> Audit:
-        return await self._step(partial(values.audit, row=row))
+        """Numbered and chained."""
+        return await self._step(calls.AUDIT, partial(values.audit, row=row))
 
     async def audits(self, after: int = 0, limit: int = PAGE_MAX) -> list[Audit]:
-        return await self._page(AUDITS, "", audit_key(after), min(limit, PAGE_MAX))
+        return await self._page(calls.AUDITS, AUDITS, audit_key(after), limit)
 
     async def get(self, key: str) -> Value | None:
-        return await self._get(VALUES, key)
+        return await self._get(calls.GET, VALUES, key)
 
     async def put(self, key: str, data: bytes, version: int) -> Value:
-        return await self._step(partial(values.put, key=key, data=data, version=version))
+        """Compare and set; `version` 0 means "not there". Raises VersionConflict."""
+        step = partial(values.put, key=key, data=data, version=version)
+        value = await self._step(calls.PUT, step)
+        self._guard.changed(key)
+        return value
 
     async def delete(self, key: str, version: int) -> None:
-        await self._step(partial(values.delete, key=key, version=version))
+        await self._step(calls.DELETE, partial(values.delete, key=key, version=version))
+        self._guard.changed(key)
 
     async def epoch(self) -> int:
-        return await self._get(EPOCHS, EPOCH_KEY) or 0
+        """The highest coordinator epoch seen."""
+        return await self._get(calls.EPOCH, EPOCHS, queue.EPOCH_KEY) or 0
 
     async def raise_epoch(self, epoch: int) -> None:
-        await self._step(partial(values.raise_epoch, epoch=epoch))
+        """A new leader's first act: from here on older ones are refused. Raises StaleLeader."""
+        await self._step(calls.RAISE_EPOCH, partial(values.raise_epoch, epoch=epoch))
+        self._telemetry.took_lead(epoch)
 
 
-def _all(outcomes: list[T | SchedulerError]) -> list[T]:
-    done: list[T] = []
-    for outcome in outcomes:
-        if isinstance(outcome, SchedulerError):
-            raise outcome
-        done.append(outcome)
-    return done
+def _count_letters(records: Records) -> int:
+    return records.count(LETTERS)

@@ -14,9 +14,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue.history import Attempt, Audit, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.schedules.schedule import Schedule
+from hyperscale.scheduler.store.audit import Audit
 from hyperscale.scheduler.store.types import Value
 from hyperscale.scheduler.worker.registration import Worker
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hyperscale.scheduler.errors import InvalidJob, VersionConflict
-from hyperscale.scheduler.queue.history import AUDIT_TEXT_MAX, Audit, chained
 from hyperscale.scheduler.queue.operations import EPOCH_KEY, fence
+from hyperscale.scheduler.store.audit import AUDIT_TEXT_MAX, Audit, chained
 from hyperscale.scheduler.store.tables import AUDIT_HEAD, AUDITS, EPOCHS, VALUES, Records, audit_key
 from hyperscale.scheduler.store.types import VALUE_BYTES_MAX, Value
 

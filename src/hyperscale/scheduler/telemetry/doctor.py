@@ -13,10 +13,10 @@ from typing import Final
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.scheduler.instants import SECOND, Instant, after
-from hyperscale.scheduler.queue.emergency_stop import Emergency
 from hyperscale.scheduler.queue.job import Job, JobState
 from hyperscale.scheduler.schedules.schedule import Schedule
 from hyperscale.scheduler.schedules.ticks import next_tick, ticks_of
+from hyperscale.scheduler.store.claim_guard import Emergency
 from hyperscale.scheduler.store.types import Counts
 from hyperscale.scheduler.worker.registration import Worker, WorkerState, is_homeless
 

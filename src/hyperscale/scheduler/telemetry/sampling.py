@@ -15,34 +15,17 @@ its class.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
+from hyperscale.scheduler.telemetry.hook import TraceClass
 
-class Kind(StrEnum):
-    JOB = "job"
-    WORKERS = "workers"
-    QUEUE = "queue"
-    COORDINATION = "coordination"
-    LOOKS = "looks"
-
-
-SHARES: Final[Mapping[Kind, float]] = {
-    Kind.JOB: 0.01,
-    Kind.WORKERS: 0.05,
-    Kind.QUEUE: 0.1,
-    Kind.COORDINATION: 1.0,
-    Kind.LOOKS: 0.0,
+SHARES: Final[Mapping[TraceClass, float]] = {
+    TraceClass.JOB: 0.01,
+    TraceClass.WORKERS: 0.05,
+    TraceClass.QUEUE: 0.1,
+    TraceClass.COORDINATION: 1.0,
+    TraceClass.LOOKS: 0.0,
 }
-_CALLS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.WORKERS: ("register", "beat", "move_worker", "recover_worker", "remove_worker"),
-    Kind.QUEUE: (
-        *("submit", "submit_batch", "claim", "report", "report_batch", "cancel", "retry"),
-        *("fire", "promote", "expire", "replay", "drop"),
-    ),
-    Kind.COORDINATION: ("acquire", "renew", "release", "raise_epoch"),
-}
-KIND_OF: Final = {call: kind for kind, calls in _CALLS.items() for call in calls}
 
 WINDOW_S: Final = 60.0
 """Failures of the last one or two minutes count."""
@@ -52,13 +35,13 @@ class Shares:
     """Of each class, raised to the share of it that failed lately."""
 
     def __init__(self, job_share: float) -> None:
-        self._base = {**SHARES, Kind.JOB: job_share}
-        self._windows = {kind: _Window() for kind in Kind}
+        self._base = {**SHARES, TraceClass.JOB: job_share}
+        self._windows = {kind: _Window() for kind in TraceClass}
 
-    def note(self, kind: Kind, failed: bool, now_s: float) -> None:
+    def note(self, kind: TraceClass, failed: bool, now_s: float) -> None:
         self._windows[kind].note(failed, now_s)
 
-    def of(self, kind: Kind, now_s: float) -> float:
+    def of(self, kind: TraceClass, now_s: float) -> float:
         return max(self._base[kind], self._windows[kind].failing(now_s))
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.queue.reports import Completed, Failed
-from hyperscale.scheduler.telemetry.sampling import Kind
+from hyperscale.scheduler.telemetry.hook import TraceClass
 
 TRACEPARENT: Final = "traceparent"
 CLASS: Final = "scheduler.class"
@@ -204,7 +204,7 @@ def _trace_id(job: Job) -> int:
 
 def _attributes(job: Job) -> dict[str, str | int]:
     return {
-        CLASS: str(Kind.JOB),
+        CLASS: str(TraceClass.JOB),
         "job.id": job.id,
         "job.name": job.spec.name,
         "job.kind": job.spec.kind,

@@ -27,8 +27,8 @@ from hyperscale.scheduler.errors import (
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.queue.reports import Accepted, Completed, Failed, Report, Started
-from hyperscale.scheduler.telemetry.listening import Listener
-from hyperscale.scheduler.telemetry.sampling import KIND_OF, Kind, Shares
+from hyperscale.scheduler.telemetry.hook import Call, TraceClass
+from hyperscale.scheduler.telemetry.sampling import Shares
 from hyperscale.scheduler.telemetry.spans import CLASS, Span, Spans
 
 SERVICE: Final = "hyperscale-scheduler"
@@ -46,7 +46,7 @@ ANSWERS: Final = (
 """Refusals that say what the caller asked for, not that something is broken."""
 
 
-class Traces(Listener):
+class Traces:
     def __init__(
         self,
         endpoint: str,
@@ -93,16 +93,16 @@ class Traces(Listener):
             self._spans.started(answer.job)
         elif isinstance(report, Completed | Failed):
             clock_s = self._clock()
-            self._shares.note(Kind.JOB, isinstance(report, Failed), clock_s)
-            share = self._shares.of(Kind.JOB, clock_s)
+            self._shares.note(TraceClass.JOB, isinstance(report, Failed), clock_s)
+            share = self._shares.of(TraceClass.JOB, clock_s)
             self._send(self._spans.ended(answer.job, report, now, after(now, took_s), share))
 
     def lost(self, job: Job) -> None:
-        self._shares.note(Kind.JOB, True, self._clock())
+        self._shares.note(TraceClass.JOB, True, self._clock())
         self._send(self._spans.lost(job))
 
-    def called(self, call: str, took_s: float, trouble: BaseException | None) -> None:
-        kind, clock_s = KIND_OF.get(call, Kind.LOOKS), self._clock()
+    def called(self, call: Call, took_s: float, trouble: BaseException | None) -> None:
+        kind, clock_s = call.traced, self._clock()
         broken = trouble is not None and not isinstance(trouble, ANSWERS)
         # Cut off: by a timeout, or because the process stops. Not known to have failed.
         failed = broken and not isinstance(trouble, asyncio.CancelledError)
@@ -111,7 +111,7 @@ class Traces(Listener):
             return
         ended = time.time_ns() // 1000
         span = Span(
-            name=call,
+            name=call.name,
             trace_id=self._random.getrandbits(128) or 1,
             span_id=self._random.getrandbits(64) or 1,
             parent_id=None,

@@ -25,7 +25,7 @@ from hyperscale.runtime.private_files import private_directory
 from hyperscale.scheduler.errors import StoreUnavailable
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.reports import Answer, Completed, Failed, Refused, Report
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 
 FILES_MAX: Final = 10_000
 FinalReport = Completed | Failed

@@ -19,7 +19,8 @@ from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.job import Failure, Job
 from hyperscale.scheduler.queue.reports import Beat, Refused, Released
 from hyperscale.scheduler.queue.spec import normal_capabilities
-from hyperscale.scheduler.store.types import Claim, Store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker

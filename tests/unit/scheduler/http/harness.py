@@ -13,9 +13,9 @@ from hyperscale.scheduler.http.access import Access, Actor, Role, digest_of
 from hyperscale.scheduler.http.app import create_app
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.telemetry.measured import measured
-from hyperscale.scheduler.telemetry.metrics import Metrics
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry.recording import Recording
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def tokens() -> Access:
 
 
 class Api:
-    def __init__(self, app: FastAPI, scheduler: Scheduler, store: MemoryStore) -> None:
+    def __init__(self, app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         self.app = app
         self.scheduler = scheduler
         self.store = store
@@ -64,11 +64,11 @@ def with_api(
     test: Callable[[Api], Awaitable[T]], access: Access | None = None, worker: bool = False
 ) -> T:
     async def work() -> T:
-        store = MemoryStore()
-        metrics = Metrics()
+        telemetry = Recording()
+        store = Store(MemoryGround(), telemetry=telemetry)
         settings = SchedulerSettings(worker=worker, node="node-1", address="http://localhost")
-        async with Scheduler(settings, store=measured(store, metrics)) as scheduler:
-            app = create_app(scheduler, access or Access(), metrics)
+        async with Scheduler(settings, store=store, telemetry=telemetry) as scheduler:
+            app = create_app(scheduler, access or Access(), telemetry.metrics)
             api = Api(app, scheduler, store)
             async with api.client:
                 return await asyncio.wait_for(test(api), 30)

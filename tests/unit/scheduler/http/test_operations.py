@@ -82,7 +82,7 @@ def test_an_edited_audit_row_breaks_the_chain() -> None:
         assert verdict == {"good": True, "rows": 6, "first": 1, "broken_at": None}
         rows = await api.store.audits()
         edited = msgspec.structs.replace(rows[1], actor="nobody")
-        api.store._records.put(AUDITS, audit_key(2), edited)
+        api.store._ground._records.put(AUDITS, audit_key(2), edited)
         assert (await api.get("/api/v1/audit/verify"))["broken_at"] == 2
 
     with_api(test)

@@ -12,7 +12,8 @@ from hyperscale.scheduler.errors import StoreUnavailable
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, LeasedElection, Term
 from hyperscale.scheduler.leader.local_lease import KEY, LocalLease, _Row
 from hyperscale.scheduler.leader.opening import open_election
-from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Value
 from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
 
@@ -21,7 +22,7 @@ from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Gro
 def ground() -> Ground:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Callable[[str], Election]]:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         yield lambda node: open_election("local", store, node, f"http://{node}", TTL_S)
 
     return opened
@@ -42,7 +43,7 @@ class Clock:
 def test_a_paused_leader_finds_out_by_its_own_clock() -> None:
     async def run() -> None:
         clock = Clock()
-        lease = LocalLease(MemoryStore(), "one", "", 10.0, clock, clock)
+        lease = LocalLease(Store(MemoryGround()), "one", "", 10.0, clock, clock)
         election = LeasedElection(lease, 10.0, clock)
         term = await election.campaign(zero)
         assert term.remaining_s == pytest.approx(8.0)
@@ -59,7 +60,7 @@ def test_a_paused_leader_finds_out_by_its_own_clock() -> None:
 
 def test_a_row_long_past_its_time_needs_no_waiting() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         wall = Clock()
         await LocalLease(store, "one", "", 10.0, Clock(), wall).acquire(0)
         other = LocalLease(store, "two", "", 10.0, Clock(), wall)
@@ -74,7 +75,7 @@ def test_a_row_long_past_its_time_needs_no_waiting() -> None:
 
 def test_a_clock_that_steps_back_does_not_prolong_the_wait() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock, wall = Clock(), Clock()
         await LocalLease(store, "one", "", 10.0, Clock(), wall).acquire(0)
         wall.now_s -= 3600
@@ -86,7 +87,7 @@ def test_a_clock_that_steps_back_does_not_prolong_the_wait() -> None:
     asyncio.run(run())
 
 
-class Lossy(MemoryStore):
+class Lossy(Store):
     """Writes happen; so many of the answers to them are lost."""
 
     lost = 0
@@ -102,7 +103,7 @@ class Lossy(MemoryStore):
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_renewal_whose_answer_is_lost_costs_no_term(lost: int) -> None:
     async def run() -> None:
-        store = Lossy()
+        store = Lossy(MemoryGround())
         lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
         token = await lease.acquire(0)
         assert token == 1
@@ -118,7 +119,7 @@ def test_a_renewal_whose_answer_is_lost_costs_no_term(lost: int) -> None:
 
 def test_a_takeover_whose_answer_is_lost_is_not_waited_for() -> None:
     async def run() -> None:
-        store = Lossy()
+        store = Lossy(MemoryGround())
         lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
         store.lost = 1
         with pytest.raises(ElectionUnavailable):
@@ -132,7 +133,7 @@ def test_a_takeover_whose_answer_is_lost_is_not_waited_for() -> None:
 
 def test_a_row_of_somebody_else_under_the_same_name_is_not_ours() -> None:
     async def run() -> None:
-        store, walls = Lossy(), [Clock(), Clock()]
+        store, walls = Lossy(MemoryGround()), [Clock(), Clock()]
         walls[1].now_s += 1  # two processes are never at it in the same microsecond
         one, two = (LocalLease(store, "one", "", 10.0, Clock(), wall) for wall in walls)
         token = await one.acquire(0)
@@ -161,4 +162,4 @@ def test_an_ended_term_has_no_time_left() -> None:
 @pytest.mark.parametrize("address", ["", "zookeeper://x", "etcd://", "redis:"])
 def test_an_unknown_address_is_refused(address: str) -> None:
     with pytest.raises(BadInput):
-        open_election(address, MemoryStore(), "node")
+        open_election(address, Store(MemoryGround()), "node")

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from hyperscale.scheduler.errors import InvalidJob
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.leader.guarded import WORKERS_MAX, guarded
 from hyperscale.scheduler.queue import emergency_stop as emergency
-from hyperscale.scheduler.queue.emergency_stop import LOOK_S, REASON_CHARS_MAX, Lookout
+from hyperscale.scheduler.queue.emergency_stop import REASON_CHARS_MAX
 from hyperscale.scheduler.queue.job import JobState
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.store.types import Claim, Store
+from hyperscale.scheduler.store.claim_guard import LOOK_S, WORKERS_MAX, ClaimGuard
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import StoreLimits
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerEvent
 from tests.unit.scheduler.store.cases.harness import (
     NOON,
@@ -27,7 +28,7 @@ from tests.unit.scheduler.store.cases.harness import (
     take_one,
 )
 
-SUSPECT_AFTER_S = 30.0
+LIMITS = StoreLimits(suspect_after_s=30.0)
 
 
 def worker(name: str, now: Instant = NOON) -> Worker:
@@ -47,7 +48,7 @@ async def beat(store: Store, known: Worker, now: Instant, **fields: Any) -> Work
 
 def test_a_stop_keeps_its_first_words_and_may_get_harder() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         assert await emergency.current(store) is None
         first = await emergency.stop(store, "ann", "fire", False, NOON)
         assert (first.since, first.actor, first.reason) == (NOON, "ann", "fire")
@@ -64,7 +65,7 @@ def test_a_stop_keeps_its_first_words_and_may_get_harder() -> None:
 
 def test_two_who_stop_at_once_agree() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         said = await asyncio.gather(
             *(emergency.stop(store, f"p-{n}", "", n == 3, at(n)) for n in range(8))
         )
@@ -78,12 +79,14 @@ def test_two_who_stop_at_once_agree() -> None:
 
 def test_a_reason_is_bounded() -> None:
     with pytest.raises(InvalidJob):
-        asyncio.run(emergency.stop(MemoryStore(), "ann", "x" * (REASON_CHARS_MAX + 1), False, NOON))
+        asyncio.run(
+            emergency.stop(Store(MemoryGround()), "ann", "x" * (REASON_CHARS_MAX + 1), False, NOON)
+        )
 
 
 def test_cancelling_reaches_what_is_claimed_and_what_runs_while_the_stop_lasts() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         await submit(store, job("runs"), job("claimed"), job("waits"))
         running = await start_one(store)
         claimed = await take_one(store)
@@ -104,7 +107,7 @@ def test_cancelling_reaches_what_is_claimed_and_what_runs_while_the_stop_lasts()
 
 
 def test_what_is_known_is_never_old_and_rarely_asked_for() -> None:
-    class Counting(MemoryStore):
+    class Counting(Store):
         asked = 0
 
         async def get(self, key: str) -> Any:
@@ -112,23 +115,23 @@ def test_what_is_known_is_never_old_and_rarely_asked_for() -> None:
             return await super().get(key)
 
     async def run() -> None:
-        store = Counting()
-        lookout = Lookout(store)
+        store = Counting(MemoryGround())
         for n in range(100):
-            assert await lookout.emergency(at(n * LOOK_S / 100)) is None
+            assert await store.emergency(at(n * LOOK_S / 100)) is None
         assert store.asked == 1
-        await emergency.stop(store, "ann", "", False, NOON)
-        assert await lookout.emergency(at(LOOK_S)) is not None
-        await emergency.resume(store)
-        assert await lookout.emergency(at(LOOK_S - 1)) is None, "a clock that stepped back"
+        elsewhere = Store(store._ground)
+        await emergency.stop(elsewhere, "ann", "", False, NOON)
+        assert await store.emergency(at(LOOK_S)) is not None
+        await emergency.resume(elsewhere)
+        assert await store.emergency(at(LOOK_S - 1)) is None, "a clock that stepped back"
 
     asyncio.run(run())
 
 
 def test_during_a_stop_nobody_gets_a_job() -> None:
     async def run() -> None:
-        store = guarded(MemoryStore(), SUSPECT_AFTER_S)
-        elsewhere = guarded(store, SUSPECT_AFTER_S)
+        ground = MemoryGround()
+        store, elsewhere = Store(ground, LIMITS), Store(ground, LIMITS)
         await submit(store, *(job(f"job-{n}") for n in range(4)))
         assert len(await take(store)) == 1
         assert len(await take(elsewhere)) == 1
@@ -144,7 +147,7 @@ def test_during_a_stop_nobody_gets_a_job() -> None:
 
 def test_a_suspect_worker_gets_nothing_until_it_is_heard_again() -> None:
     async def run() -> None:
-        store = guarded(MemoryStore(), SUSPECT_AFTER_S)
+        store = Store(MemoryGround(), LIMITS)
         await submit(store, *(job(f"job-{n}") for n in range(4)))
         known = await store.register(worker("w-1"), NOON, 45)
         assert len(await take(store, now=at(29))) == 1
@@ -157,9 +160,9 @@ def test_a_suspect_worker_gets_nothing_until_it_is_heard_again() -> None:
 
 def test_heartbeats_through_another_process_count() -> None:
     async def run() -> None:
-        shared = MemoryStore()
-        one, two = guarded(shared, SUSPECT_AFTER_S), guarded(shared, SUSPECT_AFTER_S)
-        await submit(shared, *(job(f"job-{n}") for n in range(4)))
+        ground = MemoryGround()
+        one, two = Store(ground, LIMITS), Store(ground, LIMITS)
+        await submit(one, *(job(f"job-{n}") for n in range(4)))
         for name in ("w-0", "w-1", "w-10", "w-2"):
             await one.register(worker(name), NOON, 45)
         (known,) = [each for each in await one.workers() if each.id == "w-1"]
@@ -174,7 +177,7 @@ def test_heartbeats_through_another_process_count() -> None:
 
 def test_who_drains_or_has_left_gets_nothing() -> None:
     async def run() -> None:
-        store = guarded(MemoryStore(), SUSPECT_AFTER_S)
+        store = Store(MemoryGround(), LIMITS)
         await submit(store, *(job(f"job-{n}") for n in range(4)))
         drains = await store.register(worker("drains"), NOON, 45)
         await store.move_worker("drains", WorkerEvent.DRAIN)
@@ -190,15 +193,12 @@ def test_who_drains_or_has_left_gets_nothing() -> None:
 
 
 def test_the_number_of_workers_known_is_bounded() -> None:
-    class Hearing(MemoryStore):
-        async def register(self, worker: Worker, now: Instant, alive_for_s: float) -> Worker:
-            return worker
-
     async def run() -> None:
-        store: Any = guarded(Hearing(), SUSPECT_AFTER_S)
+        store = Store(MemoryGround(), LIMITS)
+        guard = ClaimGuard(30.0, store.get, store.worker)
         for n in range(WORKERS_MAX + 10):
-            await store.register(worker(f"w-{n:06}"), NOON, 45)
-        assert len(store._workers) == WORKERS_MAX
-        assert await store.claim(Claim(worker="w-000001"), NOON) == []
+            guard.heard(worker(f"w-{n:06}"))
+        assert len(guard._workers) == WORKERS_MAX
+        assert await guard.admits("w-000001", NOON), "looked up again, and never registered"
 
     asyncio.run(run())

@@ -17,7 +17,8 @@ from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.firing import decide
 from hyperscale.scheduler.schedules.schedule import Fired, Schedule, ScheduleDefinition
-from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
 from tests.unit.scheduler.store.cases.harness import NOON, at
 
 EVERY_MINUTE = ScheduleDefinition(
@@ -27,7 +28,7 @@ EVERY_MINUTE = ScheduleDefinition(
 
 def test_added_with_its_next_tick() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         made = await schedules.add(store, "m", EVERY_MINUTE, NOON)
         assert made.next_at == at(60)
         assert await store.schedule("m") == made
@@ -49,7 +50,7 @@ def test_added_with_its_next_tick() -> None:
 )
 def test_what_cannot_run_is_refused_at_once(change: dict[str, Any]) -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         with pytest.raises(HyperscaleError):
             await schedules.add(store, "m", replace(EVERY_MINUTE, **change), NOON)
         assert await store.schedules() == []
@@ -60,14 +61,14 @@ def test_what_cannot_run_is_refused_at_once(change: dict[str, Any]) -> None:
 def test_an_unknown_dst_policy_is_told_with_what_was_meant() -> None:
     wrong = replace(EVERY_MINUTE, dst="Debain")
     with pytest.raises(InvalidJob) as refused:
-        asyncio.run(schedules.add(MemoryStore(), "m", wrong, NOON))
+        asyncio.run(schedules.add(Store(MemoryGround()), "m", wrong, NOON))
     assert "'Debain' is not a DST policy" in refused.value.message
     assert "'debian'" in refused.value.hint
 
 
 def test_a_pause_is_counted_when_it_ends() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         await schedules.add(store, "m", EVERY_MINUTE, NOON)
         paused = await schedules.set_paused(store, "m", True, at(30))
         assert paused.next_at is None
@@ -81,7 +82,7 @@ def test_a_pause_is_counted_when_it_ends() -> None:
 
 def test_an_edit_counts_from_now_on() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         made = await schedules.add(store, "m", EVERY_MINUTE, NOON)
         hourly = replace(EVERY_MINUTE, cron="0 * * * *")
         changed = await schedules.change(store, "m", made.version, hourly, at(61))
@@ -93,7 +94,7 @@ def test_an_edit_counts_from_now_on() -> None:
     asyncio.run(run())
 
 
-class Racing(MemoryStore):
+class Racing(Store):
     """Somebody acts between a reader's look and what it makes of it."""
 
     meanwhile: Callable[[], Awaitable[Any]] | None = None
@@ -105,7 +106,7 @@ class Racing(MemoryStore):
         return known
 
 
-async def fire_due(store: MemoryStore, now: Instant) -> None:
+async def fire_due(store: Store, now: Instant) -> None:
     due = iter(await store.due_schedules(now))
     for outcome in await store.fire(decide(due, now).firings, now):
         assert isinstance(outcome, Fired), outcome
@@ -113,7 +114,7 @@ async def fire_due(store: MemoryStore, now: Instant) -> None:
 
 def test_a_tick_that_fires_during_an_edit_is_not_skipped_too() -> None:
     async def run() -> None:
-        store = Racing()
+        store = Racing(MemoryGround())
         made = await schedules.add(store, "m", EVERY_MINUTE, NOON)
         store.meanwhile = partial(fire_due, store, at(61))
         renamed = replace(EVERY_MINUTE, name="renamed")
@@ -126,7 +127,7 @@ def test_a_tick_that_fires_during_an_edit_is_not_skipped_too() -> None:
 
 def test_of_two_edits_at_once_one_is_refused_and_ticks_without_end_refuse_any() -> None:
     async def run() -> None:
-        store = Racing()
+        store = Racing(MemoryGround())
         made = await schedules.add(store, "m", EVERY_MINUTE, NOON)
         renamed = replace(EVERY_MINUTE, name="renamed")
         looks = 0
@@ -158,7 +159,7 @@ def test_of_two_edits_at_once_one_is_refused_and_ticks_without_end_refuse_any() 
 @pytest.mark.parametrize("pause", [False, True])
 def test_a_run_at_that_has_gone_by_is_still_to_come_after_an_edit(pause: bool) -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         once = replace(EVERY_MINUTE, cron="", run_at=at(60))
         known = await schedules.add(store, "m", once, NOON)
         if pause:
@@ -177,7 +178,7 @@ def test_a_run_at_that_has_gone_by_is_still_to_come_after_an_edit(pause: bool) -
 @pytest.mark.parametrize("change", [{"run_at": at(600)}, {"end_at": at(50)}])
 def test_a_run_at_that_an_edit_lets_go_is_skipped(change: dict[str, Any]) -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         once = replace(EVERY_MINUTE, cron="", run_at=at(60))
         known = await schedules.add(store, "m", once, NOON)
         changed = await schedules.change(store, "m", known.version, replace(once, **change), at(61))
@@ -189,7 +190,7 @@ def test_a_run_at_that_an_edit_lets_go_is_skipped(change: dict[str, Any]) -> Non
 
 def test_others_have_their_turn_while_a_pause_is_counted() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         await schedules.add(store, "m", EVERY_MINUTE, NOON)
         await schedules.set_paused(store, "m", True, at(1))
         turned = asyncio.Event()
@@ -202,7 +203,7 @@ def test_others_have_their_turn_while_a_pause_is_counted() -> None:
 
 def test_by_hand_and_backfill_leave_the_order_of_ticks_alone() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         made = await schedules.add(store, "m", EVERY_MINUTE, NOON)
         assert len((await schedules.trigger(store, "m", at(10))).jobs) == 1
         filled = await schedules.backfill(store, "m", at(-600), at(0), at(11))
@@ -220,7 +221,7 @@ def test_by_hand_and_backfill_leave_the_order_of_ticks_alone() -> None:
 
 def test_one_whose_zone_is_gone_is_brought_back_by_an_edit() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         lost = replace(EVERY_MINUTE, zone="Atlantis/Capital")
         await store.create_schedule(
             Schedule(

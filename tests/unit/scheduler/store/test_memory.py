@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hyperscale.scheduler.store.memory import MemoryStore
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
 from tests.unit.scheduler.store.cases.harness import LIMITS, Opener
 from tests.unit.scheduler.store.cases.suite import StoreContract
 
@@ -18,7 +18,7 @@ class TestMemory(StoreContract):
     def opener(self) -> Opener:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Store]:
-            store = MemoryStore(LIMITS)
+            store = Store(MemoryGround(), LIMITS)
             yield store
             await store.close()
 

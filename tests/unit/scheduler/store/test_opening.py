@@ -9,9 +9,9 @@ import pytest
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.errors import InvalidJob
-from hyperscale.scheduler.store.memory import MemoryStore
+from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.opening import open_store
-from hyperscale.scheduler.store.sqlite import SqliteStore
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.types import cursor_of, position_of
 from hyperscale.scheduler.store.wakeups import Wakeups
 from tests.unit.scheduler.store.cases.harness import NOON, job
@@ -20,12 +20,12 @@ from tests.unit.scheduler.store.cases.harness import NOON, job
 def test_addresses(tmp_path: Path) -> None:
     async def opened(address: str, kind: type) -> None:
         store = await open_store(address)
-        assert isinstance(store, kind)
+        assert isinstance(store._ground, kind)
         await store.close()
 
-    asyncio.run(opened("memory:", MemoryStore))
-    asyncio.run(opened(f"sqlite:{tmp_path}/a.db", SqliteStore))
-    asyncio.run(opened(f"sqlite://{tmp_path}/b.db", SqliteStore))
+    asyncio.run(opened("memory:", MemoryGround))
+    asyncio.run(opened(f"sqlite:{tmp_path}/a.db", SqliteGround))
+    asyncio.run(opened(f"sqlite://{tmp_path}/b.db", SqliteGround))
     assert {path.name for path in tmp_path.glob("*.db")} == {"a.db", "b.db"}
 
 

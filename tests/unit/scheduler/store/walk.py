@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from hyperscale.scheduler.errors import AlreadyExists, SchedulerError
 from hyperscale.scheduler.instants import SECOND
-from hyperscale.scheduler.queue.history import Audit
 from hyperscale.scheduler.queue.job import Failure, Job, JobState
 from hyperscale.scheduler.queue.reports import Accepted
 from hyperscale.scheduler.schedules.firing import aside
 from hyperscale.scheduler.schedules.schedule import Overlap
-from hyperscale.scheduler.store.types import JobFilter, Keep, Store, Submission
+from hyperscale.scheduler.store.audit import Audit
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter, Keep, Submission
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat
 from tests.unit.scheduler.store.cases.harness import (
     NOON,
@@ -34,6 +35,7 @@ from tests.unit.scheduler.store.cases.harness import (
     released,
     schedule,
     started,
+    submit_all,
     take,
 )
 
@@ -129,7 +131,7 @@ class Walk:
             submissions.append(
                 Submission(job=made) if key is None else keyed(made, key, digest, window_s)
             )
-        return await self._store.submit_batch(submissions, self._now)
+        return await submit_all(self._store, submissions, self._now)
 
     async def _claim(self) -> Any:
         offers = self._dice.choice(((), ("gpu",), ("gpu", "net")))
@@ -274,7 +276,7 @@ class Walk:
             await store.workers(),
             await store.audits(),
             await store.counts(),
-            await store.next_due(self._now),
+            await store.next_due(),
             await store.next_schedule_at(),
             await store.due_schedules(self._now),
         ]

@@ -1,4 +1,4 @@
-"""The store on Redis: decisions in Python on a copy, committed by script if it is still true;
+"""A ground on Redis: decisions in Python on a copy, committed by script if it is still true;
 claims, where everybody wants the same jobs, wholly by script.
 """
 
@@ -15,25 +15,17 @@ from hyperscale.scheduler.errors import SchedulerError, StaleLeader, StoreUnavai
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.job import HEAD_FIELDS, RUN_FIELDS, Job, JobState
 from hyperscale.scheduler.queue.lifecycle import AVOID_S, KILL_GRACE_S
-from hyperscale.scheduler.queue.operations import AVOID_SCAN, PROMOTE_PER_CLAIM
+from hyperscale.scheduler.queue.operations import AVOID_SCAN
 from hyperscale.scheduler.queue.placement import BOOST_AGE, BOOST_POINTS, Place
 from hyperscale.scheduler.store import codec
+from hyperscale.scheduler.store.ground import accepted
 from hyperscale.scheduler.store.redis import keys
 from hyperscale.scheduler.store.redis.committing import Committer
 from hyperscale.scheduler.store.redis.connecting import Client, connect
 from hyperscale.scheduler.store.redis.copy import Recent
 from hyperscale.scheduler.store.redis.scripts import CLAIM, Scripts
-from hyperscale.scheduler.store.store import RecordStore
 from hyperscale.scheduler.store.tables import EPOCHS, LETTERS, SCHEDULES, Kind, Operation
-from hyperscale.scheduler.store.types import (
-    BATCH_MAX,
-    DEFAULT_LIMITS,
-    Claim,
-    Counts,
-    JobFilter,
-    StoreLimits,
-    passes,
-)
+from hyperscale.scheduler.store.types import BATCH_MAX, Claim, Counts, JobFilter, Taken, passes
 from hyperscale.scheduler.store.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -60,51 +52,32 @@ _CLAIM_KEYS: Final = (
 )
 
 
-class RedisStore(RecordStore):
-    def __init__(
-        self, client: Client, prefix: str = "hyperscale", limits: StoreLimits = DEFAULT_LIMITS
-    ) -> None:
-        """`client` answers bytes, and repeats nothing by itself; it is closed with the store."""
-        wakeups = Wakeups(self._sign)
-        super().__init__(limits, wakeups)
+class RedisGround:
+    def __init__(self, client: Client, prefix: str = "hyperscale") -> None:
+        """`client` answers bytes, and repeats nothing by itself; it is closed with the ground."""
+        self.wakeups = Wakeups(self._sign)
         self._client = client
         self._scripts = Scripts(client, prefix)
         self._recent = Recent()
-        self._committer = Committer(self._scripts, self._recent, wakeups.wake)
+        self._committer = Committer(self._scripts, self._recent, self.wakeups.wake)
 
     @classmethod
-    async def open(
-        cls, url: str, prefix: str = "hyperscale", limits: StoreLimits = DEFAULT_LIMITS
-    ) -> RedisStore:
+    async def open(cls, url: str, prefix: str = "hyperscale") -> RedisGround:
         """`redis://`, `rediss://`, `unix://` or `redis+cluster://`. Raises BadInput when nobody
         answers there: better not to start than to start blind."""
         client = connect(url)
-        store = cls(client, prefix, limits)
+        ground = cls(client, prefix)
         try:
-            await store._sign()
+            await ground._sign()
         except (StoreUnavailable, RedisClusterException) as error:
             await client.aclose()
             raise BadInput(str(error), f"is there a redis at {plain_address(url)}?") from error
-        return store
+        return ground
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def claim(self, claim: Claim, now: Instant) -> list[Job]:
-        _, found = await self._take(claim, now, PROMOTE_PER_CLAIM)
-        jobs: list[Job] = []
-        for head, run in zip(found[::2], found[1::2], strict=True):
-            job = codec.decode_job(head, run)
-            self._recent.put(job.id, head, run)
-            jobs.append(job)
-        return jobs
-
-    async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
-        nobody = Claim(worker="", limit=0, epoch=epoch)
-        promoted, _ = await self._take(nobody, now, min(limit, BATCH_MAX))
-        return promoted
-
-    async def _take(self, claim: Claim, now: Instant, promote_max: int) -> tuple[int, list[bytes]]:
+    async def take(self, claim: Claim, now: Instant, promote_max: int) -> Taken:
         argument = {
             "now": now,
             "epoch": claim.epoch,
@@ -130,8 +103,13 @@ class RedisStore(RecordStore):
             raise StaleLeader(claim.epoch, answer[1])
         _, promoted, sign, *found = answer
         if sign:
-            self._wakeups.wake(sign)
-        return promoted, found
+            self.wakeups.wake(sign)
+        jobs: list[Job] = []
+        for head, run in zip(found[::2], found[1::2], strict=True):
+            job = codec.decode_job(head, run)
+            self._recent.put(job.id, head, run)
+            jobs.append(job)
+        return Taken(promoted, jobs)
 
     async def counts(self) -> Counts:
         states = [("ZLEXCOUNT", keys.STATES, *keys.under_all(state)) for state in JobState]
@@ -155,7 +133,11 @@ class RedisStore(RecordStore):
             letters=letters,
         )
 
-    async def _write(
+    async def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
+        (outcome,) = accepted(await self.write((step,)))
+        return outcome
+
+    async def write(
         self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
     ) -> list[T | SchedulerError]:
         return await self._committer.run(steps) if steps else []
@@ -167,30 +149,32 @@ class RedisStore(RecordStore):
     async def _sign(self) -> int:
         return int(await self._one("HGET", keys.COUNTERS, keys.NEWS) or 0)
 
-    async def _get_many(self, kind: Kind[T], wanted: Sequence[str]) -> list[T | None]:
+    async def get(self, kind: Kind[T], wanted: Sequence[str]) -> list[T | None]:
         found = await self._one("HMGET", keys.table(kind), *wanted) if wanted else []
         return [None if data is None else codec.decode(kind, data) for data in found]
 
-    async def _page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
+    async def page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
         first = f"({behind}" if behind >= prefix else f"[{prefix}"
         last = f"({prefix}{keys.LAST}"
         # The empty string is no key, so "(" alone begins at the very first.
         found = await self._one("ZRANGEBYLEX", keys.listing(kind), first, last, "LIMIT", 0, limit)
-        values = await self._get_many(kind, [key.decode() for key in found])
+        values = await self.get(kind, [key.decode() for key in found])
         return [value for value in values if value is not None]
 
-    async def _due(self, kind: Kind[Any], until: Instant | None, limit: int) -> list[str]:
+    async def due(
+        self, index: Kind[Any] | Place, until: Instant | None, limit: int
+    ) -> list[tuple[Instant, str]]:
+        name = _INDEXES[index] if isinstance(index, Place) else keys.index(index)
         last = "+inf" if until is None else str(until)
-        found = await self._one("ZRANGEBYSCORE", keys.index(kind), "-inf", last, "LIMIT", 0, limit)
-        return [key.decode() for key in found]
+        found = await self._one(
+            "ZRANGEBYSCORE", name, "-inf", last, "WITHSCORES", "LIMIT", 0, limit
+        )
+        named = keys.queue_member_id if index is Place.READY else bytes.decode
+        return [
+            (int(at), named(member)) for member, at in zip(found[::2], found[1::2], strict=True)
+        ]
 
-    async def _earliest(self, kind: Kind[Any]) -> Instant | None:
-        return await self._first(keys.index(kind))
-
-    async def _count(self, kind: Kind[Any]) -> int:
-        return int(await self._one("HLEN", keys.table(kind)))
-
-    async def _jobs_by_id(self, job_ids: Sequence[str]) -> list[Job | None]:
+    async def jobs(self, job_ids: Sequence[str]) -> list[Job | None]:
         if not job_ids:
             return []
         heads, runs = await self._scripts.fetch(
@@ -201,28 +185,13 @@ class RedisStore(RecordStore):
             for head, run in zip(heads, runs, strict=True)
         ]
 
-    async def _due_jobs(self, place: Place, until: Instant, limit: int) -> list[str]:
-        found = await self._one(
-            "ZRANGEBYSCORE", _INDEXES[place], "-inf", str(until), "LIMIT", 0, limit
-        )
-        if place is Place.READY:
-            return [keys.queue_member_id(member) for member in found]
-        return [member.decode() for member in found]
-
-    async def _earliest_job(self, place: Place) -> Instant | None:
-        return await self._first(_INDEXES[place])
-
-    async def _first(self, name: str) -> Instant | None:
-        found = await self._one("ZRANGE", name, 0, 0, "WITHSCORES")
-        return int(found[1]) if found else None
-
-    async def _held_by(self, worker_id: str, limit: int) -> list[str]:
+    async def held_by(self, worker_id: str, limit: int) -> list[str]:
         found = await self._one(
             "ZRANGEBYLEX", keys.HOLDERS, *keys.under_all(worker_id), "LIMIT", 0, limit
         )
         return [member.decode().partition(keys.NUL)[2] for member in found]
 
-    async def _find(
+    async def find(
         self, job_filter: JobFilter, behind: tuple[Instant, str] | None, limit: int
     ) -> list[Job]:
         name, prefix = keys.NEWEST, ""
@@ -237,7 +206,7 @@ class RedisStore(RecordStore):
             members = await self._one("ZREVRANGEBYLEX", name, last, first, "LIMIT", 0, FIND_CHUNK)
             last = f"({members[-1].decode()}" if members else last
             ids = [keys.time_member_id(member.decode()[len(prefix) :]) for member in members]
-            jobs = await self._jobs_by_id(ids)
+            jobs = await self.jobs(ids)
             found += [job for job in jobs if job is not None and passes(job, job_filter)]
             if len(members) < FIND_CHUNK:
                 break

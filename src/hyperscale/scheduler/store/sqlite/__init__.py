@@ -1,5 +1,1 @@
-"""The embedded store: one SQLite file, durable, safe with several processes of one machine."""
-
-from hyperscale.scheduler.store.sqlite.ground import SqliteStore
-
-__all__ = ["SqliteStore"]
+"""The store of one machine: a SQLite file."""

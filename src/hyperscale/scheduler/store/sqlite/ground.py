@@ -1,10 +1,10 @@
-"""The store on one SQLite file (WAL, synchronous=FULL): one thread writes, one thread looks."""
+"""A ground on one SQLite file (WAL, synchronous=FULL): one thread writes, one thread looks."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,47 +12,33 @@ from typing import Any, TypeVar
 
 from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue import operations as claims
 from hyperscale.scheduler.queue.job import Job
+from hyperscale.scheduler.queue.operations import take
 from hyperscale.scheduler.queue.placement import Place
 from hyperscale.scheduler.store.sqlite.reader import Reader
 from hyperscale.scheduler.store.sqlite.schema import connect, migrate
 from hyperscale.scheduler.store.sqlite.writer import Writer
-from hyperscale.scheduler.store.store import RecordStore
 from hyperscale.scheduler.store.tables import Kind, Operation
-from hyperscale.scheduler.store.types import (
-    BATCH_MAX,
-    DEFAULT_LIMITS,
-    Claim,
-    Counts,
-    JobFilter,
-    StoreLimits,
-)
+from hyperscale.scheduler.store.types import Claim, Counts, JobFilter, Taken
 from hyperscale.scheduler.store.wakeups import Wakeups
 
 T = TypeVar("T")
 
 
-class SqliteStore(RecordStore):
+class SqliteGround:
     """Made by `open`."""
 
-    def __init__(
-        self,
-        writing: sqlite3.Connection,
-        reading: sqlite3.Connection,
-        limits: StoreLimits,
-    ) -> None:
-        wakeups = Wakeups(self._sign)
-        super().__init__(limits, wakeups)
+    def __init__(self, writing: sqlite3.Connection, reading: sqlite3.Connection) -> None:
+        self.wakeups = Wakeups(self._sign)
         self._connections = (writing, reading)
-        self._writer = Writer(writing, wakeups.wake)
+        self._writer = Writer(writing, self.wakeups.wake)
         self._reader = Reader(reading)
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="job-store-reader")
 
     @classmethod
-    async def open(cls, path: str | Path, limits: StoreLimits = DEFAULT_LIMITS) -> SqliteStore:
+    async def open(cls, path: str | Path) -> SqliteGround:
         """Makes the file if it is missing. Raises BadInput when it cannot be used."""
-        return cls(*await asyncio.to_thread(_connections, Path(path)), limits)
+        return cls(*await asyncio.to_thread(_connections, Path(path)))
 
     async def close(self) -> None:
         await self._writer.close()
@@ -60,25 +46,17 @@ class SqliteStore(RecordStore):
         for connection in self._connections:
             connection.close()
 
-    async def claim(self, claim: Claim, now: Instant) -> list[Job]:
-        taken: list[Job] = await self._writer.run_one(partial(claims.claim, wanted=claim, now=now))
-        return taken
-
-    async def promote(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
-        step = partial(claims.promote, now=now, limit=min(limit, BATCH_MAX), epoch=epoch)
-        promoted: int = await self._writer.run_one(step)
-        return promoted
-
-    async def counts(self) -> Counts:
-        return await self._look(self._reader.counts)
-
-    def _step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> Coroutine[Any, Any, T]:
+    def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> Awaitable[T]:
         return self._writer.run_one(step, job_ids)
 
-    def _write(
+    def write(
         self, steps: Sequence[Operation[T]], job_ids: Sequence[str] = ()
-    ) -> Coroutine[Any, Any, list[T | SchedulerError]]:
+    ) -> Awaitable[list[T | SchedulerError]]:
         return self._writer.run(steps, job_ids)
+
+    def take(self, claim: Claim, now: Instant, promote_max: int) -> Awaitable[Taken]:
+        step = partial(take, wanted=claim, now=now, promote_max=promote_max)
+        return self._writer.run_one(step)
 
     async def _look(self, question: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
@@ -90,37 +68,30 @@ class SqliteStore(RecordStore):
     async def _sign(self) -> int:
         return await self._look(self._reader.sign)
 
-    async def _get_many(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]:
-        return await self._look(self._reader.get_many, kind, keys)
+    def get(self, kind: Kind[T], keys: Sequence[str]) -> Awaitable[list[T | None]]:
+        return self._look(self._reader.get, kind, keys)
 
-    async def _page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> list[T]:
-        return await self._look(self._reader.page, kind, prefix, behind, limit)
+    def page(self, kind: Kind[T], prefix: str, behind: str, limit: int) -> Awaitable[list[T]]:
+        return self._look(self._reader.page, kind, prefix, behind, limit)
 
-    async def _due(self, kind: Kind[Any], until: Instant | None, limit: int) -> list[str]:
-        return await self._look(self._reader.due, kind, until, limit)
+    def due(
+        self, index: Kind[Any] | Place, until: Instant | None, limit: int
+    ) -> Awaitable[list[tuple[Instant, str]]]:
+        return self._look(self._reader.due, index, until, limit)
 
-    async def _earliest(self, kind: Kind[Any]) -> Instant | None:
-        return await self._look(self._reader.earliest, kind)
+    def jobs(self, job_ids: Sequence[str]) -> Awaitable[list[Job | None]]:
+        return self._look(self._reader.jobs, job_ids)
 
-    async def _count(self, kind: Kind[Any]) -> int:
-        return await self._look(self._reader.count, kind)
+    def held_by(self, worker_id: str, limit: int) -> Awaitable[list[str]]:
+        return self._look(self._reader.held_by, worker_id, limit)
 
-    async def _jobs_by_id(self, job_ids: Sequence[str]) -> list[Job | None]:
-        return await self._look(self._reader.jobs_by_id, job_ids)
-
-    async def _due_jobs(self, place: Place, until: Instant, limit: int) -> list[str]:
-        return await self._look(self._reader.due_jobs, place, until, limit)
-
-    async def _earliest_job(self, place: Place) -> Instant | None:
-        return await self._look(self._reader.earliest_job, place)
-
-    async def _held_by(self, worker_id: str, limit: int) -> list[str]:
-        return await self._look(self._reader.held_by, worker_id, limit)
-
-    async def _find(
+    def find(
         self, job_filter: JobFilter, behind: tuple[Instant, str] | None, limit: int
-    ) -> list[Job]:
-        return await self._look(self._reader.find, job_filter, behind, limit)
+    ) -> Awaitable[list[Job]]:
+        return self._look(self._reader.find, job_filter, behind, limit)
+
+    def counts(self) -> Awaitable[Counts]:
+        return self._look(self._reader.counts)
 
 
 def _connections(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.job import Job, JobState
@@ -18,6 +18,9 @@ from hyperscale.scheduler.store.types import Counts, JobFilter, passes
 
 T = TypeVar("T")
 
+LAST: Final = 2**63 - 1
+"""Behind every instant."""
+
 
 class Reader:
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -26,7 +29,7 @@ class Reader:
     def sign(self) -> int:
         return self._one("SELECT value FROM counters WHERE name = ?", NEWS) or 0
 
-    def get_many(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]:
+    def get(self, kind: Kind[T], keys: Sequence[str]) -> list[T | None]:
         query = "SELECT data FROM records WHERE kind = ? AND key = ?"
         found = [self._one(query, kind.name, key) for key in keys]
         return [None if data is None else codec.decode(kind, data) for data in found]
@@ -40,39 +43,29 @@ class Reader:
         )
         return [codec.decode(kind, data) for (data,) in rows]
 
-    def due(self, kind: Kind[Any], until: Instant | None, limit: int) -> list[str]:
-        rows = self._db.execute(
-            "SELECT key FROM records WHERE kind = ?1 AND at IS NOT NULL"
-            " AND at <= ifnull(?2, 9223372036854775807) ORDER BY at, key LIMIT ?3",
-            (kind.name, until, limit),
+    def due(
+        self, index: Kind[Any] | Place, until: Instant | None, limit: int
+    ) -> list[tuple[Instant, str]]:
+        last = LAST if until is None else until
+        if isinstance(index, Place):
+            query = (
+                "SELECT at, id FROM jobs WHERE place = ? AND at IS NOT NULL AND at <= ?"
+                " ORDER BY at LIMIT ?"
+            )
+            return self._db.execute(query, (index, last, limit)).fetchall()
+        query = (
+            "SELECT at, key FROM records WHERE kind = ? AND at IS NOT NULL AND at <= ?"
+            " ORDER BY at, key LIMIT ?"
         )
-        return [key for (key,) in rows]
+        return self._db.execute(query, (index.name, last, limit)).fetchall()
 
-    def earliest(self, kind: Kind[Any]) -> Instant | None:
-        query = "SELECT min(at) FROM records WHERE kind = ? AND at IS NOT NULL"
-        at: Instant | None = self._one(query, kind.name)
-        return at
-
-    def count(self, kind: Kind[Any]) -> int:
+    def _count(self, kind: Kind[Any]) -> int:
         return self._one("SELECT value FROM counters WHERE name = ?", kind.name) or 0
 
-    def jobs_by_id(self, job_ids: Sequence[str]) -> list[Job | None]:
+    def jobs(self, job_ids: Sequence[str]) -> list[Job | None]:
         query = "SELECT head, run FROM jobs WHERE id = ?"
         rows = [self._db.execute(query, (job_id,)).fetchone() for job_id in job_ids]
         return [None if row is None else codec.decode_job(*row) for row in rows]
-
-    def due_jobs(self, place: Place, until: Instant, limit: int) -> list[str]:
-        rows = self._db.execute(
-            "SELECT id FROM jobs WHERE place = ? AND at IS NOT NULL AND at <= ?"
-            " ORDER BY at LIMIT ?",
-            (place, until, limit),
-        )
-        return [job_id for (job_id,) in rows]
-
-    def earliest_job(self, place: Place) -> Instant | None:
-        query = "SELECT min(at) FROM jobs WHERE place = ? AND at IS NOT NULL"
-        at: Instant | None = self._one(query, place)
-        return at
 
     def held_by(self, worker_id: str, limit: int) -> list[str]:
         rows = self._db.execute(
@@ -119,8 +112,8 @@ class Reader:
             ready=self._one(f"{place_is}2"),
             delayed=self._one(f"{place_is}1 AND at IS NOT NULL"),
             waiting=self._one(f"{place_is}0 AND schedule_id <> '' AND place <> 4"),
-            schedules=self.count(SCHEDULES),
-            letters=self.count(LETTERS),
+            schedules=self._count(SCHEDULES),
+            letters=self._count(LETTERS),
         )
 
     def _one(self, query: str, *values: Any) -> Any:

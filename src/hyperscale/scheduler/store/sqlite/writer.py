@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -75,20 +75,26 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="job-store-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, steps: Sequence[Step], job_ids: Sequence[str] = ()) -> list[Any]:
+    def run(self, steps: Sequence[Step], job_ids: Sequence[str] = ()) -> Awaitable[list[Any]]:
         """`job_ids` are those the steps will ask for: all that wait are then looked up at once."""
-        if self._unanswered >= REQUESTS_MAX:
-            await self._wait_for_room()
-        outcomes: list[Any] = await self._ask(steps, job_ids, alone=False)
-        return outcomes
+        return self._ask(steps, job_ids, alone=False)
 
-    async def run_one(self, step: Step, job_ids: Sequence[str] = ()) -> Any:
+    def run_one(self, step: Step, job_ids: Sequence[str] = ()) -> Awaitable[Any]:
         """Raises what the step refuses with."""
-        if self._unanswered >= REQUESTS_MAX:
-            await self._wait_for_room()
-        return await self._ask((step,), job_ids, alone=True)
+        return self._ask((step,), job_ids, alone=True)
 
-    def _ask(
+    def _ask(self, steps: Sequence[Step], job_ids: Sequence[str], alone: bool) -> Awaitable[Any]:
+        if self._unanswered >= REQUESTS_MAX:
+            return self._ask_later(steps, job_ids, alone)
+        return self._asked(steps, job_ids, alone)
+
+    async def _ask_later(self, steps: Sequence[Step], job_ids: Sequence[str], alone: bool) -> Any:
+        while self._unanswered >= REQUESTS_MAX:
+            self._room.clear()
+            await self._room.wait()
+        return await self._asked(steps, job_ids, alone)
+
+    def _asked(
         self, steps: Sequence[Step], job_ids: Sequence[str], alone: bool
     ) -> asyncio.Future[Any]:
         if self._closed:
@@ -99,11 +105,6 @@ class Writer:
             self._loop.call_soon(self._hand_over)
         self._arrived.append(_Request(steps, job_ids, waiting, alone))
         return waiting
-
-    async def _wait_for_room(self) -> None:
-        while self._unanswered >= REQUESTS_MAX:
-            self._room.clear()
-            await self._room.wait()
 
     def _hand_over(self) -> None:
         if self._arrived:

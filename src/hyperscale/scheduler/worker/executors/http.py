@@ -18,7 +18,7 @@ from hyperscale.scheduler.addresses import plain_url
 from hyperscale.scheduler.errors import InvalidJob
 from hyperscale.scheduler.exchange import ExchangeFailed, exchange
 from hyperscale.scheduler.queue.job import Failure
-from hyperscale.scheduler.telemetry.hook import NOBODY, Onlooker
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 from hyperscale.scheduler.worker.executors.executor import (
     Broken,
     Done,
@@ -39,8 +39,8 @@ TRACE_HEADER: Final = "traceparent"
 
 
 class HttpExecutor:
-    def __init__(self, onlooker: Onlooker = NOBODY, reach: Reach | None = None) -> None:
-        self._onlooker = onlooker
+    def __init__(self, telemetry: Telemetry = NO_TELEMETRY, reach: Reach | None = None) -> None:
+        self._telemetry = telemetry
         self._reach = reach or Reach()
 
     async def run(self, task: Task) -> Result:
@@ -83,7 +83,7 @@ class HttpExecutor:
         named = {name.lower() for name in given}
         offered = {
             CORRELATION_HEADER: task.correlation_id,
-            TRACE_HEADER: self._onlooker.traceparent(task),
+            TRACE_HEADER: self._telemetry.traceparent(task.job_id, task.token, task.tags),
         }
         return {
             **{

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.telemetry.hook import NOBODY, Onlooker
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 from hyperscale.scheduler.worker.executors.executor import Executor
 
 GROUP: Final = "hyperscale.executors"
@@ -39,7 +39,7 @@ class Executors(Mapping[str, Executor]):
 def open_executors(
     python_allow: Sequence[str] = (),
     command: bool = False,
-    onlooker: Onlooker = NOBODY,
+    telemetry: Telemetry = NO_TELEMETRY,
     *,
     loadtest_dir: str = "",
     http_allow: Sequence[str] = (),
@@ -54,7 +54,7 @@ def open_executors(
     if not tests.is_dir():
         raise BadInput(f"--loadtest-dir {loadtest_dir} is not a directory")
     by_kind: dict[str, Executor] = {
-        "http": HttpExecutor(onlooker, Reach(http_allow)),
+        "http": HttpExecutor(telemetry, Reach(http_allow)),
         "loadtest": LoadtestExecutor(tests),
         "python": PythonExecutor(python_allow),
     }

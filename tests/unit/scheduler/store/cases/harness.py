@@ -7,7 +7,7 @@ integration tests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -24,10 +24,13 @@ from hyperscale.scheduler.schedules.schedule import (
     Schedule,
     ScheduleDefinition,
 )
-from hyperscale.scheduler.store.types import Claim, Dedup, Store, StoreLimits, Submission
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, Dedup, StoreLimits, Submission, Submitted
 
 NOON: Instant = 1_704_110_400 * SECOND  # 2024-01-01 12:00 UTC
-LIMITS = StoreLimits(jobs_max=5000, schedules_max=50, workers_max=20, letters_max=10, line_max=3)
+LIMITS = StoreLimits(
+    jobs_max=5000, schedules_max=50, workers_max=20, letters_max=10, line_max=3, suspect_after_s=1e9
+)
 
 Opener = Callable[[], AbstractAsyncContextManager[Store]]
 
@@ -61,6 +64,15 @@ def job(job_id: str, now: Instant = NOON, due_at: Instant | None = None, **field
 async def submit(store: Store, *jobs: Job) -> None:
     for each in jobs:
         assert (await store.submit(Submission(job=each), each.created_at)).created
+
+
+async def submit_all(
+    store: Store, submissions: Sequence[Submission], now: Instant
+) -> list[Submitted | BaseException]:
+    """At once, each answer or refusal in its place."""
+    return await asyncio.gather(
+        *(store.submit(each, now) for each in submissions), return_exceptions=True
+    )
 
 
 def keyed(each: Job, key: str, digest: str = "same", window_s: float = 3600.0) -> Submission:

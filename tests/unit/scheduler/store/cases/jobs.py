@@ -9,7 +9,8 @@ import pytest
 from hyperscale.scheduler.errors import AlreadyExists, DedupConflict, StaleLeader, StoreFull
 from hyperscale.scheduler.queue.job import Failure, JobState
 from hyperscale.scheduler.queue.reports import Accepted
-from hyperscale.scheduler.store.types import BATCH_MAX, Claim, Keep, Store, Submission, Submitted
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import BATCH_MAX, Claim, Keep, Submission, Submitted
 from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
     NOON,
@@ -21,6 +22,7 @@ from tests.unit.scheduler.store.cases.harness import (
     scenario,
     start_one,
     submit,
+    submit_all,
     take,
     take_one,
 )
@@ -46,7 +48,8 @@ class JobCases:
     @scenario
     async def test_a_batch_answers_in_place(self, store: Store) -> None:
         await submit(store, job("b"))
-        outcomes = await store.submit_batch(
+        outcomes = await submit_all(
+            store,
             [
                 Submission(job=job("a")),
                 Submission(job=job("b", name="x")),
@@ -62,7 +65,7 @@ class JobCases:
     async def test_a_full_store_refuses(self, store: Store) -> None:
         crowd = [Submission(job=job(f"j{i:05}")) for i in range(LIMITS.jobs_max)]
         for start in range(0, len(crowd), BATCH_MAX):
-            await store.submit_batch(crowd[start : start + BATCH_MAX], NOON)
+            await submit_all(store, crowd[start : start + BATCH_MAX], NOON)
         with pytest.raises(StoreFull):
             await store.submit(Submission(job=job("one-more")), NOON)
         assert await store.job("one-more") is None
@@ -138,10 +141,10 @@ class JobCases:
     async def test_a_future_job_is_claimable_at_its_instant(self, store: Store) -> None:
         await submit(store, job("later", due_at=at(60)))
         assert await take(store, now=at(59.999_999)) == []
-        assert await store.next_due(NOON) == at(60)
+        assert await store.next_due() == at(60)
         assert (await store.counts()).delayed == 1
         assert [taken.id for taken in await take(store, now=at(60))] == ["later"]
-        assert await store.next_due(NOON) is None
+        assert await store.next_due() is None
 
     @scenario
     async def test_promotion_is_counted_and_bounded(self, store: Store) -> None:
@@ -217,7 +220,7 @@ class JobCases:
 
     @scenario
     async def test_many_claimers_take_each_job_once(self, store: Store) -> None:
-        await store.submit_batch([Submission(job=job(f"j{i:03}")) for i in range(100)], NOON)
+        await submit_all(store, [Submission(job=job(f"j{i:03}")) for i in range(100)], NOON)
 
         async def claimer(name: str) -> list[tuple[str, int]]:
             mine: list[tuple[str, int]] = []

@@ -12,7 +12,7 @@ from hyperscale.scheduler.queue.history import Outcome
 from hyperscale.scheduler.queue.job import Failure, JobState
 from hyperscale.scheduler.queue.reports import Accepted, Refusal, Refused
 from hyperscale.scheduler.queue.spec import RetryPolicy
-from hyperscale.scheduler.store.types import Store
+from hyperscale.scheduler.store.store import Store
 from tests.unit.scheduler.store.cases.harness import (
     NOON,
     at,

@@ -17,7 +17,8 @@ from hyperscale.scheduler.errors import (
 from hyperscale.scheduler.queue.job import Failure, JobState
 from hyperscale.scheduler.schedules.firing import aside
 from hyperscale.scheduler.schedules.schedule import Fired, Overlap, Schedule
-from hyperscale.scheduler.store.types import JobFilter, Store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter
 from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
     NOON,

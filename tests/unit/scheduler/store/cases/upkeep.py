@@ -15,10 +15,12 @@ from hyperscale.scheduler.errors import (
     StoreFull,
     VersionConflict,
 )
-from hyperscale.scheduler.queue.history import Audit, Outcome, broken_at
+from hyperscale.scheduler.queue.history import Outcome
 from hyperscale.scheduler.queue.job import Failure, JobState
 from hyperscale.scheduler.queue.lifecycle import CLAIMS_LOST_MAX
-from hyperscale.scheduler.store.types import JobFilter, Keep, Store
+from hyperscale.scheduler.store.audit import Audit, broken_at
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter, Keep
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerEvent, WorkerState
 from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
