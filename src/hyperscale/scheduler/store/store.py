@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import takewhile
 from time import perf_counter
 from typing import Any, TypeVar
 
 from hyperscale.scheduler.errors import SchedulerError
-from hyperscale.scheduler.instants import Instant, after
+from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue import operations as queue
 from hyperscale.scheduler.queue import sweeps
 from hyperscale.scheduler.queue.history import Attempt, DeadLetter
@@ -42,7 +41,6 @@ from hyperscale.scheduler.store.ground import Ground, accepted
 from hyperscale.scheduler.store.tables import (
     ATTEMPTS,
     AUDITS,
-    DEDUPS,
     EPOCHS,
     LETTERS,
     LOGS,
@@ -51,7 +49,6 @@ from hyperscale.scheduler.store.tables import (
     WORKERS,
     Kind,
     Operation,
-    Records,
     attempt_key,
     audit_key,
 )
@@ -209,90 +206,30 @@ class Store:
 
     async def expire(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> list[Job]:
         """Jobs whose lease had ended, as they are now."""
-        work = self._expire(now, min(limit, BATCH_MAX), epoch)
+        work = sweeps.expire(self._ground, now, min(limit, BATCH_MAX), epoch)
         return await self._run(calls.EXPIRE, work, self._lost)
-
-    async def _expire(self, now: Instant, limit: int, epoch: int) -> list[Job]:
-        due = await self._ground.due(Place.HELD, now, limit)
-        return await self._sweep(
-            [partial(sweeps.expire, job_id=job_id, now=now, epoch=epoch) for _, job_id in due]
-        )
-
-    def _lost(self, jobs: list[Job], took_s: float) -> None:
-        self._telemetry.lost(jobs)
 
     async def recover_worker(
         self, worker_id: str, now: Instant, limit: int = BATCH_MAX, epoch: int = 0
     ) -> list[Job]:
         """Every job the worker holds, taken away as if its lease had ended."""
-        work = self._recover_worker(worker_id, now, min(limit, BATCH_MAX), epoch)
+        work = sweeps.recover(self._ground, worker_id, now, min(limit, BATCH_MAX), epoch)
         return await self._run(calls.RECOVER_WORKER, work, self._lost)
 
-    async def _recover_worker(
-        self, worker_id: str, now: Instant, limit: int, epoch: int
-    ) -> list[Job]:
-        recover = partial(sweeps.recover, worker_id=worker_id, now=now, epoch=epoch)
-        ids = await self._ground.held_by(worker_id, limit)
-        return await self._sweep([partial(recover, job_id=job_id) for job_id in ids])
+    def _lost(self, jobs: list[Job], took_s: float) -> None:
+        self._telemetry.lost(jobs)
 
     async def age(self, now: Instant, limit: int = BATCH_MAX, epoch: int = 0) -> int:
         """Betters the rank of jobs that wait too long."""
-        return await self._run(calls.AGE, self._age(now, min(limit, BATCH_MAX), epoch))
-
-    async def _age(self, now: Instant, limit: int, epoch: int) -> int:
-        due = await self._ground.due(Place.READY, now, limit)
-        aged = await self._sweep(
-            [partial(sweeps.age, job_id=job_id, now=now, epoch=epoch) for _, job_id in due]
-        )
-        return len(aged)
+        work = sweeps.age(self._ground, now, min(limit, BATCH_MAX), epoch)
+        return await self._run(calls.AGE, work)
 
     async def purge(
         self, now: Instant, keep: Keep, limit: int = BATCH_MAX, epoch: int = 0
     ) -> Purged:
-        return await self._run(calls.PURGE, self._purge(now, keep, min(limit, BATCH_MAX), epoch))
-
-    async def _purge(self, now: Instant, keep: Keep, limit: int, epoch: int) -> Purged:
-        before = after(now, -keep.job_s)
-        due = await self._ground.due(Place.DONE, before, limit)
-        gone = await self._sweep(
-            [partial(sweeps.purge_job, job_id=i, before=before, epoch=epoch) for _, i in due]
-        )
-        crowded = await self._ground.step(_count_letters) - self._limits.letters_max
-        return Purged(
-            jobs=len(gone),
-            dedups=await self._purge_kind(DEDUPS, now, limit, epoch),
-            logs=await self._purge_kind(LOGS, after(now, -keep.log_s), limit, epoch),
-            attempts=await self._purge_kind(ATTEMPTS, after(now, -keep.attempt_s), limit, epoch),
-            letters=await self._purge_kind(LETTERS, after(now, -keep.letter_s), limit, epoch)
-            + await self._purge_kind(LETTERS, now, min(limit, max(0, crowded)), epoch),
-            workers=await self._purge_kind(WORKERS, after(now, -keep.worker_s), limit, epoch),
-            audits=await self._purge_audits(after(now, -keep.audit_s), limit, epoch),
-        )
-
-    async def _purge_kind(self, kind: Kind[Any], before: Instant, limit: int, epoch: int) -> int:
-        due = await self._ground.due(kind, before, limit) if limit > 0 else []
-        return await self._purge_keys(kind, [key for _, key in due], before, epoch)
-
-    async def _purge_audits(self, before: Instant, limit: int, epoch: int) -> int:
-        """None behind one that stays, as one does that was written under a clock that stood ahead:
-        a hole in the chain looks like tampering."""
-        due = await self._ground.due(AUDITS, before, limit)
-        oldest = await self._ground.page(AUDITS, "", "", len(due)) if due else []
-        gone = takewhile(lambda row: row.at <= before, oldest)
-        keys = [audit_key(row.sequence) for row in gone]
-        return await self._purge_keys(AUDITS, keys, before, epoch)
-
-    async def _purge_keys(
-        self, kind: Kind[Any], keys: Sequence[str], before: Instant, epoch: int
-    ) -> int:
-        steps = [
-            partial(sweeps.purge, kind=kind, key=key, before=before, epoch=epoch) for key in keys
-        ]
-        return len(await self._sweep(steps))
-
-    async def _sweep(self, steps: Sequence[Operation[T | None]]) -> list[T]:
-        """What was done; a refusal (a newer leader) ends the sweep."""
-        return [done for done in accepted(await self._ground.write(steps)) if done]
+        letters_max = self._limits.letters_max
+        work = sweeps.purge(self._ground, letters_max, keep, now, min(limit, BATCH_MAX), epoch)
+        return await self._run(calls.PURGE, work)
 
     # Schedules.
 
@@ -464,7 +401,3 @@ class Store:
         """A new leader's first act: from here on older ones are refused. Raises StaleLeader."""
         await self._step(calls.RAISE_EPOCH, partial(values.raise_epoch, epoch=epoch))
         self._telemetry.took_lead(epoch)
-
-
-def _count_letters(records: Records) -> int:
-    return records.count(LETTERS)
