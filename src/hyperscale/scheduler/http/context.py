@@ -26,6 +26,7 @@ from hyperscale.scheduler.http.access import Access, Actor, Right, holders
 from hyperscale.scheduler.http.problems import unknown_caller
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.store.audit import Audit
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT, is_traceparent
 
@@ -97,7 +98,7 @@ class Asked:
         try:
             await self._write(row)
         except StoreUnavailable:
-            _log.error("audit row not stored", **msgspec.structs.asdict(row))
+            _log.error(events.AUDIT_LOST, **msgspec.structs.asdict(row))
 
     async def _write(self, row: Audit) -> None:
         await patiently(lambda: self.desk.service.store.audit(row))

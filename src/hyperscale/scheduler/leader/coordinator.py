@@ -14,6 +14,7 @@ from hyperscale.scheduler.leader.duties import Figures, Leading
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, Term
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry import events
 
 RETRY_S: Final = 1.0
 RESIGNATION_S: Final = 10.0
@@ -65,12 +66,12 @@ class Coordinator:
                 await self._serve()
             except (StoreUnavailable, ElectionUnavailable) as error:
                 self.figures.degraded = str(error)
-                self._log.error("coordination interrupted", error=str(error))
+                self._log.error(events.INTERRUPTED, error=str(error))
             except StaleLeader as error:
                 self._log.warning("a newer coordinator leads", error=str(error))
             except Exception as error:  # noqa: BLE001  (whatever it is: no more ticks is worse)
                 self.figures.degraded = f"{type(error).__name__}: {error}"
-                self._log.error("a term ended by an error", error=str(error), exc_info=error)
+                self._log.error(events.TERM_BROKEN, error=str(error), exc_info=error)
             await asyncio.sleep(RETRY_S)
 
     async def _serve(self) -> None:
@@ -86,7 +87,7 @@ class Coordinator:
         self.figures.degraded = ""
         self._term = term
         self.terms += 1
-        self._log.info("leading", epoch=term.token)
+        self._log.info(events.LEADING, epoch=term.token)
         try:
             await Leading(self._store, term, self._settings, self._now, self.figures).run()
         finally:

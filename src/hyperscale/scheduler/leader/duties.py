@@ -32,6 +32,7 @@ from hyperscale.scheduler.queue.emergency_stop import cancel_held
 from hyperscale.scheduler.schedules.firing import Decided, decide
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import BATCH_MAX, PAGE_MAX
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.worker.registration import Worker, WorkerEvent
 
 RETRY_S: Final = 1.0
@@ -113,7 +114,7 @@ class Leading:
         while (left_s := self._term.remaining_s) > 0:
             stalled_in_s = self._moved_s + self._settings.stalled_s - clock()
             if stalled_in_s <= 0:
-                self._log.error("ticks stand still: a call of the store does not return")
+                self._log.error(events.TICKS_STALLED)
                 return
             try:
                 async with asyncio.timeout(min(left_s, stalled_in_s)):
@@ -145,7 +146,7 @@ class Leading:
 
     def _lost_store(self, error: StoreUnavailable) -> None:
         if not self._figures.degraded:
-            self._log.error("the store does not answer", error=str(error))
+            self._log.error(events.STORE_AWAY, error=str(error))
         self._figures.degraded = str(error)
 
     def _recovered_store(self) -> None:
@@ -198,14 +199,14 @@ class Leading:
                 if await self._store.emergency(self._now()) is not None:
                     return False
             if refused:
-                self._log.error("ticks wait", error=str(refused[0]), schedules=len(refused))
+                self._log.error(events.TICKS_WAIT, error=str(refused[0]), schedules=len(refused))
                 return False
         return True
 
     async def _fire_slice(self, decided: Decided, now: Instant) -> list[SchedulerError]:
         """Those that have to wait."""
         for schedule_id, why in sorted(decided.broken.items()):
-            self._log.error("schedule set aside", schedule_id=schedule_id, error=why)
+            self._log.error(events.SET_ASIDE, schedule_id=schedule_id, error=why)
         outcomes = await self._store.fire(decided.firings, now, self._move())
         self._fired_s = self._steady()
         self._figures.broken = decided.broken or self._figures.broken
@@ -258,13 +259,13 @@ class Leading:
             asked = [worker for worker in workers if worker.id in verdict.dead]
             answered = await answering(asked, self._probe)
             if answered:
-                self._log.warning("silent workers answer, waiting", workers=sorted(answered))
+                self._log.warning(events.CUT_OFF, workers=sorted(answered))
             before, verdict = verdict, self._judged(await self._workers(), answered)
             for worker_id in verdict.dead:
                 if worker_id in before.dead:  # else it was not asked: next time
                     await self._bury(worker_id)
         if verdict.doubted:
-            self._log.warning("most workers are silent at once, waiting", workers=verdict.suspects)
+            self._log.warning(events.MASS_SILENCE, workers=verdict.suspects)
         self._figures.suspects = verdict.suspects
 
     async def _workers(self) -> list[Worker]:

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from hyperscale.errors import HyperscaleError
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Call, Telemetry, TraceClass
 
 TTL_S: Final = 10.0
@@ -191,7 +192,7 @@ class LeasedElection:
 
     async def _unavailable(self, error: ElectionUnavailable) -> None:
         self._trouble = error.message
-        self._log.warning("election service does not answer", error=error.message)
+        self._log.warning(events.ELECTION_AWAY, error=error.message)
         await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
 
     async def _renew(self, term: Term) -> None:

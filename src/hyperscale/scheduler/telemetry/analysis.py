@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hyperscale.scheduler.instants import SECOND, Instant
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.telemetry.doctor import (
     LOST_CLAIMS,
     RETRIES_MANY,
@@ -19,40 +20,18 @@ from hyperscale.scheduler.telemetry.doctor import (
     Severity,
     finding,
 )
-from hyperscale.scheduler.telemetry.journal import (
-    BACK,
-    CLAIMED,
-    ENDED,
-    LATE_S,
-    LOST,
-    REFUSED,
-    SUBMITTED,
-    Entry,
-    Journal,
-)
+from hyperscale.scheduler.telemetry.journal import LATE_S, Entry, Journal
 
-LEADING: Final = "leading"
-STORE_AWAY: Final = frozenset(
+_STORE_AWAY: Final = frozenset(
     {
-        "the store does not answer",
-        "claims wait for the store",
-        "reports wait for the store",
-        "coordination interrupted",
-        "audit row not stored",
+        events.STORE_AWAY,
+        events.CLAIMS_WAIT,
+        events.REPORTS_WAIT,
+        events.INTERRUPTED,
+        events.AUDIT_LOST,
     }
 )
-HEARTBEAT: Final = "heartbeat not delivered"
-REPLACED: Final = "another process took this worker's id: stopping"
-UNREGISTERED: Final = "registration refused"
-ELECTION_AWAY: Final = "election service does not answer"
-KEY_REUSED: Final = "key used for other content"
-STANDSTILL: Final = frozenset(
-    {"ticks stand still: a call of the store does not return", "a term ended by an error"}
-)
-CUT_OFF: Final = "silent workers answer, waiting"
-TICKS_WAIT: Final = "ticks wait"
-MASS_SILENCE: Final = "most workers are silent at once, waiting"
-SET_ASIDE: Final = "schedule set aside"
+_STANDSTILL: Final = frozenset({events.TICKS_STALLED, events.TERM_BROKEN})
 
 HOUR: Final = 3600 * SECOND
 ELECTIONS_MAX: Final = 2
@@ -69,7 +48,7 @@ def _completed_twice(journal: Journal) -> list[Finding]:
     done = Counter(
         one.job
         for one in journal.entries
-        if one.event == ENDED and one.text("operation_result") == "COMPLETED"
+        if one.event == events.ENDED and one.text("operation_result") == "COMPLETED"
     )
     twice = sorted(job for job, number in done.items() if number > 1)
     return _named(
@@ -84,7 +63,7 @@ def _completed_twice(journal: Journal) -> list[Finding]:
 def _claimed_twice(journal: Journal) -> list[Finding]:
     holders = defaultdict(set)
     for one in journal.entries:
-        if one.event == CLAIMED:
+        if one.event == events.CLAIMED:
             holders[one.job, one.text("fencing_token")].add(one.text("worker_id"))
     twice = sorted({job for (job, _), workers in holders.items() if len(workers) > 1})
     return _named(
@@ -97,7 +76,7 @@ def _claimed_twice(journal: Journal) -> list[Finding]:
 
 
 def _stale_reports(journal: Journal) -> list[Finding]:
-    jobs = sorted({one.job for one in journal.entries if one.event == REFUSED})
+    jobs = sorted({one.job for one in journal.entries if one.event == events.REFUSED})
     return _named(
         jobs,
         "stale reports",
@@ -108,9 +87,9 @@ def _stale_reports(journal: Journal) -> list[Finding]:
 
 
 def _bouncing(journal: Journal) -> list[Finding]:
-    claims = Counter(one.job for one in journal.entries if one.event == CLAIMED)
-    ended = {one.job for one in journal.entries if one.event == ENDED}
-    lost = Counter(one.job for one in journal.entries if one.event == LOST)
+    claims = Counter(one.job for one in journal.entries if one.event == events.CLAIMED)
+    ended = {one.job for one in journal.entries if one.event == events.ENDED}
+    lost = Counter(one.job for one in journal.entries if one.event == events.LOST)
     jobs = sorted(
         job for job, number in lost.items() if number >= LOST_CLAIMS and claims[job] >= LOST_CLAIMS
     )
@@ -124,16 +103,17 @@ def _bouncing(journal: Journal) -> list[Finding]:
 
 
 def _retry_storm(journal: Journal) -> list[Finding]:
-    events = Counter(one.event for one in journal.entries)
-    if events[BACK] < RETRIES_MANY or events[BACK] <= events[SUBMITTED]:
+    counted = Counter(one.event for one in journal.entries)
+    retries, jobs = counted[events.BACK], counted[events.SUBMITTED]
+    if retries < RETRIES_MANY or retries <= jobs:
         return []
-    reasons = Counter(one.why for one in journal.entries if one.event == BACK)
+    reasons = Counter(one.why for one in journal.entries if one.event == events.BACK)
     why, number = reasons.most_common(1)[0]
     return [
         Finding(
             "retry storm",
             Severity.WARNING,
-            f"{events[BACK]} retries for {events[SUBMITTED]} jobs; {number} of them: {why}",
+            f"{retries} retries for {jobs} jobs; {number} of them: {why}",
             "mend what they call, or give the jobs fewer retries",
         )
     ]
@@ -142,7 +122,7 @@ def _retry_storm(journal: Journal) -> list[Finding]:
 def _two_leaders(journal: Journal) -> list[Finding]:
     by_epoch = defaultdict(set)
     for one in journal.entries:
-        if one.event == LEADING:
+        if one.event == events.LEADING:
             by_epoch[one.text("epoch")].add(one.node)
     both = sorted({node for nodes in by_epoch.values() if len(nodes) > 1 for node in nodes})
     return _named(
@@ -155,7 +135,7 @@ def _two_leaders(journal: Journal) -> list[Finding]:
 
 
 def _elections(journal: Journal) -> list[Finding]:
-    won = [one.at for one in journal.entries if one.event == LEADING]
+    won = [one.at for one in journal.entries if one.event == events.LEADING]
     busiest = max((_within(won, begin) for begin in won), default=0)
     if busiest <= ELECTIONS_MAX:
         return []
@@ -174,7 +154,7 @@ def _within(instants: Sequence[Instant], begin: Instant) -> int:
 
 
 def _store_away(journal: Journal) -> list[Finding]:
-    away = [one for one in journal.entries if one.event in STORE_AWAY]
+    away = [one for one in journal.entries if one.event in _STORE_AWAY]
     if not away:
         return []
     nodes = ", ".join(sorted({one.node or one.component for one in away}))
@@ -189,7 +169,9 @@ def _store_away(journal: Journal) -> list[Finding]:
 
 
 def _election_away(journal: Journal) -> list[Finding]:
-    nodes = sorted({one.node or "?" for one in journal.entries if one.event == ELECTION_AWAY})
+    nodes = sorted(
+        {one.node or "?" for one in journal.entries if one.event == events.ELECTION_AWAY}
+    )
     return _named(
         nodes,
         "election away",
@@ -200,7 +182,7 @@ def _election_away(journal: Journal) -> list[Finding]:
 
 
 def _standstill(journal: Journal) -> list[Finding]:
-    nodes = sorted({one.node or "?" for one in journal.entries if one.event in STANDSTILL})
+    nodes = sorted({one.node or "?" for one in journal.entries if one.event in _STANDSTILL})
     return _named(
         nodes,
         "standstill",
@@ -211,7 +193,7 @@ def _standstill(journal: Journal) -> list[Finding]:
 
 
 def _ticks_wait(journal: Journal) -> list[Finding]:
-    waits = [one for one in journal.entries if one.event == TICKS_WAIT]
+    waits = [one for one in journal.entries if one.event == events.TICKS_WAIT]
     if not waits:
         return []
     return [
@@ -225,7 +207,7 @@ def _ticks_wait(journal: Journal) -> list[Finding]:
 
 
 def _keys(journal: Journal) -> list[Finding]:
-    jobs = sorted({one.job for one in journal.entries if one.event == KEY_REUSED})
+    jobs = sorted({one.job for one in journal.entries if one.event == events.KEY_REUSED})
     return _named(
         jobs,
         "key reused",
@@ -236,7 +218,7 @@ def _keys(journal: Journal) -> list[Finding]:
 
 
 def _cut_off(journal: Journal) -> list[Finding]:
-    said = [one.said.get("workers") for one in journal.entries if one.event == CUT_OFF]
+    said = [one.said.get("workers") for one in journal.entries if one.event == events.CUT_OFF]
     names = sorted({str(name) for names in said if isinstance(names, list) for name in names})
     return _named(
         names,
@@ -248,7 +230,7 @@ def _cut_off(journal: Journal) -> list[Finding]:
 
 
 def _heartbeats(journal: Journal) -> list[Finding]:
-    beats = Counter(one.node for one in journal.entries if one.event == HEARTBEAT)
+    beats = Counter(one.node for one in journal.entries if one.event == events.HEARTBEAT_LOST)
     found = _named(
         sorted(node or "?" for node in beats),
         "heartbeats lost",
@@ -256,7 +238,7 @@ def _heartbeats(journal: Journal) -> list[Finding]:
         "heartbeats could not be delivered",
         "the way from there to the store is broken or slow",
     )
-    if any(one.event == MASS_SILENCE for one in journal.entries):
+    if any(one.event == events.MASS_SILENCE for one in journal.entries):
         found.append(
             Finding(
                 "mass silence",
@@ -273,7 +255,7 @@ def _registrations(journal: Journal) -> list[Finding]:
         {
             one.text("worker") or one.text("worker_id")
             for one in journal.entries
-            if one.event in (REPLACED, UNREGISTERED)
+            if one.event in (events.REPLACED, events.UNREGISTERED)
         }
     )
     return _named(
@@ -289,7 +271,7 @@ def _late(journal: Journal) -> list[Finding]:
     late = [
         f"{one.job} ({one.said['waited_s']} s)"
         for one in journal.entries
-        if one.event == CLAIMED and _number(one.said.get("waited_s")) > LATE_S
+        if one.event == events.CLAIMED and _number(one.said.get("waited_s")) > LATE_S
     ]
     return _named(
         late,
@@ -311,7 +293,9 @@ def _skew(journal: Journal) -> list[Finding]:
         first.setdefault((one.job, one.event), one)
     pairs = set()
     for (job, event), later in first.items():
-        earlier = first.get((job, {CLAIMED: SUBMITTED, ENDED: CLAIMED}.get(event, "")))
+        earlier = first.get(
+            (job, {events.CLAIMED: events.SUBMITTED, events.ENDED: events.CLAIMED}.get(event, ""))
+        )
         if earlier is not None and (earlier.at - later.at) / SECOND > SKEW_S:
             pairs.add(f"{later.node} behind {earlier.node}")
     return _named(
@@ -324,7 +308,9 @@ def _skew(journal: Journal) -> list[Finding]:
 
 
 def _set_aside(journal: Journal) -> list[Finding]:
-    names = sorted({one.text("schedule_id") for one in journal.entries if one.event == SET_ASIDE})
+    names = sorted(
+        {one.text("schedule_id") for one in journal.entries if one.event == events.SET_ASIDE}
+    )
     return _named(
         names,
         "set aside",

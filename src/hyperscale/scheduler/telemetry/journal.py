@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from hyperscale.scheduler.instants import SECOND, Instant, instant_of
+from hyperscale.scheduler.telemetry import events
 
 LINE_BYTES_MAX: Final = 1 << 20
 BAD_SHOWN_MAX: Final = 5
@@ -113,12 +114,6 @@ def _entry(place: str, line: bytes) -> Entry:
     return Entry(instant_of(when), head[1], head[2], head[3], place, fields)
 
 
-SUBMITTED: Final = "job submitted"
-CLAIMED: Final = "job claimed"
-ENDED: Final = "job ended"
-BACK: Final = "job goes back"
-LOST: Final = "job lost"
-REFUSED: Final = "report refused"
 LATE_S: Final = 60.0
 
 
@@ -141,15 +136,15 @@ class Verdict:
 
 def judge(story: Sequence[Entry], end: Instant) -> Verdict:
     """Of one job's entries, oldest first; at least one. The logs reach to `end`."""
-    events = [one.event for one in story]
-    kind, cause, advice = _kind(story, events, end)
+    kind, cause, advice = _kind(story, end)
     path = [f"{one.node}/{one.component}" if one.node else one.component for one in story]
     symptoms = [
         f"{event}{f' ({number} times)' if number > 1 else ''}"
         for event, number in Counter(
             f"{one.event}{f': {one.why}' if one.why else ''}"
             for one in story
-            if one.event in (BACK, LOST, REFUSED) or one.level in ("warning", "error")
+            if one.event in (events.BACK, events.LOST, events.REFUSED)
+            or one.level in ("warning", "error")
         ).items()
     ]
     return Verdict(
@@ -162,17 +157,19 @@ def judge(story: Sequence[Entry], end: Instant) -> Verdict:
     )
 
 
-def _kind(story: Sequence[Entry], events: Sequence[str], end: Instant) -> tuple[str, str, str]:
-    ends = [one for one in story if one.event == ENDED]
+def _kind(story: Sequence[Entry], end: Instant) -> tuple[str, str, str]:
+    told = [one.event for one in story]
+    ends = [one for one in story if one.event == events.ENDED]
     last = ends[-1] if ends else None
     if last is not None and last.text("operation_result") == "COMPLETED":
         return "completed", "", ""
     if last is not None and last.text("operation_result") == "CANCELLED":
         return "cancelled", "somebody asked for it", "the audit log says who"
-    if events.count(LOST) and (last is None or "lost" in last.why):
+    if events.LOST in told and (last is None or "lost" in last.why):
         return (
             "worker lost",
-            next(one.why for one in reversed(story) if one.event == LOST) or "its lease ended",
+            next(one.why for one in reversed(story) if one.event == events.LOST)
+            or "its lease ended",
             "look at the last lines of the worker that held it: killed, out of memory, cut off?",
         )
     if last is not None:
@@ -181,19 +178,19 @@ def _kind(story: Sequence[Entry], events: Sequence[str], end: Instant) -> tuple[
             last.why or "no reason was given",
             "hyperscale job logs JOB shows its output; hyperscale job retry JOB runs it again",
         )
-    if REFUSED in events:
+    if events.REFUSED in told:
         return (
             "report refused",
-            next(one.why for one in story if one.event == REFUSED),
+            next(one.why for one in story if one.event == events.REFUSED),
             "its worker was silent longer than its lease; somebody else has the job",
         )
-    if BACK in events:
+    if events.BACK in told:
         return (
             "retrying",
-            next(one.why for one in reversed(story) if one.event == BACK),
+            next(one.why for one in reversed(story) if one.event == events.BACK),
             "it is tried again by itself",
         )
-    if CLAIMED in events:
+    if events.CLAIMED in told:
         return "under way", "claimed, and the logs end before it does", ""
     if end - story[0].at < LATE_S * SECOND:
         return "waiting", "submitted shortly before the logs end", ""

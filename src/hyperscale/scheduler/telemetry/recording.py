@@ -20,6 +20,7 @@ from hyperscale.scheduler.queue.reports import Accepted, Answer, Completed, Fail
 from hyperscale.scheduler.schedules.schedule import Fired
 from hyperscale.scheduler.store.calls import BEAT, REGISTER
 from hyperscale.scheduler.store.types import Submission, Submitted
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.telemetry.hook import Call, Telemetry
 from hyperscale.scheduler.telemetry.metrics import Metrics, band
 from hyperscale.scheduler.telemetry.traces import Traces, opened
@@ -56,12 +57,10 @@ class Recording(Telemetry):
             self.metrics.partitions.inc()
         elif isinstance(error, DedupConflict):
             self.metrics.dedups.labels(COMPONENT, "conflict").inc()
-            self._log.warning(
-                "key used for other content", job_id=error.job_id, warning_reason=error.message
-            )
+            self._log.warning(events.KEY_REUSED, job_id=error.job_id, warning_reason=error.message)
         elif isinstance(error, StaleSession) and call is REGISTER:
             self._log.warning(
-                "registration refused", worker_id=error.worker_id, warning_reason=error.message
+                events.UNREGISTERED, worker_id=error.worker_id, warning_reason=error.message
             )
 
     def submitted(
@@ -81,7 +80,7 @@ class Recording(Telemetry):
     def _new(self, job: Job, now: Instant, took_s: float) -> None:
         kind = self.metrics.kind(job.spec.kind)
         self.metrics.submissions.labels(COMPONENT, band(job), kind).inc()
-        self._tell("job submitted", job)
+        self._tell(events.SUBMITTED, job)
         if self._traces is not None:
             self._traces.submitted(job, now, took_s)
 
@@ -91,7 +90,7 @@ class Recording(Telemetry):
             self.metrics.assignments.observe(late_s)
             if job.due_at > job.created_at:
                 self.metrics.promotion_lag.observe(late_s)
-            self._tell("job claimed", job, waited_s=round(late_s, 6))
+            self._tell(events.CLAIMED, job, waited_s=round(late_s, 6))
             if self._traces is not None:
                 self._traces.claimed(job)
 
@@ -103,7 +102,7 @@ class Recording(Telemetry):
             self.metrics.tokens.labels(COMPONENT, "refused" if refused else "accepted").inc()
             if isinstance(answer, Refused):
                 self._log.warning(
-                    "report refused",
+                    events.REFUSED,
                     job_id=answer.job_id,
                     worker_id=report.worker,
                     fencing_token=report.token,
@@ -128,7 +127,7 @@ class Recording(Telemetry):
             ran_s = (job.finished_at - job.started_at) / SECOND
             self.metrics.completions.labels(COMPONENT, band(job), success).observe(ran_s)
         self._tell(
-            "job ended" if job.ended else "job goes back",
+            events.ENDED if job.ended else events.BACK,
             job,
             worker_id=report.worker,
             fencing_token=report.token,
@@ -143,7 +142,7 @@ class Recording(Telemetry):
                 why = str(job.failure or Failure.WORKER_LOST)
                 again = "true" if job.state is JobState.PENDING else "false"
                 self.metrics.failures.labels(COMPONENT, why, again).inc()
-            self._tell("job lost", job, error=job.error)
+            self._tell(events.LOST, job, error=job.error)
             if self._traces is not None:
                 self._traces.lost(job)
 

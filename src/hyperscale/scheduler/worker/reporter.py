@@ -26,6 +26,7 @@ from hyperscale.scheduler.errors import StoreUnavailable
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue.reports import Answer, Completed, Failed, Refused, Report
 from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry import events
 
 FILES_MAX: Final = 10_000
 FinalReport = Completed | Failed
@@ -206,9 +207,7 @@ class Reporter:
                 return answers
             except StoreUnavailable as error:
                 self._away = True
-                self._log.warning(
-                    "reports wait for the store", count=len(reports), error=str(error)
-                )
+                self._log.warning(events.REPORTS_WAIT, count=len(reports), error=str(error))
                 for report in reports:
                     if isinstance(report, FINAL):
                         self._keep(report)
@@ -220,7 +219,7 @@ class Reporter:
             self._forget(report)
         if isinstance(answer, Refused):
             self._log.warning(
-                "report refused",
+                events.REFUSED,
                 job_id=report.job_id,
                 fencing_token=report.token,
                 reason=answer.reason.value,

@@ -21,6 +21,7 @@ from hyperscale.scheduler.queue.reports import Beat, Refused, Released
 from hyperscale.scheduler.queue.spec import normal_capabilities
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim
+from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
@@ -153,9 +154,9 @@ class WorkerService:
             try:
                 await self._beat()
             except StoreUnavailable as error:
-                self._log.warning("heartbeat not delivered", error=str(error))
+                self._log.warning(events.HEARTBEAT_LOST, error=str(error))
             except StaleSession:
-                self._log.error("another process took this worker's id: stopping", worker=self.id)
+                self._log.error(events.REPLACED, worker=self.id)
                 self._replaced()
                 return
 
@@ -182,7 +183,7 @@ class WorkerService:
         try:
             await self._beat(leaving)
         except (StoreUnavailable, StaleSession) as error:
-            self._log.warning("heartbeat not delivered", error=str(error))
+            self._log.warning(events.HEARTBEAT_LOST, error=str(error))
 
     def _replaced(self) -> None:
         self.drain()
@@ -206,7 +207,7 @@ class WorkerService:
                 if not jobs:
                     await self._store.changed(mark, self._settings.poll_s)
             except StoreUnavailable as error:
-                self._log.warning("claims wait for the store", error=str(error))
+                self._log.warning(events.CLAIMS_WAIT, error=str(error))
                 await asyncio.sleep(RETRY_S)
 
     async def _wait_for_room(self) -> None:
