@@ -18,7 +18,7 @@ from typing import Any
 from harness import NotMeasured, last_words
 
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.http.process import calm_collector
+from hyperscale.scheduler.http.process import tune_collector
 from hyperscale.scheduler.queue.job import JobState, new_job
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.service import Scheduler, wall_clock
@@ -98,7 +98,7 @@ async def scheduler(address: str, directory: Path, **fields: Any) -> AsyncIterat
     async with Scheduler(settings) as running:
         while not running.leading:  # noqa: ASYNC110 - polled, as a client would
             await asyncio.sleep(0.01)
-        calm_collector()
+        tune_collector()
         yield running
 
 

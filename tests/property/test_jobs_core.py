@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from hyperscale.cluster.jobs.context import Context
 
 from hyperscale.cluster.jobs import (
     ending,
@@ -19,7 +20,6 @@ from hyperscale.cluster.jobs import (
     squeezing,
     steering,
 )
-from hyperscale.cluster.jobs.desk import Desk
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch
 from hyperscale.cluster.jobs.lifecycle import State
 from hyperscale.cluster.jobs.records import PartEnded
@@ -123,11 +123,11 @@ class TestPlantedBugs:
     def test_dispatch_goes_out_with_the_decision(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = placing._dispatch
 
-        def hasty(desk, now, job, workflow, chosen):  # type: ignore[no-untyped-def]
-            real(desk, now, job, workflow, chosen)
-            record = desk.under_way.get(("workflow", job.job_id, workflow.needs.name))
+        def hasty(context, now, job, workflow, chosen):  # type: ignore[no-untyped-def]
+            real(context, now, job, workflow, chosen)
+            record = context.under_way.get(("workflow", job.job_id, workflow.needs.name))
             for place in record.placements if record else ():
-                desk.emit(Dispatch(place, 1, False))
+                context.emit(Dispatch(place, 1, False))
 
         monkeypatch.setattr(placing, "_dispatch", hasty)
         must_break("no dispatch before its record")
@@ -142,9 +142,9 @@ class TestPlantedBugs:
     def test_an_end_is_acknowledged_when_it_arrives(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = ending.ended
 
-        def hasty(desk, now, end):  # type: ignore[no-untyped-def]
-            settled = real(desk, now, end)
-            desk.emit(Acknowledge(end.worker, end.part, end.fence))
+        def hasty(context, now, end):  # type: ignore[no-untyped-def]
+            settled = real(context, now, end)
+            context.emit(Acknowledge(end.worker, end.part, end.fence))
             return settled
 
         monkeypatch.setattr(ending, "ended", hasty)
@@ -159,10 +159,10 @@ class TestPlantedBugs:
                 return True
             return real(book, job, record)
 
-        busy = Desk.is_under_way
+        busy = Context.is_under_way
         monkeypatch.setitem(fold._HANDLERS, PartEnded, forgiving)
         monkeypatch.setattr(
-            Desk,
+            Context,
             "is_under_way",
             lambda self, now, about: about[0] != "part" and busy(self, now, about),
         )

@@ -60,7 +60,7 @@ def cron(
 def _show(text: str, tz: str, start: str, count: int, json: bool) -> int:
     from hyperscale.scheduler.schedules.cron import CronError
     from hyperscale.scheduler.schedules.cron import check as checked
-    from hyperscale.scheduler.schedules.cron.coming_runs import timetable
+    from hyperscale.scheduler.schedules.cron.coming_runs import coming_runs
 
     parsed = checked(text)
     if parsed.cron is None:
@@ -70,7 +70,7 @@ def _show(text: str, tz: str, start: str, count: int, json: bool) -> int:
         raise CronError(text, parsed.errors)
     zone = _zone(tz, parsed.cron)
     after = _instant(start, zone) if start else datetime.now(UTC)
-    runs = timetable(parsed.cron, after, zone, count)
+    runs = coming_runs(parsed.cron, after, zone, count)
     if json:
         streams.say(_pretty(_as_data(parsed, parsed.cron, zone, after, runs)))
     else:

@@ -13,7 +13,7 @@ from hyperscale.errors import BadInput, ExitCode, RunFailed
 
 if TYPE_CHECKING:
     from hyperscale.scheduler.http.client import SchedulerClient
-    from hyperscale.scheduler.telemetry.journal import Entry, Journal, Verdict
+    from hyperscale.scheduler.telemetry.journal import Entry, JobSummary, Journal
 
 PANEL = "Looking after it"
 FAILURES_SHOWN = 10
@@ -167,7 +167,7 @@ def _lines(files: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 def _report(
     journal: Journal,
     findings: Sequence[Mapping[str, Any]],
-    failed: Sequence[tuple[str, Verdict]],
+    failed: Sequence[tuple[str, JobSummary]],
 ) -> Iterator[str]:
     entries = journal.entries
     nodes = sorted({one.node for one in entries} - {""})
@@ -188,7 +188,7 @@ def _report(
             yield f"and {len(failed) - FAILURES_SHOWN} more (--json has them all)"
 
 
-def _verdict(job: str, verdict: Verdict) -> str:
+def _verdict(job: str, verdict: JobSummary) -> str:
     lines = [f"{job}: {verdict.kind}{f': {verdict.cause}' if verdict.cause else ''}"]
     lines.append(f"  {verdict.duration_s:g} s through {' > '.join(verdict.path)}")
     lines += [f"  saw {symptom}" for symptom in verdict.symptoms]

@@ -1,6 +1,5 @@
-"""Addresses of stores and services as others may read them: without whatever one logs in with.
-
-Whether a name stays on this machine: what decides over tokens and TLS on both ends.
+"""Addresses as others may read them, without whatever one logs in with; and whether one stays on
+this machine, which decides over tokens and TLS on both ends.
 """
 
 from __future__ import annotations

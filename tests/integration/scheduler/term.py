@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hyperscale.scheduler.instants import SECOND, Instant, after
-from hyperscale.scheduler.leader.duties import Figures, Leading
+from hyperscale.scheduler.leader.duties import Duties, Figures
 from hyperscale.scheduler.leader.election import Term
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.queue.job import new_job
@@ -53,7 +53,7 @@ async def leading(
     """One term under a clock that the test moves."""
     figures = Figures()
     await store.raise_epoch(token)
-    run = Leading(store, endless(token), settings, clock, figures, clock.steady).run()
+    run = Duties(store, endless(token), settings, clock, figures, clock.steady).run()
     task = asyncio.create_task(run)
     try:
         async with asyncio.timeout(60):

@@ -1,7 +1,7 @@
 """The OpenAPI document against the application: schemathesis makes requests up from it.
 
 `positive_data_acceptance` is left out: a cron expression, a zone or an end before its start cannot
-be told in JSON Schema, and S-29 wants 400 for them.
+be told in JSON Schema, and they are answered with 400.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 
 from hyperscale.scheduler.errors import StaleLeader
 from hyperscale.scheduler.instants import SECOND, after
-from hyperscale.scheduler.leader.duties import Figures, Leading
+from hyperscale.scheduler.leader.duties import Duties, Figures
 from hyperscale.scheduler.leader.election import Term
 from hyperscale.scheduler.queue.job import JobState, new_job
 from hyperscale.scheduler.queue.reports import Accepted, Refused, Started
@@ -71,7 +71,7 @@ def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
         await add(store, clock)
         await store.raise_epoch(5)
         clock.forward(60)
-        old = Leading(store, endless(4), QUICK, clock, Figures())
+        old = Duties(store, endless(4), QUICK, clock, Figures())
         async with asyncio.timeout(30):
             await old.run()
         assert await count(store) == 0
@@ -90,7 +90,7 @@ def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
         monotonic[0] = 9.0  # it was paused: nobody told it anything yet
         clock.forward(60)
         async with asyncio.timeout(30):
-            await Leading(store, term, QUICK, clock, Figures()).run()
+            await Duties(store, term, QUICK, clock, Figures()).run()
         assert await count(store) == 0
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.leader.duties import TIDY_BATCH, Figures, Leading
+from hyperscale.scheduler.leader.duties import TIDY_BATCH, Duties, Figures
 from hyperscale.scheduler.queue import emergency_stop as emergency
 from hyperscale.scheduler.queue.job import JobState, new_job
 from hyperscale.scheduler.queue.spec import JobSpec
@@ -340,7 +340,7 @@ def test_a_clock_that_jumps_takes_nothing_from_living_workers() -> None:
         held = await held_by_a_worker(store, clock, start=True)
         await store.raise_epoch(1)
         figures = Figures()
-        term = Leading(store, endless(1), QUICK, clock, figures, steady.steady)
+        term = Duties(store, endless(1), QUICK, clock, figures, steady.steady)
         task = asyncio.create_task(term.run())
         session = (await store.workers())[0].session
         for second in range(1, 61):  # past the grace after the takeover, heard every second
@@ -379,7 +379,7 @@ def test_ticks_that_stand_still_end_the_term() -> None:
         clock = Clock()
         impatient = replace_settings(QUICK, stalled_s=0.2)
         async with asyncio.timeout(30):
-            await Leading(
+            await Duties(
                 Stuck(MemoryGround()), endless(1), impatient, clock, Figures(), clock.steady
             ).run()
 

@@ -1,4 +1,4 @@
-"""A silent worker is asked at its own address before its jobs are taken away (S-70)."""
+"""A silent worker is asked at its own address before its jobs are taken away."""
 
 from __future__ import annotations
 

@@ -368,7 +368,7 @@ def test_a_job_claimed_ahead_does_not_wait_behind_slow_ones(tmp_path: Path) -> N
         async with bench(tmp_path) as b:
             worker = await b.worker(Executors({"x": Mixed()}), shutdown_timeout_s=0)
             for _ in range(100):
-                worker._appetite.ran(0.001)
+                worker._prefetch.ran(0.001)
             slow, quick = ["slow0", "slow1"], [f"quick{number:02}" for number in range(20)]
             now = wall_clock()
             specs = [JobSpec(name=i, kind="x", priority=0, retry=ONCE) for i in slow]

@@ -1,8 +1,7 @@
 """What clients are told: the scheduler's records in the words of the API, instants as UTC text.
 
-A payload as clients may see it: what a job does, without the secrets it does it with.
-
-Whoever may look at jobs need not be who may use their tokens. The worker gets it as it was sent.
+A payload is shown without the secrets its job works with: whoever may look at jobs need not be who
+may use their tokens. The worker gets it as it was sent.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hyperscale._version import __version__
 from hyperscale.scheduler.http import dead_letters as letters
 from hyperscale.scheduler.http import emergency, jobs, operations, problems, schedules, workers
 from hyperscale.scheduler.http.access import Access
-from hyperscale.scheduler.http.context import Desk, Viewer
+from hyperscale.scheduler.http.context import Context, Viewer
 from hyperscale.scheduler.http.middleware import Gate
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
@@ -46,7 +46,7 @@ def create_app(service: Scheduler, access: Access, metrics: Metrics | None = Non
         redirect_slashes=False,
     )
     metrics = metrics or Metrics()
-    app.state.desk = Desk(service, access, metrics, QueueGauges(metrics))
+    app.state.context = Context(service, access, metrics, QueueGauges(metrics))
     for part in (jobs, schedules, workers, letters, emergency, operations):
         app.include_router(part.router)
 

@@ -1,8 +1,7 @@
-"""A store that does not answer is asked again before the client is told so (S-29).
+"""What every request handler is given: the scheduler, who asks, and the audit book.
 
-Only for calls that may be repeated; each wait is spread so that callers do not come back at once.
-
-What every request handler is given: the scheduler, who asks, and the audit book.
+A store that does not answer is asked again (`retrying`) before the client is told so. Only for
+calls that may be repeated; each wait is spread so that callers do not come back at once.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ GIVE_UP_S: Final = 5.0
 T = TypeVar("T")
 
 
-async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+async def retrying(call: Callable[[], Awaitable[T]]) -> T:
     """Raises StoreUnavailable when the last try failed too."""
     loop = asyncio.get_running_loop()
     until = loop.time() + GIVE_UP_S
@@ -58,7 +57,7 @@ _bearer = HTTPBearer(auto_error=False, description="needed when tokens are confi
 
 
 @dataclass(frozen=True)
-class Desk:
+class Context:
     service: Scheduler
     access: Access
     metrics: Metrics
@@ -69,7 +68,7 @@ class Desk:
 class Asked:
     """One request of somebody who may make it."""
 
-    desk: Desk
+    context: Context
     actor: Actor
     source: str
     correlation_id: str
@@ -101,11 +100,11 @@ class Asked:
             _log.error(events.AUDIT_LOST, **msgspec.structs.asdict(row))
 
     async def _write(self, row: Audit) -> None:
-        await patiently(lambda: self.desk.service.store.audit(row))
+        await retrying(lambda: self.context.service.store.audit(row))
 
     def _row(self, action: str, target: str, outcome: str, detail: str) -> Audit:
         return Audit(
-            at=self.desk.service.now(),
+            at=self.context.service.now(),
             actor=self.actor.name,
             role=str(self.actor.role),
             action=action,
@@ -116,9 +115,9 @@ class Asked:
         )
 
 
-def desk_of(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+def context_of(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
 
 
 def _allowed(right: Right) -> Callable[..., object]:
@@ -126,15 +125,15 @@ def _allowed(right: Right) -> Callable[..., object]:
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
     ) -> Asked:
-        desk = desk_of(request)
+        context = context_of(request)
         authorization = request.headers.get("authorization")
-        actor = desk.access.actor(authorization)
+        actor = context.access.actor(authorization)
         if actor is None:
             raise unknown_caller(authorization)
         source = request.client.host if request.client else ""
         parent = request.headers.get(TRACEPARENT, "")
         asked = Asked(
-            desk,
+            context,
             actor,
             source,
             correlation_id=request.scope.get("correlation_id", ""),

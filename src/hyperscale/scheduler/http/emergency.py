@@ -1,4 +1,4 @@
-"""`/api/v1/emergency`: stop everything at once, say why, and let it go on (S-96)."""
+"""`/api/v1/emergency`: stop everything at once, say why, and let it go on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EmergencyView(BaseModel):
 
 @router.get("")
 async def get_emergency(asked: Viewer) -> EmergencyView:
-    return EmergencyView.of(await asked.desk.service.emergency())
+    return EmergencyView.of(await asked.context.service.emergency())
 
 
 @router.post("")
@@ -56,7 +56,7 @@ async def stop_everything(body: StopRequest, asked: Admin) -> EmergencyView:
     """No job starts and no schedule ticks until it is ended. A second stop keeps who and why of
     the first, and may add `cancel_running`."""
     async with asked.recorded("emergency.stop", TARGET, body.reason):
-        stopped = await asked.desk.service.emergency_stop(
+        stopped = await asked.context.service.emergency_stop(
             asked.actor.name, body.reason, body.cancel_running
         )
     return EmergencyView.of(stopped)
@@ -66,4 +66,4 @@ async def stop_everything(body: StopRequest, asked: Admin) -> EmergencyView:
 async def end_emergency(asked: Admin) -> EmergencyView:
     """Answers with what has ended. Missed ticks are judged by each schedule's misfire policy."""
     async with asked.recorded("emergency.resume", TARGET):
-        return EmergencyView.of(await asked.desk.service.emergency_resume())
+        return EmergencyView.of(await asked.context.service.emergency_resume())

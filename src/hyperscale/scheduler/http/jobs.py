@@ -1,4 +1,4 @@
-"""`/api/v1/jobs`: submit, look, cancel, retry (S-27 to S-34, section 22)."""
+"""`/api/v1/jobs`: submit, look, cancel, retry."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hyperscale.scheduler.http.answers import (
     Submission,
     moment,
 )
-from hyperscale.scheduler.http.context import Asked, Operator, Viewer, patiently
+from hyperscale.scheduler.http.context import Asked, Operator, Viewer, retrying
 from hyperscale.scheduler.http.requests import ID_PATTERN, JobRequest, instant
 from hyperscale.scheduler.queue.identity import instance_id
 from hyperscale.scheduler.queue.job import Job, JobState
 from hyperscale.scheduler.queue.spec import TAGS_MAX, JobSpec
 from hyperscale.scheduler.store.types import JobFilter, Submitted
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT
-from hyperscale.scheduler.worker.registration import is_homeless
+from hyperscale.scheduler.worker.registration import nobody_can_run
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -49,7 +49,7 @@ async def submit_job(body: JobRequest, asked: Operator, response: Response) -> S
 
 
 async def _once(body: JobRequest, asked: Asked) -> Submission:
-    service = asked.desk.service
+    service = asked.context.service
     job_id = body.job_id or service.new_id()
     spec = _within_trace(body.spec(body.name), asked.traceparent)
     tries = 0
@@ -73,7 +73,7 @@ async def _once(body: JobRequest, asked: Asked) -> Submission:
                 raise
             return Submitted(known, created=True)  # by a try whose answer was lost
 
-    submitted = await patiently(submit)
+    submitted = await retrying(submit)
     job = submitted.job
     return Submission(
         job_id=job.id,
@@ -81,13 +81,13 @@ async def _once(body: JobRequest, asked: Asked) -> Submission:
         status=str(job.state),
         created=submitted.created or (tries > 1 and job.correlation_id == asked.correlation_id),
         next_run=None if job.ended else moment(job.due_at),
-        message=body.adjustment() or await _homeless(job, asked),
+        message=body.adjustment() or await _nobody_can_run(job, asked),
     )
 
 
-async def _homeless(job: Job, asked: Asked) -> str | None:
+async def _nobody_can_run(job: Job, asked: Asked) -> str | None:
     """Said at once: nothing else about the job looks wrong."""
-    if job.ended or not is_homeless(job.spec, await asked.desk.service.store.workers()):
+    if job.ended or not nobody_can_run(job.spec, await asked.context.service.store.workers()):
         return None
     needed = "".join(f" with {each}" for each in job.spec.capabilities)
     return f"no worker runs {job.spec.kind} jobs{needed} at the moment: it waits for one"
@@ -103,14 +103,14 @@ def _within_trace(spec: JobSpec, traceparent: str) -> JobSpec:
 async def _as_schedule(body: JobRequest, asked: Asked) -> Submission:
     """A key makes the schedule's id, so the same key finds the same schedule, for as long as it
     lives."""
-    service, definition = asked.desk.service, body.definition()
+    service, definition = asked.context.service, body.definition()
     if body.idempotency_key is None:
         schedule_id = uuid.uuid4().hex
     else:
         schedule_id = "key-" + hashlib.sha256(body.idempotency_key.encode()).hexdigest()[:32]
     created = True
     try:
-        schedule = await patiently(lambda: service.add_schedule(schedule_id, definition))
+        schedule = await retrying(lambda: service.add_schedule(schedule_id, definition))
     except AlreadyExists:
         known = await service.store.schedule(schedule_id)
         if known is None:
@@ -153,13 +153,13 @@ async def list_jobs(
         worker=worker,
         tags=dict(one.split("=", 1) for one in tag),
     )
-    page = await asked.desk.service.store.jobs(wanted, cursor, limit)
+    page = await asked.context.service.store.jobs(wanted, cursor, limit)
     return JobList(jobs=[JobView.of(job) for job in page.jobs], cursor=page.cursor)
 
 
 @router.get("/{job_id}")
 async def get_job(job_id: JobId, asked: Viewer) -> JobView:
-    job = await asked.desk.service.store.job(job_id)
+    job = await asked.context.service.store.job(job_id)
     if job is None:
         raise NotFound("job", job_id)
     return JobView.of(job)
@@ -169,7 +169,7 @@ async def get_job(job_id: JobId, asked: Viewer) -> JobView:
 async def cancel_job(job_id: JobId, asked: Operator) -> JobView:
     """Ends it, or asks its worker to: then `cancel_requested` is true until the worker answers."""
     async with asked.recorded("job.cancel", job_id):
-        service = asked.desk.service
+        service = asked.context.service
         return JobView.of(await service.store.cancel(job_id, service.now()))
 
 
@@ -177,14 +177,14 @@ async def cancel_job(job_id: JobId, asked: Operator) -> JobView:
 async def retry_job(job_id: JobId, asked: Operator) -> JobView:
     """A new job like an ended one."""
     async with asked.recorded("job.retry", job_id):
-        service = asked.desk.service
+        service = asked.context.service
         return JobView.of(await service.store.retry(job_id, service.new_id(), service.now()))
 
 
 @router.get("/{job_id}/history")
 async def job_history(job_id: JobId, asked: Viewer) -> AttemptList:
     """Every attempt, oldest first; they outlive the job."""
-    store = asked.desk.service.store
+    store = asked.context.service.store
     attempts = await store.attempts(job_id)
     if not attempts and await store.job(job_id) is None:
         raise NotFound("job", job_id)
@@ -198,7 +198,7 @@ async def job_logs(
     fencing_token: Annotated[int | None, Query(ge=0, le=2**53)] = None,
 ) -> LogView:
     """Of one attempt; the last one when none is named."""
-    store = asked.desk.service.store
+    store = asked.context.service.store
     if fencing_token is None:
         attempts = await store.attempts(job_id)
         if not attempts:

@@ -1,7 +1,7 @@
 """What every request passes: its size, where it comes from, its correlation id, its log line.
 
 Plain ASGI. A correlation id the client sends is kept, so that one id follows a job from whoever
-submitted it to the worker that ended it (S-85).
+submitted it to the worker that ended it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from hyperscale.scheduler.http.answers import (
     ScheduleView,
     moment,
 )
-from hyperscale.scheduler.http.context import Admin, Auditor, Desk, Viewer, desk_of
+from hyperscale.scheduler.http.context import Admin, Auditor, Context, Viewer, context_of
 from hyperscale.scheduler.http.emergency import EmergencyView
 from hyperscale.scheduler.http.requests import LATEST
 from hyperscale.scheduler.instants import Instant, instant_of, moment_of
@@ -110,33 +110,33 @@ async def live(
     request: Request, worker: Annotated[str, Query(max_length=63)] = ""
 ) -> Health | Alive:
     """The process answers; to whoever may look it tells more. `worker`: is it this one?"""
-    return _shown(request, _health(desk_of(request), "alive"), worker)
+    return _shown(request, _health(context_of(request), "alive"), worker)
 
 
 @router.get("/health/ready", tags=["health"], responses={503: {"model": Health | Alive}})
 async def ready(request: Request, response: Response) -> Health | Alive:
     """Its store answers too, so that it may be given work; also while nobody can lead."""
-    desk = desk_of(request)
+    context = context_of(request)
     try:
         async with asyncio.timeout(READY_WITHIN_S):
-            await desk.service.store.counts()
-        health = _health(desk, "ready", await _leader(desk))
+            await context.service.store.counts()
+        health = _health(context, "ready", await _leader(context))
     except (TimeoutError, StoreUnavailable):
-        health = _health(desk, "store unavailable")
+        health = _health(context, "store unavailable")
     if health.status != "ready":
         response.status_code = 503
     return _shown(request, health)
 
 
 def _shown(request: Request, health: Health, asked_for: str = "") -> Health | Alive:
-    if desk_of(request).access.may_look(request.headers.get("authorization")):
+    if context_of(request).access.may_look(request.headers.get("authorization")):
         return health
     own = asked_for if asked_for == health.worker else ""
     return Alive(status=health.status, worker=own)
 
 
-def _health(desk: Desk, status: str, leader: str = "") -> Health:
-    known = desk.service.status()
+def _health(context: Context, status: str, leader: str = "") -> Health:
+    known = context.service.status()
     return Health(
         status=status,
         node=known.node,
@@ -151,24 +151,24 @@ def _health(desk: Desk, status: str, leader: str = "") -> Health:
 @router.get("/metrics", tags=["observability"], response_class=Response)
 async def metrics(asked: Viewer) -> Response:
     """Prometheus text. Without its store a scheduler still tells of itself."""
-    desk = asked.desk
-    store, status = desk.service.store, desk.service.status()
-    desk.gauges.of_process(status.leading, status.lateness_s)
+    context = asked.context
+    store, status = context.service.store, context.service.status()
+    context.gauges.of_process(status.leading, status.lateness_s)
     try:
         async with asyncio.timeout(READY_WITHIN_S):
             counts, workers = await store.counts(), await _workers(store)
-            stopped = await desk.service.emergency() is not None
+            stopped = await context.service.emergency() is not None
     except (TimeoutError, StoreUnavailable):
-        desk.gauges.unknown()
+        context.gauges.unknown()
     else:
-        desk.gauges.of_store(counts, workers, stopped)
-    return Response(desk.metrics.text(), media_type=CONTENT_TYPE)
+        context.gauges.of_store(counts, workers, stopped)
+    return Response(context.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/api/v1/overview", tags=["observability"])
 async def overview(asked: Viewer) -> Overview:
-    desk = asked.desk
-    service, store = desk.service, desk.service.store
+    context = asked.context
+    service, store = context.service, context.service.store
     status, counts = service.status(), await store.counts()
     workers = await _workers(store)
     alive = [worker for worker in workers if worker.state != "UNAVAILABLE"]
@@ -177,7 +177,7 @@ async def overview(asked: Viewer) -> Overview:
     coming = await store.due_schedules(instant_of(LATEST), SHOWN)
     return Overview(
         node=service.node,
-        leader=await _leader(desk),
+        leader=await _leader(context),
         leading=status.leading,
         degraded=status.degraded,
         emergency=EmergencyView.of(await service.emergency()),
@@ -207,9 +207,9 @@ async def overview(asked: Viewer) -> Overview:
 @router.get("/api/v1/doctor", tags=["observability"])
 async def doctor(asked: Viewer) -> Diagnosis:
     """What is stuck, drifting, starving or skewed; empty when nothing is."""
-    now = asked.desk.service.now()
+    now = asked.context.service.now()
     try:
-        found = diagnose(await _facts(asked.desk, now))
+        found = diagnose(await _facts(asked.context, now))
     except StoreUnavailable as error:
         found = [store_away(error.message)]
     views = [
@@ -225,17 +225,17 @@ async def doctor(asked: Viewer) -> Diagnosis:
     return Diagnosis(now=moment_of(now), findings=views)
 
 
-async def _facts(desk: Desk, now: Instant) -> Facts:
-    store = desk.service.store
+async def _facts(context: Context, now: Instant) -> Facts:
+    store = context.service.store
     pages = {
         state: (await store.jobs(JobFilter(state=state), limit=PAGE_MAX)).jobs
         for state in (JobState.PENDING, JobState.CLAIMED, JobState.EXECUTING)
     }
     return Facts(
         now=now,
-        leader=await _leader(desk),
-        degraded=desk.service.status().degraded,
-        emergency=await desk.service.emergency(),
+        leader=await _leader(context),
+        degraded=context.service.status().degraded,
+        emergency=await context.service.emergency(),
         counts=await store.counts(),
         next_due=await store.next_due(),
         pending=pages[JobState.PENDING],
@@ -252,14 +252,14 @@ async def list_audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AuditList:
     """Oldest first, those behind `after`."""
-    rows = await asked.desk.service.store.audits(after, limit)
+    rows = await asked.context.service.store.audits(after, limit)
     return AuditList(rows=[AuditView.of(row) for row in rows])
 
 
 @router.get("/api/v1/audit/verify", tags=["audit"])
 async def verify_audit(asked: Auditor) -> AuditVerdict:
     """Follows the hash chain from the oldest row that is kept."""
-    store = asked.desk.service.store
+    store = asked.context.service.store
     before: Audit | None = None
     seen, first = 0, 0
     while rows := await store.audits(before.sequence if before else 0, PAGE_MAX):
@@ -279,11 +279,11 @@ async def verify_audit(asked: Auditor) -> AuditVerdict:
 @router.get("/debug/system", tags=["debug"])
 async def debug_system(asked: Admin) -> dict[str, Any]:
     process = psutil.Process(os.getpid())
-    status = asked.desk.service.status()
-    now = asked.desk.service.now()
+    status = asked.context.service.status()
+    now = asked.context.service.now()
     return {
         "component": "scheduler",
-        "node_id": asked.desk.service.node,
+        "node_id": asked.context.service.node,
         "timestamp": moment_of(now).isoformat(),
         "uptime_s": (now - status.started_at) / 1e6,
         "memory": {"rss_bytes": process.memory_info().rss},
@@ -296,18 +296,18 @@ async def debug_system(asked: Admin) -> dict[str, Any]:
             "arch": platform.machine(),
             "cpus": os.cpu_count(),
         },
-        "state": await _state(asked.desk),
+        "state": await _state(asked.context),
     }
 
 
 @router.get("/debug/state", tags=["debug"])
 async def debug_state(asked: Admin) -> dict[str, Any]:
-    return await _state(asked.desk)
+    return await _state(asked.context)
 
 
-async def _state(desk: Desk) -> dict[str, Any]:
-    """A store that fails must not hide the rest (S-89)."""
-    status = desk.service.status()
+async def _state(context: Context) -> dict[str, Any]:
+    """A store that fails must not hide the rest."""
+    status = context.service.status()
     state: dict[str, Any] = {
         "leading": status.leading,
         "epoch": status.epoch,
@@ -317,8 +317,8 @@ async def _state(desk: Desk) -> dict[str, Any]:
     }
     try:
         async with asyncio.timeout(READY_WITHIN_S):
-            counts = await desk.service.store.counts()
-        state["leader"] = await _leader(desk)
+            counts = await context.service.store.counts()
+        state["leader"] = await _leader(context)
         state["counts"] = {
             "states": {str(key): number for key, number in counts.states.items()},
             "ready": counts.ready,
@@ -327,16 +327,16 @@ async def _state(desk: Desk) -> dict[str, Any]:
             "schedules": counts.schedules,
             "letters": counts.letters,
         }
-        next_at = await desk.service.store.next_schedule_at()
+        next_at = await context.service.store.next_schedule_at()
         state["next_tick"] = str(moment(next_at) or "")
     except (TimeoutError, StoreUnavailable) as error:
         state["store"] = f"unavailable: {error}"
     return state
 
 
-async def _leader(desk: Desk) -> str:
+async def _leader(context: Context) -> str:
     try:
-        leader = await desk.service.leader()
+        leader = await context.service.leader()
     except ElectionUnavailable:
         return ""
     return "" if leader is None else leader.address or leader.node

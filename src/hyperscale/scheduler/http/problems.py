@@ -1,6 +1,6 @@
 """Every refusal as `application/problem+json` (RFC 9457), with the path of each bad field.
 
-`error`, `code` and `details` are the older names of the same facts (S-28); both are sent.
+`error`, `code` and `details` are the older names of the same facts; both are sent.
 """
 
 from __future__ import annotations

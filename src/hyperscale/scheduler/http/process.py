@@ -35,7 +35,7 @@ COLLECT_AFTER: Final = 50_000
 is answered, and no cycles; with the usual 700 a submission spent a fifth of its time there."""
 
 
-def calm_collector() -> None:
+def tune_collector() -> None:
     """What is there by now stays: it need not be looked at again."""
     gc.collect()
     gc.freeze()
@@ -61,7 +61,7 @@ async def serve(
                 Scheduler(settings, store=store, node=node, telemetry=telemetry) as scheduler,
                 serving(create_app(scheduler, access, telemetry.metrics), listener, tls),
             ):
-                calm_collector()
+                tune_collector()
                 ready(url, access)
                 await told.wait()
                 if scheduler.worker is not None:
@@ -78,7 +78,7 @@ async def work(
     told = _signals()
     if process.port is None:
         async with _working(settings, process) as (worker, _, _):
-            calm_collector()
+            tune_collector()
             ready(worker.id, "")
             await _working_until(told, worker)
         return
@@ -89,7 +89,7 @@ async def work(
         async with _working(settings, process) as (worker, store, telemetry):
             app = create_worker_app(worker, settings.slots, store, access, telemetry.metrics)
             async with serving(app, listener, tls):
-                calm_collector()
+                tune_collector()
                 ready(worker.id, url)
                 await _working_until(told, worker)
 

@@ -238,7 +238,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def _argv(command: Any) -> Any:
-    """Words as a shell would split them; no shell ever sees them (DECISIONS 28)."""
+    """Words as a shell would split them; no shell ever sees them."""
     if not isinstance(command, str):
         return command
     try:

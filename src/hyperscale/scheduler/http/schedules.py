@@ -18,7 +18,7 @@ from hyperscale.scheduler.http.requests import (
 )
 from hyperscale.scheduler.instants import instant_of, moment_of
 from hyperscale.scheduler.schedules.cron import CronError, check
-from hyperscale.scheduler.schedules.cron.coming_runs import timetable
+from hyperscale.scheduler.schedules.cron.coming_runs import coming_runs
 from hyperscale.scheduler.schedules.cron.words import in_words
 from hyperscale.scheduler.schedules.schedule import Fired, Schedule
 from hyperscale.scheduler.schedules.ticks import preview
@@ -32,7 +32,7 @@ ScheduleId = Annotated[str, Path(pattern=ID_PATTERN)]
 async def create_schedule(body: ScheduleRequest, asked: Operator) -> ScheduleView:
     async with asked.recorded("schedule.create", body.id):
         definition = body.definition(body.id)
-        schedule = await asked.desk.service.add_schedule(body.id, definition)
+        schedule = await asked.context.service.add_schedule(body.id, definition)
     return ScheduleView.of(schedule, body.job.adjustment())
 
 
@@ -43,7 +43,7 @@ async def list_schedules(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ScheduleList:
     """By id."""
-    found = await asked.desk.service.store.schedules(cursor, limit)
+    found = await asked.context.service.store.schedules(cursor, limit)
     following = found[-1].id if len(found) == limit else ""
     return ScheduleList(schedules=[ScheduleView.of(one) for one in found], cursor=following)
 
@@ -55,8 +55,8 @@ async def preview_expression(body: PreviewRequest, asked: Viewer) -> Preview:
     if parsed.cron is None:
         raise CronError(body.cron, parsed.errors)
     zone = parsed.cron.fields.timezone or body.timezone
-    now = moment_of(asked.desk.service.now())
-    runs = timetable(parsed.cron, now, zone, body.count, body.dst)
+    now = moment_of(asked.context.service.now())
+    runs = coming_runs(parsed.cron, now, zone, body.count, body.dst)
     return Preview(
         runs=[run.instant for run in runs],
         words=in_words(parsed.cron.fields),
@@ -77,7 +77,7 @@ async def change_schedule(
     async with asked.recorded("schedule.change", schedule_id, f"from version {body.version}"):
         known = await _found(schedule_id, asked)
         definition = body.definition(known.definition.name)
-        changed = await asked.desk.service.change_schedule(schedule_id, body.version, definition)
+        changed = await asked.context.service.change_schedule(schedule_id, body.version, definition)
     return ScheduleView.of(changed, body.job.adjustment())
 
 
@@ -85,26 +85,26 @@ async def change_schedule(
 async def delete_schedule(schedule_id: ScheduleId, asked: Operator) -> ScheduleView:
     """Jobs made already live on."""
     async with asked.recorded("schedule.delete", schedule_id):
-        return ScheduleView.of(await asked.desk.service.store.delete_schedule(schedule_id))
+        return ScheduleView.of(await asked.context.service.store.delete_schedule(schedule_id))
 
 
 @router.post("/{schedule_id}/pause")
 async def pause_schedule(schedule_id: ScheduleId, asked: Operator) -> ScheduleView:
     async with asked.recorded("schedule.pause", schedule_id):
-        return ScheduleView.of(await asked.desk.service.pause(schedule_id))
+        return ScheduleView.of(await asked.context.service.pause(schedule_id))
 
 
 @router.post("/{schedule_id}/resume")
 async def resume_schedule(schedule_id: ScheduleId, asked: Operator) -> ScheduleView:
     async with asked.recorded("schedule.resume", schedule_id):
-        return ScheduleView.of(await asked.desk.service.resume(schedule_id))
+        return ScheduleView.of(await asked.context.service.resume(schedule_id))
 
 
 @router.post("/{schedule_id}/run", status_code=201)
 async def run_schedule(schedule_id: ScheduleId, asked: Operator) -> FiredView:
     """Now, aside from its ticks."""
     async with asked.recorded("schedule.run", schedule_id):
-        return _fired(await asked.desk.service.trigger(schedule_id))
+        return _fired(await asked.context.service.trigger(schedule_id))
 
 
 @router.post("/{schedule_id}/backfill", status_code=201)
@@ -116,7 +116,7 @@ async def backfill_schedule(
         if body.end <= body.start:
             raise InvalidJob("a backfill must end after it starts")
         start, end = instant_of(body.start), instant_of(body.end)
-        return _fired(await asked.desk.service.backfill(schedule_id, start, end))
+        return _fired(await asked.context.service.backfill(schedule_id, start, end))
 
 
 @router.get("/{schedule_id}/preview")
@@ -125,13 +125,13 @@ async def preview_schedule(
 ) -> Preview:
     """The coming runs, as if it were not paused."""
     schedule = await _found(schedule_id, asked)
-    behind = max(schedule.cursor, asked.desk.service.now())
+    behind = max(schedule.cursor, asked.context.service.now())
     coming = preview(schedule.definition, behind, count)
     return Preview(runs=[moment_of(tick) for tick in coming])
 
 
 async def _found(schedule_id: str, asked: Asked) -> Schedule:
-    schedule = await asked.desk.service.store.schedule(schedule_id)
+    schedule = await asked.context.service.store.schedule(schedule_id)
     if schedule is None:
         raise NotFound("schedule", schedule_id)
     return schedule

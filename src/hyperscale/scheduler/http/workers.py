@@ -1,4 +1,4 @@
-"""`/api/v1/workers`, and the messages by which a worker outside Python may work (S-78).
+"""`/api/v1/workers`, and the messages by which a worker outside Python may work.
 
 The scheduler's own workers speak to the store. Any other program registers, beats, claims and
 reports here, with the same fencing tokens.
@@ -93,7 +93,7 @@ async def list_workers(
     cursor: Annotated[str, Query(max_length=63)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> WorkerList:
-    found = await asked.desk.service.store.workers(cursor, limit)
+    found = await asked.context.service.store.workers(cursor, limit)
     following = found[-1].id if len(found) == limit else ""
     return WorkerList(workers=[WorkerView.of(one) for one in found], cursor=following)
 
@@ -107,7 +107,7 @@ async def heartbeat(body: Heartbeat, asked: WorkingFor) -> WorkerView:
 async def drain_worker(worker_id: WorkerId, asked: Operator) -> WorkerView:
     """It finishes what it runs and takes nothing new."""
     async with asked.recorded("worker.drain", worker_id):
-        store = asked.desk.service.store
+        store = asked.context.service.store
         return WorkerView.of(await store.move_worker(worker_id, WorkerEvent.DRAIN))
 
 
@@ -115,7 +115,7 @@ async def drain_worker(worker_id: WorkerId, asked: Operator) -> WorkerView:
 async def remove_worker(worker_id: WorkerId, asked: Admin) -> None:
     """From the list; a living one comes back with its next registration."""
     async with asked.recorded("worker.remove", worker_id):
-        await asked.desk.service.store.remove_worker(worker_id)
+        await asked.context.service.store.remove_worker(worker_id)
 
 
 @router.post("/messages")
@@ -144,7 +144,7 @@ async def message(
 
 
 async def _beat(body: Heartbeat, asked: Asked) -> Worker:
-    service = asked.desk.service
+    service = asked.context.service
     capabilities = tuple(sorted(set(body.capabilities)))
     if body.session is not None:
         beat = WorkerBeat(
@@ -179,7 +179,7 @@ async def _claim(body: ClaimRequest, asked: Asked, request: Request) -> Claimed:
     """Mark, claim, and if nothing came wait for news: nothing that arrives between is missed. Not
     all news is a job for this worker, so it goes on waiting. Who went away meanwhile gets nothing:
     the job would stand still until its lease ends."""
-    service = asked.desk.service
+    service = asked.context.service
     claim = Claim(
         worker=body.worker_id,
         kinds=tuple(sorted(set(body.kinds))),
@@ -210,7 +210,7 @@ def _to_run(job: Job, asked: Asked) -> JobView:
 
 
 async def _report(report: Report, asked: Asked) -> Reported:
-    service = asked.desk.service
+    service = asked.context.service
     answer = await service.store.report(report, service.now())
     if isinstance(answer, Accepted):
         return Reported(

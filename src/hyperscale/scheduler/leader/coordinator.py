@@ -10,7 +10,7 @@ from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.errors import StaleLeader, StoreUnavailable
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.leader.duties import Figures, Leading
+from hyperscale.scheduler.leader.duties import Duties, Figures
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, Term
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.store.store import Store
@@ -89,6 +89,6 @@ class Coordinator:
         self.terms += 1
         self._log.info(events.LEADING, epoch=term.token)
         try:
-            await Leading(self._store, term, self._settings, self._now, self.figures).run()
+            await Duties(self._store, term, self._settings, self._now, self.figures).run()
         finally:
             self._log.info("no longer leading", epoch=term.token)

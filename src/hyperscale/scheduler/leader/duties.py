@@ -25,7 +25,7 @@ from hyperscale.scheduler.errors import (
 )
 from hyperscale.scheduler.instants import SECOND, Instant
 from hyperscale.scheduler.leader.election import Term
-from hyperscale.scheduler.leader.liveness import Grace, Hearing, Verdict, judge_workers
+from hyperscale.scheduler.leader.liveness import Grace, Hearing, Liveness, judge_workers
 from hyperscale.scheduler.leader.probing import Probe, answering, answers
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.queue.emergency_stop import cancel_held
@@ -64,7 +64,7 @@ class Deposed(Exception):
     """The term is over."""
 
 
-class Leading:
+class Duties:
     def __init__(
         self,
         store: Store,
@@ -263,7 +263,7 @@ class Leading:
             before, verdict = verdict, self._judged(await self._workers(), answered)
             for worker_id in verdict.dead:
                 if worker_id in before.dead:  # else it was not asked: next time
-                    await self._bury(worker_id)
+                    await self._recover_dead(worker_id)
         if verdict.doubted:
             self._log.warning(events.MASS_SILENCE, workers=verdict.suspects)
         self._figures.suspects = verdict.suspects
@@ -277,11 +277,11 @@ class Leading:
                 break
         return workers
 
-    def _judged(self, workers: list[Worker], answered: frozenset[str] = frozenset()) -> Verdict:
+    def _judged(self, workers: list[Worker], answered: frozenset[str] = frozenset()) -> Liveness:
         silences_s = self._hearing.silences_s(workers, self._now(), self._steady())
         return judge_workers(silences_s, self._settings, answered)
 
-    async def _bury(self, worker_id: str) -> None:
+    async def _recover_dead(self, worker_id: str) -> None:
         self._require_lease()
         try:
             await self._store.move_worker(worker_id, WorkerEvent.LOST)

@@ -1,13 +1,10 @@
-"""Who leads: what every election promises to the coordinator.
+"""Who leads: what every election promises to the coordinator, and an election on any service that
+can hand out a lease. The services differ in few questions only, which are `Lease`.
 
 A term is a lease with a fencing token that only grows. Trust in it ends a margin before the lease
 can, counted on the monotonic clock from before the last renewal was asked for. So a leader that was
 paused finds out by looking at its own clock, without asking anybody. The store refuses older
 tokens, which covers the moment between looking and writing.
-
-An election on any service that can hand out a lease: campaign, renewal and the end of trust.
-
-The services differ in four questions only, which are `Lease`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How a coordinator proves to etcd who it is, and knows whom it speaks to.
-
-Speaking to etcd: the JSON gateway of its v3 API, over HTTP/1.1 on connections that stay open, so
+"""Speaking to etcd: the JSON gateway of its v3 API, over HTTP/1.1 on connections that stay open, so
 that a renewal costs one round trip and no TLS handshake. The endpoint that answered last is asked
 first; one that does not answer in time is passed over.
 """

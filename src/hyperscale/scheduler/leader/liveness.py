@@ -1,4 +1,4 @@
-"""Which workers are suspect, which are dead. Pure.
+"""Which workers are suspect, which are dead, and how long a leader takes nothing away. Pure.
 
     silent for           verdict
     < suspect_after_s    fine
@@ -10,12 +10,11 @@
 Silence is counted on the leader's own steady clock, from when it saw a heartbeat that it had not
 seen before. So neither a clock that steps nor one of another machine makes anybody dead, and a
 newborn leader gives everybody a whole threshold. When most workers fall silent at once the leader
-doubts itself for one threshold more: its own network or the store is the likelier culprit (S-72).
-So it does for a worker that answers when asked directly (S-70): something between it and the store
-is slow. Jobs are not held by that: each comes back when its own lease ends.
-
-How long a leader takes nothing away: after its takeover, after the store was away, and after its
-clock was set, for leases are judged by that clock (T-15). Pure.
+doubts itself for one threshold more: its own network or the store is the likelier culprit. So it
+does for a worker that answers when asked directly: something between it and the store is slow. Jobs
+are not held by that: each comes back when its own lease ends. After its takeover, after the store
+was away and after its clock was set a leader takes nothing away for a while (`Grace`), for leases
+are judged by that clock.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.worker.registration import Worker, WorkerState
 
 
-class Verdict(NamedTuple):
+class Liveness(NamedTuple):
     suspects: tuple[str, ...]
     dead: tuple[str, ...]
     doubted: bool
@@ -80,7 +79,7 @@ def judge_workers(
     silences_s: Mapping[str, float],
     settings: CoordinatorSettings,
     answered: frozenset[str] = frozenset(),
-) -> Verdict:
+) -> Liveness:
     dead = tuple(name for name, s in silences_s.items() if s >= settings.dead_after_s)
     suspects = tuple(
         name
@@ -93,7 +92,7 @@ def judge_workers(
         name for name in dead if silences_s[name] < doubt_until_s and (many or name in answered)
     )
     certain = tuple(name for name in dead if name not in spared)
-    return Verdict(tuple(sorted((*suspects, *spared))), certain, doubted=many and bool(spared))
+    return Liveness(tuple(sorted((*suspects, *spared))), certain, doubted=many and bool(spared))
 
 
 STEP_S: Final = 2.0

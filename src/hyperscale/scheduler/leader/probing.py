@@ -1,4 +1,4 @@
-"""A silent worker is asked at the address it told, before it is taken for dead (S-70).
+"""A silent worker is asked at the address it told, before it is taken for dead.
 
 Only an answer that names the worker counts: after a crash somebody else may have the address. It is
 asked whether it is this one, because it does not tell strangers who it is.

@@ -1,20 +1,16 @@
-"""Names that cannot be taken twice.
+"""Which job is which: ids that cannot be taken twice, idempotency keys, and jitter.
 
 The id of a schedule's instance follows from the schedule and the tick, so a tick can exist only
-once, whichever coordinator makes it (S-30). Any other job's id begins with its time: jobs that come
+once, whichever coordinator makes it. Any other job's id begins with its time: jobs that come
 together lie together in a store's indexes. Of 30,000 in a SQLite file, a batch of 500 then changes
 240 pages on its way from submitted to completed; with version 4 ids 1,260.
 
-When two submissions are one (S-31 to S-34, T-4).
-
-Inside the window the original is always returned, whatever became of it; the same key with other
-content is an error. The content hash is for callers who ask for it and give no key. Instances of
-schedules never pass here: their identity is their tick.
-
-Dice that always fall the same way: a number in [0, 1) from names.
+Two submissions are one inside the window of their key: the original is always returned, whatever
+became of it; the same key with other content is an error. The content hash is for callers who ask
+for it and give no key. Instances of schedules never pass here: their identity is their tick.
 
 Jitter must differ between jobs and schedules, yet be the same for the leader that dies and the one
-that takes over, and for every store. So it is a hash, not a random generator.
+that takes over, and for every store. So it is a hash of names, not a random generator.
 """
 
 from __future__ import annotations
@@ -85,6 +81,6 @@ def dedup_key(given: str | None, digest: str) -> str:
     return given
 
 
-def chance(*names: str | int) -> float:
+def jitter(*names: str | int) -> float:
     text = "\x00".join(map(str, names)).encode()
     return int.from_bytes(blake2b(text, digest_size=6).digest(), "big") / (1 << 48)

@@ -1,17 +1,15 @@
-"""Why an attempt ended badly. The class decides the route (S-55), never the text.
-
-A job: one thing to run once, whoever asked for it (a client, or a tick of a schedule).
+"""A job: one thing to run once, whoever asked for it (a client, or a tick of a schedule).
 
 # Theory of operation
 
-The table below is the whole life of a job (S-25, T-3). PENDING hides three places in the queue:
-delayed (due later), ready, and waiting (its schedule runs one instance at a time and another is
-before it). COMPLETED, FAILED and CANCELLED are ends; a retry by hand is a new job.
+The table below is the whole life of a job. PENDING hides three places in the queue: delayed (due
+later), ready, and waiting (its schedule runs one instance at a time and another is before it).
+COMPLETED, FAILED and CANCELLED are ends; a retry by hand is a new job.
 
 A claim gives a fencing token, an integer that only grows. Every report carries it, and only the
 current one is accepted. Recovery gives the job a fresh token, so that the former holder, however
 late, can change nothing. A report that repeats the last accepted one is answered as before: its
-sender missed the answer (T-14).
+sender missed the answer.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Failure(StrEnum):
     WORKER_LOST = "WORKER_LOST"
     """The lease ended without a word: backoff, rather on another worker."""
     NEVER_STARTED = "NEVER_STARTED"
-    """Claimed too often without one start: it kills its workers (T-3)."""
+    """Claimed too often without one start: it kills its workers."""
     PERMANENT = "PERMANENT"
     """Bad payload, unknown kind, logic error: no retry."""
     CANCELLED = "CANCELLED"

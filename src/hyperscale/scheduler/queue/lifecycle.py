@@ -1,11 +1,9 @@
-"""Whether, when and where a failed attempt is repeated (S-54, S-55).
-
-The delay becomes the job's durable due time: no leader keeps a retry in its memory.
-
-How a job moves: every event of `model.job.TRANSITIONS` as a function of (job, event, now).
+"""How a job moves: every event of `job.TRANSITIONS` as a function of (job, event, now), and
+whether, when and where a failed attempt is repeated.
 
 A step is the job as it becomes, and the attempt that ended with it, if one did. Nothing here
-changes anything; stores write a step whole.
+changes anything; stores write a step whole. The delay of a retry becomes the job's durable due
+time: no leader keeps it in its memory.
 """
 
 from __future__ import annotations
@@ -17,16 +15,16 @@ from msgspec.structs import replace
 from hyperscale.scheduler.errors import IllegalTransition
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.history import Attempt, Outcome
-from hyperscale.scheduler.queue.identity import chance
+from hyperscale.scheduler.queue.identity import jitter
 from hyperscale.scheduler.queue.job import TRANSITIONS, Event, Failure, Job, JobState
 from hyperscale.scheduler.queue.reports import ERROR_CHARS_MAX
 from hyperscale.scheduler.queue.spec import RetryPolicy
 
 TRANSIENT_SPREAD_S: Final = 1.0
-"""At once for everybody would be a storm (T-23)."""
+"""At once for everybody would be a storm."""
 
 CLAIMS_LOST_MAX: Final = 10
-"""So many claims without one start, and the job is taken for what kills its workers (T-3)."""
+"""So many claims without one start, and the job is taken for what kills its workers."""
 
 FINAL: Final = frozenset({Failure.PERMANENT, Failure.CANCELLED, Failure.NEVER_STARTED})
 ELSEWHERE: Final = frozenset({Failure.EXHAUSTED, Failure.TIMEOUT, Failure.WORKER_LOST})
@@ -42,7 +40,7 @@ def decide_retry(policy: RetryPolicy, failure: Failure, retries: int, job_id: st
     if failure in FINAL or retries >= policy.max_retries:
         return None
     number = retries + 1
-    roll = chance("retry", job_id, number)
+    roll = jitter("retry", job_id, number)
     if failure is Failure.TRANSIENT:
         return Retry(roll * TRANSIENT_SPREAD_S, elsewhere=False)
     # The exponent is bounded so that the power cannot overflow; max_s rules long before.

@@ -1,16 +1,9 @@
-"""Writing a step of a job's life with everything that follows from it.
+"""Operations on jobs: submitted, claimed, reported on, cancelled and tried again.
 
-The job, its attempt and log, its dead letter, and the next instance in its schedule's line change
-together or not at all.
-
-Whether a worker's report is current, and what it does to the job (S-47, T-14).
-
-The lease is not asked: work that came late but that nobody took over is good work. Only the token
-decides.
-
-Taking jobs from the queue, for stores whose steps exclude each other.
-
-Jobs in, judged, cancelled and tried again.
+A step of a job's life is written with everything that follows from it: the job, its attempt and
+log, its dead letter, and the next instance in its schedule's line change together or not at all.
+Of a report only the token decides, never the lease: work that came late but that nobody took over
+is good work. `take` is for stores whose steps exclude each other.
 """
 
 from __future__ import annotations
@@ -178,7 +171,7 @@ def _refuse(report: Report, reason: Refusal) -> Judgement:
 
 
 PROMOTE_PER_CLAIM: Final = 100
-"""A claim promotes on its way, but a burst of due jobs is the sweep's to move (S-41)."""
+"""A claim promotes on its way, but a burst of due jobs is the sweep's to move."""
 
 AVOID_SCAN: Final = 32
 """So many candidates more are looked at, in case the first ones avoid this worker."""

@@ -1,12 +1,9 @@
-"""Nobody waits for ever: a ready job gets better the longer it waits (S-36).
-
-Only the rank moves; the submitted priority stays as it was.
-
-Where a job stands in the queue: one rule for every store.
+"""Where a job stands in the queue: one rule for every store.
 
 A store keeps, for each place, an index by the instant somebody must look at the job again, and for
 READY also the order of claims within a lane. A lane holds the jobs of one kind that need the same
-capabilities, so a job nobody can run blocks nobody (S-43).
+capabilities, so a job nobody can run blocks nobody. And nobody waits for ever: the rank of a ready
+job gets better the longer it waits, while its priority stays as it was submitted.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ Report = Started | Beat | Completed | Failed | Released
 
 
 class Refusal(StrEnum):
-    """In the order of S-47; the first that holds is told."""
+    """In the order they are looked for; the first that holds is told."""
 
     UNKNOWN_JOB = "unknown job"
     NOT_HELD = "job is not claimed or executing"

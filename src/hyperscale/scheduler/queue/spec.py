@@ -1,7 +1,7 @@
 """What to run: the part of a job that never changes, shared by schedules and instances.
 
 Limits stand here because whoever stores, ships or shows a job relies on them (every queue and
-record bounded). Priority: lower first, default 500 (DECISIONS 26).
+record bounded). Priority: lower first, default 500.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,62}")
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Delay before retry n (1, 2, ...): min(initial * factor^(n-1), max), ± jitter (S-54: 2, 4, 8,
+    """Delay before retry n (1, 2, ...): min(initial * factor^(n-1), max), ± jitter (2, 4, 8,
     then 16 s, ± 50 %)."""
 
     max_retries: int = 3
@@ -59,7 +59,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def clamp_priority(priority: int) -> int:
-    """Out of range is adjusted, and the answer tells so (S-29)."""
+    """Out of range is adjusted, and the answer tells so."""
     return min(PRIORITY_WORST, max(PRIORITY_BEST, priority))
 
 

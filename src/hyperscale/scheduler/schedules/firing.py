@@ -1,7 +1,4 @@
-"""From decided ticks to what the store writes.
-
-From schedules that are due to what the store shall write, a slice at a time. Pure.
-"""
+"""From schedules that are due to what the store shall write, a slice at a time. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Final, NamedTuple
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.scheduler.instants import SECOND, Instant, after
-from hyperscale.scheduler.queue.identity import chance, instance_id
+from hyperscale.scheduler.queue.identity import instance_id, jitter
 from hyperscale.scheduler.queue.job import Job, new_job
 from hyperscale.scheduler.schedules.schedule import Advance, Firing, Overlap, Schedule
 from hyperscale.scheduler.schedules.ticks import Plan, plan, ticks_of
@@ -20,7 +17,7 @@ def instance(schedule: Schedule, tick: Instant, now: Instant) -> Job:
     """The job of one tick: the same id and the same jitter, whoever makes it and when."""
     definition = schedule.definition
     jitter_s = definition.jitter_s
-    wait_s = chance("jitter", schedule.id, tick) * jitter_s if jitter_s else 0.0
+    wait_s = jitter("jitter", schedule.id, tick) * jitter_s if jitter_s else 0.0
     job_id = instance_id(schedule.id, tick)
     return new_job(
         job_id,

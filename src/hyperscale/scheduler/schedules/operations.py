@@ -1,8 +1,7 @@
-"""What a tick does when earlier instances of its schedule have not ended.
+"""Operations on schedules: edited under a version, fired under cursor and epoch.
 
-Judged inside the store's atomic step, so two coordinators cannot both see "nothing runs".
-
-Schedules: edited under a version, fired under cursor and epoch.
+What a tick does when earlier instances have not ended is judged here, inside the store's atomic
+step, so two coordinators cannot both see "nothing runs".
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A schedule: when to make jobs, and which. It outlives every job it makes (T-6).
+"""A schedule: when to make jobs, and which. It outlives every job it makes.
 
 The definition is what a person edits, under a version. The rest is the scheduler's own
 bookkeeping: the cursor says up to which instant every tick has been decided, and only moves
-forward, so that no leader change, restart or clock step decides a tick twice.
-
-A decision about ticks on its way into the store, and what came of it.
+forward, so that no leader change, restart or clock step decides a tick twice. A `Firing` is a
+decision about ticks on its way into the store, `Fired` what came of it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Which ticks of a schedule are due, and what becomes of those nobody was there for.
+"""Which ticks a schedule has, which of them are due, and what becomes of those that were missed.
 
 Ticks are walked strictly forward from the cursor, so a clock that steps back finds nothing to do
 and a change of leader finds exactly what is left. The walk is bounded: after a long absence a
-plan covers part of the way and says `more`.
-
-The ticks of a schedule's definition. Parsing is cached: it happens once, not once per tick.
+plan covers part of the way and says `more`. Definitions are parsed once, not once per tick.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How the scheduler is: numbers, findings, and the words its logs share (S-85 to S-91)."""
+"""How the scheduler is: numbers, findings, and the words its logs share."""

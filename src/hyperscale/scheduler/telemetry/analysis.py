@@ -1,4 +1,4 @@
-"""What the logs tell: what is wrong with the whole (S-90, S-91); `story` is about one job.
+"""What the logs tell: what is wrong with the whole; `journal` is about one job.
 
 Pure: a journal in, findings out. `doctor` looks at how things are now; this looks at
 how they came to be, also when nothing runs any more.
@@ -35,7 +35,7 @@ _STANDSTILL: Final = frozenset({events.TICKS_STALLED, events.TERM_BROKEN})
 
 HOUR: Final = 3600 * SECOND
 ELECTIONS_MAX: Final = 2
-"""In an hour: one for a start, one for a planned restart; S-87 warns beyond."""
+"""In an hour: one for a start, one for a planned restart."""
 
 
 def diagnose(journal: Journal) -> list[Finding]:

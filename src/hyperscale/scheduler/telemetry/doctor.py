@@ -1,4 +1,4 @@
-"""What is wrong, by name: stuck, drifting, starving, skewed and their kin (S-91).
+"""What is wrong, by name: stuck, drifting, starving, skewed and their kin.
 
 Pure: facts in, findings out, worst first. Gathering the facts is the caller's business. What cannot
 be seen now, only in how things came to be, `analysis` finds in the logs.
@@ -18,13 +18,13 @@ from hyperscale.scheduler.schedules.schedule import Schedule
 from hyperscale.scheduler.schedules.ticks import next_tick, ticks_of
 from hyperscale.scheduler.store.claim_guard import Emergency
 from hyperscale.scheduler.store.types import Counts
-from hyperscale.scheduler.worker.registration import Worker, WorkerState, is_homeless
+from hyperscale.scheduler.worker.registration import Worker, WorkerState, nobody_can_run
 
 CLAIM_NOT_STARTED_S: Final = 60.0
 LEASE_OVERDUE_S: Final = 30.0
 DRIFT_S: Final = 5.0
 STARVING_S: Final = 30 * 60.0
-"""When ageing begins to better a job's priority (S-36): now somebody should know."""
+"""When ageing begins to better a job's priority: now somebody should know."""
 SKEW_S: Final = 1.0
 SILENT_S: Final = 30.0
 LOST_CLAIMS: Final = 3
@@ -216,7 +216,7 @@ def _held(facts: Facts) -> list[Finding]:
 
 def _waiting(facts: Facts) -> list[Finding]:
     ready = [job for job in facts.pending if job.due_at <= facts.now and not job.waiting]
-    homeless = [job.id for job in ready if is_homeless(job.spec, facts.workers)]
+    homeless = [job.id for job in ready if nobody_can_run(job.spec, facts.workers)]
     old = [
         job.id
         for job in ready
@@ -270,7 +270,7 @@ def _waiting(facts: Facts) -> list[Finding]:
 
 def _all_full(job: Job, workers: tuple[Worker, ...]) -> bool:
     """Somebody could run it, and none of those has room."""
-    able = [w for w in workers if w.state in TAKING and not is_homeless(job.spec, (w,))]
+    able = [w for w in workers if w.state in TAKING and not nobody_can_run(job.spec, (w,))]
     return bool(able) and all(worker.state is WorkerState.BUSY for worker in able)
 
 

@@ -1,10 +1,7 @@
-"""The JSON logs of all processes as one book: read, put in order of time, found by correlation id.
+"""The JSON logs of all processes as one book: read, put in order of time, found by correlation id;
+and how one job went, by what they say of it.
 
 Lines that are not what the scheduler writes are kept apart with their place, never guessed at.
-
-How one job went, by what the logs say of it, and why it failed (S-90).
-
-Pure: the entries of a journal in, a verdict out.
 """
 
 from __future__ import annotations
@@ -118,7 +115,7 @@ LATE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobSummary:
     """How one job went."""
 
     kind: str
@@ -134,7 +131,7 @@ class Verdict:
         return self.kind not in ("completed", "under way", "waiting")
 
 
-def judge(story: Sequence[Entry], end: Instant) -> Verdict:
+def judge(story: Sequence[Entry], end: Instant) -> JobSummary:
     """Of one job's entries, oldest first; at least one. The logs reach to `end`."""
     kind, cause, advice = _kind(story, end)
     path = [f"{one.node}/{one.component}" if one.node else one.component for one in story]
@@ -147,7 +144,7 @@ def judge(story: Sequence[Entry], end: Instant) -> Verdict:
             or one.level in ("warning", "error")
         ).items()
     ]
-    return Verdict(
+    return JobSummary(
         kind,
         cause,
         tuple(here for before, here in pairwise(["", *path]) if here != before),
@@ -201,7 +198,7 @@ def _kind(story: Sequence[Entry], end: Instant) -> tuple[str, str, str]:
     )
 
 
-def failures(journal: Journal) -> list[tuple[str, Verdict]]:
+def failures(journal: Journal) -> list[tuple[str, JobSummary]]:
     """Every job that did not go well, by its first line."""
     stories = defaultdict(list)
     for one in journal.entries:

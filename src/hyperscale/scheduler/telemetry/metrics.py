@@ -1,7 +1,7 @@
-"""The numbers of one scheduler process, in the names of S-86.
+"""The numbers of one scheduler process.
 
 Labels are bounded: kinds beyond a handful count as "other", and neither workers nor single
-priorities are labels (T-23).
+priorities are labels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of what happens is traced, by class (S-88). Pure.
+"""How much of what happens is traced, by class. Pure.
 
     class         what                                                    share
     job           a job's way: submit, claim, run, complete               0.01, or `--trace-share`

@@ -1,4 +1,4 @@
-"""A job's way as spans: submit, claim, run, complete, each the child of the one before (S-88).
+"""A job's way as spans: submit, claim, run, complete, each the child of the one before.
 
 Pure: records in, plain spans out. Every id follows from the job and its fencing token, so that
 processes which never speak to each other, and a repeated call, tell of the same spans. A caller's

@@ -1,13 +1,10 @@
-"""A worker as the store knows it.
+"""A worker as the store knows it, and whether it may be given another job.
 
-States and what moves them stand in `WORKER_TRANSITIONS` (S-26). AVAILABLE and BUSY follow from the
-load the worker itself reports, so a wrong count heals with the next heartbeat. A worker id belongs
-to one process: the session, a number that only grows, tells two apart (S-46, S-65).
-
-Whether a worker may be given another job (S-70).
-
-A worker whose heartbeats do not get through may be dead to everybody else in a moment, and what it
-took would have to be recovered. It gets nothing new until it is heard again.
+States and what moves them stand in `WORKER_TRANSITIONS`. AVAILABLE and BUSY follow from the load
+the worker itself reports, so a wrong count heals with the next heartbeat. A worker id belongs to
+one process: the session, a number that only grows, tells two apart. A worker whose heartbeats do
+not get through may be dead to everybody else in a moment, and what it took would have to be
+recovered: it gets nothing new until it is heard again.
 """
 
 from __future__ import annotations
@@ -91,7 +88,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     session: int = 0
     """Given by the store at registration."""
     sequence: int = 0
-    """Of the newest heartbeat; older ones are ignored (S-71)."""
+    """Of the newest heartbeat; older ones are ignored."""
     running: int = 0
     started_at: Instant
     seen_at: Instant
@@ -174,7 +171,7 @@ def moved(worker: Worker, event: WorkerEvent) -> Worker:
     return replace(worker, state=WORKER_TRANSITIONS[worker.state][event])
 
 
-def is_homeless(spec: JobSpec, workers: Sequence[Worker]) -> bool:
+def nobody_can_run(spec: JobSpec, workers: Sequence[Worker]) -> bool:
     """Somebody works here, and nobody who could run this."""
     there = [worker for worker in workers if worker.state is not WorkerState.UNAVAILABLE]
     return bool(there) and not any(_could_run(worker, spec) for worker in there)

@@ -1,13 +1,12 @@
-"""Reports that were not accepted yet, one small file each, so that a finished job stays finished
-when the store is away or this process dies (S-51).
-
-A report carries the worker id and the token of its claim, so whoever finds it may send it. A file
-that cannot be read is set aside, never in the way of the others.
-
-Reports on their way to the store: gathered into batches, repeated until answered.
+"""Reports on their way to the store: gathered into batches, repeated until answered.
 
 Whoever asks gets the answer; a final report needs nobody to wait for it. The queue cannot
 outgrow what the worker holds: one final report per job, and claims stop while many are unanswered.
+
+A report that was not accepted yet is spooled, one small file each, so that a finished job stays
+finished when the store is away or this process dies. It carries the worker id and the token of its
+claim, so whoever finds it may send it. A file that cannot be read is set aside, never in the way of
+the others.
 """
 
 from __future__ import annotations

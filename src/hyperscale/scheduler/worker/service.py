@@ -1,7 +1,7 @@
 """A worker: claims what it has room for, runs it, and says what became of it.
 
 Three tasks live apart from the jobs: heartbeats of the worker, heartbeats of its jobs, and the
-reporter. Stopping keeps this order (S-74, T-20): no more claims, a heartbeat that says so, what
+reporter. Stopping keeps this order: no more claims, a heartbeat that says so, what
 runs may finish while heartbeats go on, the rest is released, reports are sent, goodbye.
 """
 
@@ -28,7 +28,7 @@ from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerS
 from hyperscale.scheduler.worker.reporter import Reporter, Spool
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, report_of
 from hyperscale.scheduler.worker.settings import WorkerSettings
-from hyperscale.scheduler.worker.slots import AHEAD_S, CLAIM_MAX, Appetite, Slots
+from hyperscale.scheduler.worker.slots import AHEAD_S, CLAIM_MAX, Prefetch, Slots
 
 RETRY_S: Final = 1.0
 WAIT_S: Final = 1.0
@@ -55,7 +55,7 @@ class WorkerService:
         self._sequence = 0
         self._held: dict[str, Running] = {}
         self._slots = Slots(settings.slots, executors, self._over)
-        self._appetite = Appetite(settings.slots)
+        self._prefetch = Prefetch(settings.slots)
         self._tasks = RealTasks()
         self._room = asyncio.Event()
         self._draining = False
@@ -197,7 +197,7 @@ class WorkerService:
         while not self._draining:
             self._room.clear()
             unanswered = self._reporter.unanswered
-            wanted = self._appetite.wanted(len(self._held), self._slots.quick(AHEAD_S))
+            wanted = self._prefetch.wanted(len(self._held), self._slots.quick(AHEAD_S))
             if wanted == 0 or unanswered > 2 * CLAIM_MAX or self._spool.full:
                 await self._wait_for_room()
                 continue
@@ -238,7 +238,7 @@ class WorkerService:
 
     def _over(self, running: Running, result: Result, ran_s: float) -> None:
         self._forget(running)
-        self._appetite.ran(ran_s)
+        self._prefetch.ran(ran_s)
         if running.disowned:
             return
         if running.given_back and not isinstance(result, Done):

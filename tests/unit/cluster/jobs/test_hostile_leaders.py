@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from hyperscale.cluster.jobs.context import Context
 
 from hyperscale.cluster.jobs import losing
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.desk import Desk
 from hyperscale.cluster.jobs.effects import Acknowledge, Snatch
 from hyperscale.cluster.jobs.inputs import Accepted
 from hyperscale.cluster.jobs.pool import Worker
@@ -109,11 +109,11 @@ def test_a_deadline_that_cannot_be_kept_takes_no_other_with_it(
     assert not shell.take(Snatch)
     real, broken = losing.review_worker, []
 
-    def once(desk: Desk, now: float, worker: Worker) -> None:
+    def once(context: Context, now: float, worker: Worker) -> None:
         if not broken:
             broken.append(worker.name)
             raise RuntimeError("a bug")
-        real(desk, now, worker)
+        real(context, now, worker)
 
     monkeypatch.setattr(losing, "review_worker", once)
     with pytest.raises(RuntimeError, match="a bug"):

@@ -94,7 +94,7 @@ def test_part_of_a_running_workflow_can_be_returned() -> None:
     made = book(submitted(), Dispatched("j1", 1.0, "load", 4, two), STARTED)
     assert apply(made, Returned("j1", 3.0, "load", "no room", (1,)))
     workflow = made.jobs["j1"].workflows["load"]
-    assert workflow.parts[1].is_homeless
+    assert workflow.parts[1].nobody_can_run
     assert workflow.parts[1].attempts == 0
     assert workflow.lifecycle.state.value == "running"
     assert not apply(made, Returned("j1", 3.0, "load", "no room", (1,)))

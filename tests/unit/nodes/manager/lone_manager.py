@@ -42,7 +42,7 @@ class LoneManager:
     def __init__(self, world: World, manager: Manager) -> None:
         self.world = world
         self.manager = manager
-        self.desk = manager.desk
+        self.context = manager.context
         self.told: list[tuple[str, msgspec.Struct]] = []
         manager.commands.couriers.send = self._send  # type: ignore[method-assign]
 
@@ -77,7 +77,7 @@ class LoneManager:
     async def submit(self, *workflows: WorkflowFacts, job_id: str = "j1", **given: Any) -> JobAck:
         body = Body(workflows=workflows or (FACTS,), source=b"", overrides=b"", **given)
         ask = SubmitJob(job_id=job_id, body=msgspec.msgpack.encode(body))
-        return await self.desk.submit(self.call("submit.job", "client", "c1"), ask)
+        return await self.context.submit(self.call("submit.job", "client", "c1"), ask)
 
     def dispatched(self) -> list[DispatchPart]:
         return [message for _, message in self.told if isinstance(message, DispatchPart)]

@@ -39,7 +39,7 @@ def submission(job_id: str = "j1", **given: Any) -> SubmitJob:
 
 
 async def cancel(lone: LoneManager, call: Any, **given: Any) -> SteerAck:
-    return await lone.desk.steer(call, SteerJob(job_id="j1", action="cancel", **given))
+    return await lone.context.steer(call, SteerJob(job_id="j1", action="cancel", **given))
 
 
 def owner(manager: Manager, job_id: str = "j1") -> str:
@@ -50,8 +50,8 @@ def owner(manager: Manager, job_id: str = "j1") -> str:
 
 def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
-        view = await lone.desk.job(client(lone, "alice"), AskJob(job_id="j1"))
+        await lone.context.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
+        view = await lone.context.job(client(lone, "alice"), AskJob(job_id="j1"))
         assert (view.owner, view.requested_by) == ("alice", "boss@hq")
 
     play(story)
@@ -59,31 +59,31 @@ def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> 
 
 def test_others_read_it_and_do_not_steer_it() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission())
+        await lone.context.submit(client(lone, "alice"), submission())
         bob = client(lone, "bob")
-        assert (await lone.desk.job(bob, AskJob(job_id="j1"))).job_id == "j1"
+        assert (await lone.context.job(bob, AskJob(job_id="j1"))).job_id == "j1"
         ack = await cancel(lone, bob, by="alice")
         assert not ack.accepted
         assert ack.error == (
             "job j1 belongs to alice; bob may only read it (manager.jobs_of_others)"
         )
         assert not (await cancel(lone, client(lone, "alice", certified=False))).accepted
-        assert (await cancel(lone, client(lone, "alice"), by="ada@desk")).accepted
+        assert (await cancel(lone, client(lone, "alice"), by="ada@context")).accepted
         job = lone.manager.jobs.job("j1")
         assert job is not None
-        assert job.by == "alice (ada@desk)"
+        assert job.by == "alice (ada@context)"
 
     play(story)
 
 
 def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice", certified=False), submission())
+        await lone.context.submit(client(lone, "alice", certified=False), submission())
         assert owner(lone.manager) == ""
-        assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@desk")).accepted
+        assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@context")).accepted
         job = lone.manager.jobs.job("j1")
         assert job is not None
-        assert job.by == "bob@desk"
+        assert job.by == "bob@context"
 
     play(story)
 
@@ -91,14 +91,14 @@ def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> Non
 def test_a_manager_that_passes_it_on_vouches_and_a_client_cannot() -> None:
     async def story(lone: LoneManager) -> None:
         forged = submission(asked_by="alice", certified=True)
-        await lone.desk.submit(client(lone, "mallory"), forged)
+        await lone.context.submit(client(lone, "mallory"), forged)
         assert owner(lone.manager) == "mallory"
         follower = lone.call("test", "manager", "m2", certified=True)
         told = passed_on(client(lone, "alice"), submission("j2", asked_by="mallory"))
-        await lone.desk.submit(follower, told)
+        await lone.context.submit(follower, told)
         assert owner(lone.manager, "j2") == "alice"
         unnamed = passed_on(client(lone, "alice", certified=False), submission("j3"))
-        await lone.desk.submit(follower, unnamed)
+        await lone.context.submit(follower, unnamed)
         assert owner(lone.manager, "j3") == ""
 
     play(story)
@@ -118,7 +118,7 @@ def test_every_question_that_is_passed_on_tells_who_asked() -> None:
 
 def test_where_others_may_steer_they_do() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission())
+        await lone.context.submit(client(lone, "alice"), submission())
         assert (await cancel(lone, client(lone, "bob"))).accepted
 
     play(story, jobs_of_others="steer")
@@ -126,29 +126,29 @@ def test_where_others_may_steer_they_do() -> None:
 
 def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
     async def story(lone: LoneManager) -> None:
-        desk = lone.desk
+        context = lone.context
         lone.register()
-        await desk.submit(
+        await context.submit(
             client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef")
         )
         await lone.until(lambda: bool(lone.dispatched()))
         bob, alice = client(lone, "bob"), client(lone, "alice")
         for asks, message in (
-            (desk.job, AskJob(job_id="j1")),
-            (desk.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
-            (desk.results, AskResults(job_id="j1")),
-            (desk.workers, AskWorkers(job_id="j1")),
-            (desk.steer, SteerJob(job_id="j1", action="cancel")),
+            (context.job, AskJob(job_id="j1")),
+            (context.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
+            (context.results, AskResults(job_id="j1")),
+            (context.workers, AskWorkers(job_id="j1")),
+            (context.steer, SteerJob(job_id="j1", action="cancel")),
         ):
             with pytest.raises(Refused, match="belongs to alice; bob may neither") as refusal:
                 await asks(bob, message)  # type: ignore[operator]
             assert refusal.value.code == NOT_OWNER
         with pytest.raises(Refused, match="belongs to alice"):
-            await anext(desk.watch(bob, WatchJob(job_id="j1")))
-        assert (await desk.jobs(bob, AskJobs())).jobs == ()
-        assert len((await desk.jobs(alice, AskJobs())).jobs) == 1
-        assert [row.parts for row in (await desk.workers(bob, AskWorkers())).workers] == [()]
-        assert (await desk.workers(alice, AskWorkers())).workers[0].parts
+            await anext(context.watch(bob, WatchJob(job_id="j1")))
+        assert (await context.jobs(bob, AskJobs())).jobs == ()
+        assert len((await context.jobs(alice, AskJobs())).jobs) == 1
+        assert [row.parts for row in (await context.workers(bob, AskWorkers())).workers] == [()]
+        assert (await context.workers(alice, AskWorkers())).workers[0].parts
 
     play(story, jobs_of_others="none")
 

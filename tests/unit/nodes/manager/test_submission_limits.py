@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from hyperscale.nodes.manager.context import submitting
 
 from hyperscale.engine import assembly
 from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.desk import submitting
 from hyperscale.nodes.manager.submission_limits import (
     LOAD_BYTES_MAX,
     STEPS_MAX,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 
-from hyperscale.scheduler.http.process import COLLECT_AFTER, calm_collector
+from hyperscale.scheduler.http.process import COLLECT_AFTER, tune_collector
 
 
 def test_what_is_there_is_not_looked_at_again() -> None:
     thresholds = gc.get_threshold()
     try:
-        calm_collector()
+        tune_collector()
         assert gc.get_freeze_count() > 0
         assert gc.get_threshold()[0] == COLLECT_AFTER
     finally:

@@ -1,4 +1,4 @@
-"""Faults put into a running scheduler, and their names out of its doctor (S-91)."""
+"""Faults put into a running scheduler, and their names out of its doctor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: outcomes of submissions (S-29), the list, history, logs, cancel and retry."""
+"""Jobs over HTTP: outcomes of submissions, the list, history, logs, cancel and retry."""
 
 from __future__ import annotations
 

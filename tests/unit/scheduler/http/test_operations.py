@@ -17,7 +17,7 @@ REPORT = {"job_id": "j-1", "worker": "w-1", "token": 1}
 JOB = {"name": "probe", **WORK}
 BEAT = {"worker_id": "w-1", "instance": "i-1", "capacity": 2, "sequence_number": 1}
 
-# The names of S-86, and the two it asks for in words.
+# The names that dashboards ask for.
 METRICS = {
     "scheduler_job_submissions_total",
     "scheduler_job_completion_duration_seconds",

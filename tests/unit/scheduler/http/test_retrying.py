@@ -1,4 +1,4 @@
-"""A store that is away for a moment, for good, or only in its answers (S-29)."""
+"""A store that is away for a moment, for good, or only in its answers."""
 
 from __future__ import annotations
 

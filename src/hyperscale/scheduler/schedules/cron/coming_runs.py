@@ -24,7 +24,7 @@ class Run:
     change: str
 
 
-def timetable(
+def coming_runs(
     cron: Cron, after: datetime, zone: str, count: int, policy: DstPolicy = DstPolicy.DEBIAN
 ) -> list[Run]:
     offsets = offsets_of(zone)

@@ -1,4 +1,4 @@
-"""Circuit breakers: a target that keeps failing gets a rest (S-58).
+"""Circuit breakers: a target that keeps failing gets a rest.
 
     state      event                                   next
     CLOSED     `failures_max` failures in a row        OPEN, for `rest_s`

@@ -1,5 +1,5 @@
 """`command`: a program with its arguments, never through a shell. Off unless enabled, because
-whoever may submit a job could otherwise run anything (T-24).
+whoever may submit a job could otherwise run anything.
 
 Payload: `argv` (JSON list), `env` (JSON object), `cwd`. Exit code 0 is success; 75 (EX_TEMPFAIL)
 asks for another try elsewhere.

@@ -1,15 +1,13 @@
-"""What runs a job: one executor per kind of job.
+"""What runs a job: one executor per kind of job, given the job's payload.
 
 An executor that is cancelled (timeout, a person, the worker's stop) must leave nothing running
 behind. It tells by type why a job failed, because that decides whether it is tried again.
 
-A slot's own way to an executor that profits from knowing what comes next.
+To hand over one short job costs more than to run it: both sides are woken for each. So an executor
+may offer each slot a pipeline, which is told of the jobs that will follow: its process finds the
+next one waiting. What was not begun can be withdrawn at any time, exactly.
 
-To hand over one short job costs more than to run it: both sides are woken for each. A lane is told
-of the jobs that will follow in its slot, so its process finds the next one waiting. What was not
-begun can be withdrawn at any time, exactly: nobody waits behind a long job while a slot is free.
-
-Reading a payload: its values are strings, nested ones JSON inside the string.
+A payload's values are strings, nested ones JSON inside the string.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def permanent(error: str) -> Broken:
     return Broken(failure=Failure.PERMANENT, error=error)
 
 
-class Lane(Protocol):
+class Pipeline(Protocol):
     async def run(self, task: Task, upcoming: Sequence[Task]) -> Result:
         """As Executor.run. `upcoming` will be run next, in this order, unless withdrawn; those
         named before need not be named again."""
@@ -85,8 +83,8 @@ class Lane(Protocol):
 
 
 @runtime_checkable
-class Laned(Protocol):
-    def lane(self) -> Lane: ...
+class Pipelined(Protocol):
+    def pipeline(self) -> Pipeline: ...
 
 
 T = TypeVar("T")

@@ -1,13 +1,11 @@
-"""What a `loadtest` job may add to `hyperscale run`: how much load, how it is judged, tags and
-variables. Nothing that writes or reads files of its choice, and nothing that moves the run to
-another place: whoever may submit a job shall not become the user whom the worker runs as.
-
-`loadtest`: a test file through `hyperscale run`, as a person would start it in the directory of
+"""`loadtest`: a test file through `hyperscale run`, as a person would start it in the directory of
 the worker's tests.
 
-Payload: `file` (beneath that directory), `workflows` (JSON list), `args` (JSON list of flags). The
-log begins with the run's summary as one line of JSON. A crossed threshold or a bad test file is an
-answer, not an accident: neither is tried again.
+Payload: `file` (beneath that directory), `workflows` (JSON list), `args` (JSON list of flags): how
+much load, how it is judged, tags and variables. Nothing that writes or reads files of its choice,
+and nothing that moves the run to another place: whoever may submit a job shall not become the user
+whom the worker runs as. The log begins with the run's summary as one line of JSON. A crossed
+threshold or a bad test file is an answer, not an accident: neither is tried again.
 """
 
 from __future__ import annotations

@@ -34,14 +34,14 @@ class PythonExecutor:
         self._closed = False
 
     async def run(self, task: Task) -> Result:
-        lane = self.lane()
+        pipeline = self.pipeline()
         try:
-            return await lane.run(task, ())
+            return await pipeline.run(task, ())
         finally:
-            await lane.close()
+            await pipeline.close()
 
-    def lane(self) -> PythonLane:
-        return PythonLane(self)
+    def pipeline(self) -> PythonPipeline:
+        return PythonPipeline(self)
 
     def call_of(self, task: Task) -> Call | Broken:
         target = task.payload.get("call", "")
@@ -77,7 +77,7 @@ class _Sent(NamedTuple):
     pending: Pending
 
 
-class PythonLane:
+class PythonPipeline:
     """One process at a time, kept between jobs; another one when it ends."""
 
     def __init__(self, executor: PythonExecutor) -> None:

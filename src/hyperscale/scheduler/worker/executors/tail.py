@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 TAIL_BYTES: Final = 64 * 1024
-"""As much as a report may carry (model.reports.LOG_CHARS_MAX)."""
+"""As much as a report may carry (queue.reports.LOG_CHARS_MAX)."""
 
 
 def plain(text: str) -> str:

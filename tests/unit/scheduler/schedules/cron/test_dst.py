@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from hyperscale.scheduler.schedules.cron import Cron, DstPolicy
-from hyperscale.scheduler.schedules.cron.coming_runs import timetable
+from hyperscale.scheduler.schedules.cron.coming_runs import coming_runs
 
 NEW_YORK = "America/New_York"
 LORD_HOWE = "Australia/Lord_Howe"
@@ -106,7 +106,7 @@ def test_leap_day_at_a_change_of_year_and_zone() -> None:
 
 
 def notes(expression: str, zone: str, after: str, count: int) -> list[tuple[str, str]]:
-    table = timetable(Cron.parse(expression), at(after), zone, count)
+    table = coming_runs(Cron.parse(expression), at(after), zone, count)
     return [(run.note, run.change) for run in table]
 
 
