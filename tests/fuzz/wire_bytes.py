@@ -42,7 +42,7 @@ class Everything(msgspec.Struct, tag="fuzz.everything"):
 
 REGISTRY = Registry()
 EVERYTHING = REGISTRY.add(Everything, priority=Priority.LOW, max_bytes=LIMIT_BYTES)
-SEALER = Sealer("fuzzed", 1, SECRET)
+SEALER = Sealer("fuzzed", SECRET)
 
 
 def feed_all(data: bytes) -> None:

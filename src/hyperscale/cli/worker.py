@@ -11,7 +11,7 @@ from hyperscale.cli.node import node
 from hyperscale.errors import ExitCode
 
 
-@borrowing(node, without=("role", "voters", "manager_secret_file"))
+@borrowing(node, without=("role", "voters", "manager_secret_file", "previous_manager_secret_file"))
 def worker(
     ctx: typer.Context,
     cores: Annotated[

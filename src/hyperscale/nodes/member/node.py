@@ -49,7 +49,7 @@ from hyperscale.nodes.member.queries import (
 )
 from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.shared_port import MakeSealer, SharedPort
+from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
 from hyperscale.nodes.protocol.senders import MAY_SEND
 from hyperscale.runtime import logs
@@ -109,8 +109,8 @@ class Node:
         self._handlers = dict(handlers or {})
         self._port = SharedPort(
             host,
-            self._sealing(settings.secret, settings.previous_secret),
-            self._sealing(settings.manager_secret),
+            self._sealer(settings.secret, settings.previous_secret),
+            self._sealer(settings.manager_secret, settings.previous_manager_secret),
         )
         self._exchanges = ExchangeDoor(
             host,
@@ -197,7 +197,7 @@ class Node:
         self.certificates = CertificateFiles(host.clock, settings, self.endpoint, self.log)
         self.certificates.read()
         address = await self.server.start(settings.bind)
-        await self._port.open(address, life)
+        await self._port.open(address)
         self._exchanges.endpoint = self.endpoint
         self._exchanges.address = address
         await self._start_membership()
@@ -334,13 +334,11 @@ class Node:
 
     def _introduce(self, incarnation: int) -> None:
         self.endpoint.introduction = self._introduction(incarnation)
-        self._port.renew(incarnation)
 
-    def _sealing(self, secret: str | None, previous: str | None = None) -> MakeSealer | None:
+    def _sealer(self, secret: str | None, previous: str | None = None) -> Sealer | None:
         if secret is None:
             return None
-        name, clock = self.settings.id, self._host.clock.now
-        return lambda epoch: Sealer(name, epoch, secret, previous, clock=clock)
+        return Sealer(self.settings.id, secret, previous, clock=self._host.clock.now)
 
     def _resources(self) -> Resources:
         """A worker's cores are meant to be full, and admit work by their number."""
@@ -369,8 +367,6 @@ class Node:
 
     def _greeted(self, connection: Connection) -> None:
         session = connection.session
-        if session.peer.certified:
-            self._port.vouched(session.peer.node_id, session.peer.incarnation)
         self.log.debug(
             "greeted",
             peer=session.peer.node_id,
@@ -472,8 +468,7 @@ class Node:
     def _tell_forged(self) -> None:
         """Somebody with the secret speaks of terms or lives that nobody has reached, or seals
         what only managers may."""
-        dropped = self.datagrams_dropped
-        refused = dropped["jump"] + dropped["wrong_secret"]
+        refused = self.datagrams_dropped["wrong_secret"]
         refused += self.membership.core.counts["jump_refused"]
         refused += 0 if self.election is None else self.election.jumps_refused
         if refused > self._forged_told[1] and self.now() >= self._forged_told[0] + FORGED_TOLD_S:
