@@ -41,8 +41,17 @@ class About:
 
     def page(self, node: Node, host: Host, address: Address) -> MetricsPage:
         pages = {**debug_pages(node, host), **self.pages} if is_loopback(address.host) else {}
-        checks = {LIVE: lambda: _alive(node), READY: self.ready, STARTUP: lambda: _begun(node)}
+        checks = {
+            LIVE: lambda: _alive(node),
+            READY: lambda: _remarked(node, self.ready()),
+            STARTUP: lambda: _begun(node),
+        }
         return MetricsPage(host, lambda: (*report.metrics(node), *self.metrics()), pages, checks)
+
+
+def _remarked(node: Node, health: Health) -> Health:
+    remark = node.certificates.remark if node.started else ""
+    return Health(health.ok, "; ".join(filter(None, (health.reason, remark))))
 
 
 def _begun(node: Node) -> Health:
