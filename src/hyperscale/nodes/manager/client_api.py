@@ -15,7 +15,7 @@ from hyperscale.cluster.jobs.records import Needs, Steered, Submitted
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.manager import dispatch, views
-from hyperscale.nodes.manager.access import NOT_OWNER, Access, asker
+from hyperscale.nodes.manager.access import NO_OPERATOR, NOBODY, NOT_OWNER, Access, Asker, asker
 from hyperscale.nodes.manager.leadership import ASK_AGAIN_S, passed_on, passing_on
 from hyperscale.nodes.manager.submission_limits import check_sizes
 from hyperscale.nodes.manager.worker_api import ABSENT
@@ -70,7 +70,7 @@ class ClientApi:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         node = manager.settings.node
-        self._access = Access(manager.settings.jobs_of_others)
+        self._access = Access(manager.settings.jobs_of_others, node.credentials is not None)
         self._sealing = Sealing(node.secret, node.previous_secret)
         # Submissions, by what became of them.
         self.accepted = 0
@@ -101,7 +101,7 @@ class ClientApi:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
         try:
-            making = submitting(ask, self._sealing, asker(call, ask).owner)
+            making = submitting(ask, self._sealing, asker(call, ask))
             record = await manager.long_work.run(making)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
@@ -216,11 +216,13 @@ class ClientApi:
 
     async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
         """Not recorded: the worker remembers it, and tells every leader."""
-        manager, name = self._manager, ask.worker
+        manager, name, who = self._manager, ask.worker, asker(call, ask)
+        if not self._access.may_drain(who):
+            return DrainAck(worker=name, accepted=False, error=f"{who.name} {NO_OPERATOR}")
         peer = manager.commands.sender.peer(name)
         if peer is None:
             return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
-        by = asker(call, ask).signed(ask.by)
+        by = who.signed(ask.by)
         order = DrainOrder(term=manager.leadership.term, undo=ask.undo, by=by)
         try:
             answer = await peer.request(order, DrainAnswer, DRAIN_S)
@@ -351,7 +353,7 @@ class _Seen:
 
 
 def submitting(
-    ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = ""
+    ask: SubmitJob, sealing: Sealing = UNSEALED, who: Asker = NOBODY
 ) -> Generator[None, None, Submitted]:
     """The record of a submission, in steps. Raises MsgspecError, ValueError or HyperscaleError for
     one that makes no sense, or too much of it."""
@@ -381,7 +383,8 @@ def submitting(
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
         lost_load=body.lost_load,
-        owner=owner,
+        owner=who.owner,
+        groups=who.groups if who.owner else (),
     )
 
 

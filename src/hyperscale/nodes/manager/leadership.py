@@ -135,7 +135,11 @@ def passed_on(call: Call, message: M) -> M:
     """Whoever passes it on vouches for who asked: neither is the client's to say."""
     who = call.peer
     return msgspec.structs.replace(
-        message, passed_on=True, asked_by=who.node_id, certified=who.certified
+        message,
+        passed_on=True,
+        asked_by=who.node_id,
+        certified=who.certified,
+        groups=who.groups,
     )
 
 
