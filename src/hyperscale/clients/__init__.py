@@ -23,6 +23,7 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
 
@@ -30,6 +31,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
+    "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
 }
@@ -40,6 +42,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        http2: HTTP2Client
         tcp: TCPClient
         udp: UDPClient
 
