@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
+    from hyperscale.clients.websocket.client import WebSocketClient
 
 __all__ = ["Client", "ClientPool", "HTTPClient"]
 
@@ -32,6 +33,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 PROTOCOLS = {
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
 
 
@@ -42,6 +44,7 @@ class Client:
     if TYPE_CHECKING:
         tcp: TCPClient
         udp: UDPClient
+        websocket: WebSocketClient
 
     def __init__(self, pool: ClientPool, http: HTTPClient) -> None:
         self._pool = pool
@@ -50,7 +53,7 @@ class Client:
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
-            client.close()
+            client.user_ended()
 
 
 class _FirstUse:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from hyperscale.engine.explain import explain
 from hyperscale.metrics.recorder import StepRecorder
+from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.results import WITHOUT_LATENCY, CallResult, Connect, Outcome
 from hyperscale.workload.scope import Label, Note, Unrecorded
 
@@ -56,6 +57,9 @@ class StepScope:
 
     def connected(self, label: Label, connect: Connect) -> None:
         self.step.of(label).connected(connect.dns_s, connect.connect_s, connect.tls_s)
+
+    def measure(self, name: str, kind: MetricKind, value: float) -> None:
+        self.user.measure(name, kind, value, None)
 
     def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:
         if sent or result.outcome is not Outcome.CANCELLED:  # else the load ended before it

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from hyperscale.workload.responses import NO_HEADERS
 from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome, timings_of
 from hyperscale.workload.scope import CURRENT, Label
 
@@ -91,3 +92,20 @@ class UDPResponse(TCPResponse):
     """The datagram that came back."""
 
     __slots__ = ()
+
+
+class WebSocketResponse(TCPResponse):
+    """A message, or how the call went: `status` and `headers` are those of an upgrade, and
+    `status` is the server's code where it closed the session."""
+
+    __slots__ = ("headers", "is_binary")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.headers = NO_HEADERS
+        self.is_binary = False
+
+    @property
+    def message(self) -> str | bytes:
+        """Text as text, a binary message as bytes."""
+        return self.data if self.is_binary else self.text()
