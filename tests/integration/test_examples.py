@@ -16,7 +16,8 @@ from tests.fixtures.echo import echoing
 from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = sorted(file.name for file in EXAMPLES.glob("*.py") if file.name != "tcp_udp.py")
+OF_THEIR_OWN = {"sse.py", "tcp_udp.py"}  # the target counts something else than requests, or not
+FILES = sorted(file.name for file in EXAMPLES.glob("*.py") if file.name not in OF_THEIR_OWN)
 FAILS = {("gatling_switch.py", "login")}  # some are meant to
 
 Stats = Callable[[], dict[str, Any]]
@@ -48,6 +49,19 @@ def test_bytes_there_and_back(tmp_path: Path) -> None:
         counts = {step["name"]: step["count"] for step in workflow["steps"]}
         assert counts == {"line": echo.lines, "datagram": echo.datagrams}
         assert echo.lines > 0
+
+
+def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:
+    results = run("sse.py", tmp_path, target, "-d", "1s", "-w", 1)
+
+    (workflow,) = results["workflows"]
+    (tick,) = workflow["steps"]
+    counts = {request["method"]: request["count"] for request in tick["requests"]}
+    assert counts["SUBSCRIBE"] == stats()["requests"] == 10
+    (events,) = workflow["metrics"]
+    assert events["name"] == "sse_events_received"
+    assert 10 < counts["NEXT"] <= events["value"]
+    assert tick["failed"] == 0, tick["errors"]
 
 
 def run(name: str, folder: Path, target: str, *words: object) -> dict[str, Any]:

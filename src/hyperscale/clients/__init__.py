@@ -23,6 +23,7 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
     from hyperscale.clients.websocket.client import WebSocketClient
@@ -33,6 +34,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 PROTOCOLS = {
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
 
@@ -42,6 +44,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        sse: SSEClient
         tcp: TCPClient
         udp: UDPClient
         websocket: WebSocketClient

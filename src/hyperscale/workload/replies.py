@@ -109,3 +109,15 @@ class WebSocketResponse(TCPResponse):
     def message(self) -> str | bytes:
         """Text as text, a binary message as bytes."""
         return self.data if self.is_binary else self.text()
+
+
+class SSEResponse(TCPResponse):
+    """An event: its name in `event`, its `id`, its data; or the head of the stream (`status`,
+    `headers`)."""
+
+    __slots__ = ("event", "headers", "id")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.headers = NO_HEADERS
+        self.event = self.id = ""

@@ -94,6 +94,7 @@ ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "tcp": b"ok\n\n",
     "ws": b"ok",
+    "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
 PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
 
@@ -133,6 +134,7 @@ ASK: dict[str, Ask] = {
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
     ),
+    "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
     "ws": lambda vu, port, timeout: vu.websocket.request(
         f"ws://127.0.0.1:{port}", "hi", timeout=timeout
     ),
@@ -173,8 +175,8 @@ def test_each_exchange_is_counted_once_and_its_phases_are_in_order(
             for started, sent, first_byte, ended, *_ in scope.rows:
                 assert started <= sent <= first_byte <= ended
             assert all(row[-2] > 0 and row[-1] > 0 for row in scope.rows)
-            assert len(server.peers) == 1, "the connection is kept"
-            assert scope.connects == (0 if kind == "udp" else 1)
+            assert len(server.peers) == (5 if kind == "sse" else 1), "the connection is kept"
+            assert scope.connects == {"udp": 0, "sse": 5}.get(kind, 1)
 
     run_each_way(go())
 
@@ -269,6 +271,8 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
+            if kind in ("tcp", "ws"):
+                assert len(server.peers) == 1, "the first one opens it for all"
             scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20
 

@@ -6,6 +6,7 @@ that needs it. Pings of the server are answered whatever the user does.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,6 +51,7 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
     def __init__(self, pool: WebSocketPool) -> None:
         super().__init__(pool)
         self._sessions: dict[str, Session] = {}
+        self._opening = asyncio.Lock()
 
     async def connect(
         self,
@@ -85,6 +87,7 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
             except BaseException:
                 session.shut()
                 raise
+            self._drop(str(url))
             self._sessions[str(url)] = session
             phases = call.connect
             opening_s = phases.dns_s + phases.connect_s + phases.tls_s + session.head_at - began
@@ -202,10 +205,12 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         key = str(url)
         session = self._sessions.get(key)
         if session is None:
-            opened = await self.connect(url, timeout=timeout, name=name)
-            if not opened.ok:
-                return opened
-            session = self._sessions[key]
+            async with self._opening:
+                if key not in self._sessions:
+                    opened = await self.connect(url, timeout=timeout, name=name)
+                    if not opened.ok:
+                        return opened
+                session = self._sessions[key]
 
         async def on_session(call: Call, answer: WebSocketResponse) -> None:
             try:
