@@ -15,7 +15,13 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
-from hyperscale.workload.replies import SSEResponse, TCPResponse, UDPResponse, WebSocketResponse
+from hyperscale.workload.replies import (
+    RedisResponse,
+    SSEResponse,
+    TCPResponse,
+    UDPResponse,
+    WebSocketResponse,
+)
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
@@ -40,6 +46,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "RedisResponse",
     "SSEResponse",
     "TCPResponse",
     "UDPResponse",

@@ -23,6 +23,7 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
@@ -34,6 +35,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 PROTOCOLS = {
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
@@ -44,6 +46,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        redis: RedisClient
         sse: SSEClient
         tcp: TCPClient
         udp: UDPClient

@@ -33,7 +33,7 @@ class AddressPool(ProtocolPool):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.addresses = Addresses(self.network, self.schemes)
+        self.addresses: Addresses = Addresses(self.network, self.schemes)
         self.tls = self.network.tls()
 
     async def prepare(self, url: URL) -> None:
@@ -97,7 +97,7 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
         except BaseException:
             self._drop(endpoint)
             raise
-        if not answer.ok:
+        if not answer.ok and answer.outcome is not Outcome.STATUS:  # else the server answered
             self._drop(endpoint)
         return answer
 

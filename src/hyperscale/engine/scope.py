@@ -108,6 +108,8 @@ class StepScope:
                 )
             )
         if outcome is not Outcome.OK:
-            detail = str(result.status) if outcome is Outcome.STATUS else ""
+            detail = ""
+            if outcome is Outcome.STATUS:
+                detail = str(result.status) if result.status else getattr(result, "code", "")
             first = partial(explain, *self.user.moment(), result=result)
             requests.failure(outcome, detail, result.error, first, timed=timed, sent=sent)

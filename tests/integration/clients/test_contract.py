@@ -68,10 +68,11 @@ class Stream(asyncio.Protocol):
         self._server.peers.append(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._server.seen += data.count(b"\n\n") + data.count(b"\r\n\r\n")
+        seen = data.count(b"\n\n") + data.count(b"\r\n\r\n") + data.count(b"*2\r\n")
+        self._server.seen += seen
         match self._server.behaviour:
             case "echo":
-                self._transport.write(self._answer)
+                self._transport.write(self._answer * seen)
             case "closes":
                 self._transport.close()
 
@@ -94,6 +95,7 @@ ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "tcp": b"ok\n\n",
     "ws": b"ok",
+    "redis": b"+ok\r\n",
     "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
 PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
@@ -134,6 +136,7 @@ ASK: dict[str, Ask] = {
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
     ),
+    "redis": lambda vu, port, timeout: vu.redis.get(f"127.0.0.1:{port}", "a", timeout=timeout),
     "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
     "ws": lambda vu, port, timeout: vu.websocket.request(
         f"ws://127.0.0.1:{port}", "hi", timeout=timeout
@@ -271,7 +274,7 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
-            if kind in ("tcp", "ws"):
+            if kind in ("tcp", "redis", "ws"):
                 assert len(server.peers) == 1, "the first one opens it for all"
             scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20
