@@ -18,7 +18,7 @@ from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
-    "redis.py",
+    "redis_cache.py",
     "sse.py",
     "tcp_udp.py",
 }  # the target counts something else than requests, or not
@@ -72,7 +72,7 @@ def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: 
 def test_redis_counts_the_same(tmp_path: Path) -> None:
     with redis_at_port() as server:
         where = f"redis://127.0.0.1:{server.port}"
-        results = run("redis.py", tmp_path, "", "-d", "1s", "-w", 1, REDIS=where)
+        results = run("redis_cache.py", tmp_path, "", "-d", "1s", "-w", 1, REDIS=where)
         counts = {step["name"]: step["count"] for step in results["workflows"][0]["steps"]}
         seen = {"fill": "expire", "look": "get", "buy": "incr"}
         assert counts == {name: server.calls(command) for name, command in seen.items()}
