@@ -16,7 +16,7 @@ from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.replies import TCPResponse, UDPResponse
-from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",
