@@ -16,9 +16,9 @@ from typing import Final, Literal, get_args
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Action, Part
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting, orders, users_by_core
 from hyperscale.engine.messages import Prepare, Stamped, Values
+from hyperscale.engine.part_plan import PartPlan, slices, users_by_core
+from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import LATENCY, Sparse
@@ -404,7 +404,7 @@ def _latencies(count: int, seconds: float) -> Sparse:
 
 
 def _prepares(order: DispatchPart) -> list[Prepare]:
-    casting = Casting(
+    part_plan = PartPlan(
         source=b"",
         overrides=b"",
         total_cores=order.total_cores,
@@ -414,4 +414,4 @@ def _prepares(order: DispatchPart) -> list[Prepare]:
         iterations_done=order.iterations_done,
         left_out=order.left_out,
     )
-    return orders(order.facts, casting, order.cores)
+    return slices(order.facts, part_plan, order.cores)

@@ -43,10 +43,19 @@ class NodePages:
         from hyperscale.nodes.member.metrics_text import render
 
         pages = {**debug_pages(node, host), **self.pages} if is_loopback(address.host) else {}
-        checks = {LIVE: lambda: _alive(node), READY: self.ready, STARTUP: lambda: _begun(node)}
+        checks = {
+            LIVE: lambda: _alive(node),
+            READY: lambda: _remarked(node, self.ready()),
+            STARTUP: lambda: _begun(node),
+        }
         return PageServer(
             host, lambda: render((*report.metrics(node), *self.metrics())), pages, checks
         )
+
+
+def _remarked(node: Node, health: Health) -> Health:
+    remark = node.certificates.remark if node.started else ""
+    return Health(health.ok, "; ".join(filter(None, (health.reason, remark))))
 
 
 def _begun(node: Node) -> Health:

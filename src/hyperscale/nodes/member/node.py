@@ -35,7 +35,7 @@ from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeService, Said
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.nodes.member.membership_shell import MembershipShell
 from hyperscale.nodes.member.metrics_page import NodePages
-from hyperscale.nodes.member.node_parts import introduction_of, membership_of, sealing_of
+from hyperscale.nodes.member.node_parts import introduction_of, membership_of, sealer_of
 from hyperscale.nodes.member.operator_log import OperatorLog
 from hyperscale.nodes.member.queries import (
     QUERIES,
@@ -98,8 +98,10 @@ class Node:
         self._handlers = dict(handlers or {})
         self._port = SharedPort(
             host,
-            sealing_of(settings, host.clock, settings.secret, settings.previous_secret),
-            sealing_of(settings, host.clock, settings.manager_secret),
+            sealer_of(settings, host.clock, settings.secret, settings.previous_secret),
+            sealer_of(
+                settings, host.clock, settings.manager_secret, settings.previous_manager_secret
+            ),
         )
         self._exchanges = ExchangeService(
             host,
@@ -181,7 +183,7 @@ class Node:
         self.certificates = CertificateFiles(host.clock, settings, self.endpoint, self.log)
         self.certificates.read()
         address = await self.server.start(settings.bind)
-        await self._port.open(address, life)
+        await self._port.open(address)
         self._exchanges.endpoint = self.endpoint
         self._exchanges.address = address
         await self._start_membership()
@@ -284,7 +286,6 @@ class Node:
 
     def _introduce(self, incarnation: int) -> None:
         self.endpoint.introduction = introduction_of(self.settings, incarnation)
-        self._port.renew(incarnation)
 
     def _resources(self) -> Resources:
         """A worker's cores are meant to be full, and admit work by their number."""
@@ -328,8 +329,6 @@ class Node:
 
     def _greeted(self, connection: Connection) -> None:
         session = connection.session
-        if session.peer.certified:
-            self._port.vouched(session.peer.node_id, session.peer.incarnation)
         self.log.debug(
             "greeted",
             peer=session.peer.node_id,
@@ -408,7 +407,6 @@ class Node:
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
 
     def _forged(self) -> int:
-        dropped = self.datagrams_dropped
-        refused = dropped["jump"] + dropped["wrong_secret"]
+        refused = self.datagrams_dropped["wrong_secret"]
         refused += self.membership.core.counts["jump_refused"]
         return refused + (0 if self.election is None else self.election.jumps_refused)

@@ -9,7 +9,7 @@ from hyperscale.nodes.member.channels import ChannelHost, MembershipNetwork, nam
 from hyperscale.nodes.member.exchanges import ExchangeService
 from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.shared_port import MakeSealer, SharedPort
+from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.runtime.host import Clock, Host
 from hyperscale.wire.handshake import Introduction
 from hyperscale.wire.identity import Identity
@@ -33,13 +33,13 @@ def introduction_of(settings: NodeSettings, incarnation: int) -> Introduction:
     return Introduction(identity, node_version=__version__, gateless=gateless)
 
 
-def sealing_of(
-    settings: NodeSettings, clock: Clock, secret: str | None, previous: str | None = None
-) -> MakeSealer | None:
+def sealer_of(
+    settings: NodeSettings, clock: Clock, secret: str | None, previous: str | None
+) -> Sealer | None:
     """Seals datagrams under the secret of all nodes, or under that of the managers alone."""
     if secret is None:
         return None
-    return lambda epoch: Sealer(settings.id, epoch, secret, previous, clock=clock.now)
+    return Sealer(settings.id, secret, previous, clock=clock.now)
 
 
 def membership_of(

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from time import perf_counter
 
 from hyperscale.cluster.jobs.records import Action
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.messages import Values
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.protocol.parts import DispatchPart, TestStop
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
@@ -30,7 +30,7 @@ class EngineRunner:
     def __init__(
         self,
         cores: int,
-        start: Callable[[], Core],
+        start: Callable[[], GeneratorProcess],
         memory_mb: int = 0,
         sealing: Sealing = UNSEALED,
         worker: str = "",
@@ -45,10 +45,10 @@ class EngineRunner:
         self._memory_mb = memory_mb
         self.sealing = sealing
         self.worker = worker
-        self._warm: list[Core] = []
-        self._warming: list[Core] = []
+        self._warm: list[GeneratorProcess] = []
+        self._warming: list[GeneratorProcess] = []
         self._running: dict[EnginePart, None] = {}
-        self._by_slot: dict[tuple[str, int], Core] = {}  # job and slot
+        self._by_slot: dict[tuple[str, int], GeneratorProcess] = {}  # job and slot
         self._closed = False
         self.tasks = RealTasks()
 
@@ -134,9 +134,9 @@ class EngineRunner:
             self.tasks.spawn("end a generator", core.ended())
         self.tasks.spawn("warm a generator", self._refill())
 
-    def _start(self, count: int) -> list[Core]:
+    def _start(self, count: int) -> list[GeneratorProcess]:
         """All of them or none."""
-        started: list[Core] = []
+        started: list[GeneratorProcess] = []
         try:
             started.extend(self._start_one() for _ in range(count))
         except OSError:
@@ -153,7 +153,7 @@ class EnginePart:
         runner: EngineRunner,
         order: DispatchPart,
         slots: tuple[int, ...],
-        processes: list[Core],
+        processes: list[GeneratorProcess],
         memory_mb: int,
         progressed: Progressed,
     ) -> None:
@@ -166,7 +166,7 @@ class EnginePart:
         self.test_stop: TestStop | None = None
         self._quiet_until = 0.0
         self._unopened: RunFailed | None = None  # what setup() wrote was not for this worker
-        casting = Casting(
+        part_plan = PartPlan(
             source=order.source,
             overrides=order.overrides,
             total_cores=order.total_cores,
@@ -184,11 +184,11 @@ class EnginePart:
             secrets=list(order.secrets),
             worker=runner.worker,
         )
-        self._performance = Performance(
+        self._part_run = PartRun(
             order.facts,
             self._aggregate,
             self.processes,
-            casting,
+            part_plan,
             numbers=slots if order.slots else None,
             on_progress=progressed,
             on_done=runner.core_done,
@@ -215,48 +215,46 @@ class EnginePart:
 
     @property
     def cores_done(self) -> int:
-        return self._performance.cores_done
+        return self._part_run.cores_done
 
     @property
-    def busy(self) -> list[Core]:
+    def busy(self) -> list[GeneratorProcess]:
         """Processes with load of this part to make."""
-        return self._performance.busy
+        return self._part_run.busy
 
     async def prepare(self) -> LoadReady:
         for core in self.processes:
             await core.open()
-        wrote = await self._performance.prepare()
+        wrote = await self._part_run.prepare()
         context = self._runner.sealing.seal_values(wrote)
-        return LoadReady(seconds=self._performance.prepare_s, context=context)
+        return LoadReady(seconds=self._part_run.prepare_s, context=context)
 
     def start(self, context: Values, run_age_s: float = 0.0) -> None:
         try:
-            self._performance.begin(self._runner.sealing.open_values(context), run_age_s)
+            self._part_run.begin(self._runner.sealing.open_values(context), run_age_s)
         except RunFailed as error:
             self._unopened = error
 
     async def ended(self) -> LoadEnded:
         if self._unopened is not None:
             raise self._unopened
-        performance = self._performance
-        await performance.over()
-        failure, outcome = performance.failure, performance.outcome
+        part_run = self._part_run
+        await part_run.over()
+        failure, outcome = part_run.failure, part_run.outcome
         return LoadEnded(
             outcome=outcome,
-            measured_s=max(0.0, performance.measured_s - self._resume_at_s),
+            measured_s=max(0.0, part_run.measured_s - self._resume_at_s),
             iterations=self._aggregate.iterations,
-            peak_vus=performance.peak_vus,
-            prepare_s=performance.prepare_s,
+            peak_vus=part_run.peak_vus,
+            prepare_s=part_run.prepare_s,
             state=self._aggregate.export(),
-            context=self._runner.sealing.seal_values(performance.context),
-            provided=self._runner.sealing.seal_values(performance.provided),
-            error="; ".join(performance.lost)
-            if outcome == "cut off"
-            else self._aggregate.facts.error,
+            context=self._runner.sealing.seal_values(part_run.context),
+            provided=self._runner.sealing.seal_values(part_run.provided),
+            error="; ".join(part_run.lost) if outcome == "cut off" else self._aggregate.facts.error,
             hint="" if failure is None else failure.hint,
             bad_input=isinstance(failure, BadInput),
-            warnings=tuple(performance.warnings),
-            lost=tuple(performance.lost),
+            warnings=tuple(part_run.warnings),
+            lost=tuple(part_run.lost),
             test_stop=self.test_stop,
         )
 
@@ -265,26 +263,26 @@ class EnginePart:
         return self._aggregate.unmeasured.get("teardown", 0)
 
     async def teardown(self) -> str:
-        return await self._performance.teardown()
+        return await self._part_run.teardown()
 
     def steer(self, action: Action, amount: int = 0) -> None:
-        performance = self._performance
+        part_run = self._part_run
         if action == "pause":
-            performance.pause()
+            part_run.pause()
         elif action == "resume":
-            performance.resume()
+            part_run.resume()
         elif action == "scale":
-            performance.scale(amount)
+            part_run.scale(amount)
         elif action == "rate":
-            performance.change_rate(amount / 100 / performance.rate_factor)
+            part_run.change_rate(amount / 100 / part_run.rate_factor)
         else:
-            performance.stop(now=action == "cancel")
+            part_run.stop(now=action == "cancel")
 
     def leash(self, seconds: float) -> None:
-        self._performance.leash(seconds)
+        self._part_run.leash(seconds)
 
     def kill(self) -> None:
-        self._performance.kill()
+        self._part_run.kill()
 
     def snapshot(self) -> bytes:
         return self._aggregate.export()
@@ -298,7 +296,7 @@ class EnginePart:
 
     async def _close(self) -> None:
         try:
-            await self._performance.release()
+            await self._part_run.release()
             await self._runner.give_back(self)
         finally:
             self._left.set()

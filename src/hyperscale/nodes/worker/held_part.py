@@ -8,7 +8,7 @@ from typing import Final
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Outcome, Part
 from hyperscale.engine.messages import Values
-from hyperscale.engine.performance import GeneratorLost
+from hyperscale.engine.part_run import GeneratorLost
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.nodes.protocol.parts import (
     PartEnd,

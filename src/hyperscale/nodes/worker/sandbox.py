@@ -20,7 +20,7 @@ import msgspec
 
 from hyperscale.engine import unpacking
 from hyperscale.engine.confinement import Confinement, Proof, encoded
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.spawning import Isolation
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.nodes.worker.settings import WorkerSettings
@@ -78,10 +78,10 @@ class Sandbox:
     def close(self) -> None:
         unpacking.remove()
 
-    def start(self) -> Core:
+    def start(self) -> GeneratorProcess:
         """A generator process."""
         env, isolation = self._room()
-        return Core(env=env, isolation=isolation)
+        return GeneratorProcess(env=env, isolation=isolation)
 
     def has_changed(self) -> bool:
         """Since it was last asked. A rule of landlock is about a file, not its name: generators

@@ -292,7 +292,7 @@ class ClusterScenario(Scenario):
             if not dead and (runner.busy or cores.free != cores.total):
                 found.append(f"{name} has {runner.busy} parts and {cores.free}/{cores.total} free")
         for name, manager in self.managers.items():
-            for worker_name, held in sorted(manager.jobs.book.by_worker.items()):
+            for worker_name, held in sorted(manager.jobs.replicated.by_worker.items()):
                 if manager.leadership.leads() and held:
                     found.append(f"{name} believes that {worker_name} is at work")
         return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Start
+from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, MakeResults, Start
 from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.jobs.pool import Worker as PoolWorker
 from hyperscale.cluster.jobs.records import (
@@ -24,12 +24,12 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.thresholds import Judge
 from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
-from hyperscale.nodes.manager.orders import decode_end, encode_end
+from hyperscale.nodes.manager.part_end import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
 from hyperscale.nodes.protocol.parts import Progress
@@ -100,7 +100,7 @@ class StartsAtOnce(Manager):
 
         def impatient(now: float, part: Part, *more: Any) -> Any:
             settled, effects = prepared(now, part, *more)
-            placement = self.jobs.book.placement(part)
+            placement = self.jobs.replicated.placement(part)
             return settled, effects + ([Start(placement, b"")] if placement else [])
 
         self.jobs.prepared = impatient  # type: ignore[method-assign,assignment]
@@ -194,7 +194,7 @@ class NeverConcludes(Manager):
     """All parts are in, and nobody says so."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        super().carry_out([one for one in effects if not isinstance(one, Conclude)])
+        super().carry_out([one for one in effects if not isinstance(one, MakeResults)])
 
 
 class ForgetsEarly(Manager):
@@ -238,7 +238,7 @@ class CountsMessages(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        progressed = self.foreman._progressed
+        progressed = self.worker_api._progressed
         told_at: dict[tuple[Part, Fence], float] = {}
 
         def by_messages(progress: Progress) -> PartReport:
@@ -248,7 +248,7 @@ class CountsMessages(Manager):
                 told_at[about] = since = now
             return replace(progressed(progress), idle_s=now - since)
 
-        self.foreman._progressed = by_messages  # type: ignore[method-assign]
+        self.worker_api._progressed = by_messages  # type: ignore[method-assign]
 
 
 class LimitsAtOnce(Manager):
@@ -256,9 +256,9 @@ class LimitsAtOnce(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        desk = self.jobs._desk
-        desk.led.at = lambda now: now  # type: ignore[method-assign]
-        desk.hears_until = lambda job: 0.0  # type: ignore[method-assign]
+        leader = self.jobs._leader
+        leader.led.at = lambda now: now  # type: ignore[method-assign]
+        leader.hears_until = lambda job: 0.0  # type: ignore[method-assign]
 
 
 class BooksTwice(Manager):

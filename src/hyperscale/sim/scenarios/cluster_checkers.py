@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -28,10 +28,10 @@ from hyperscale.cluster.jobs.records import (
     TimedOut,
     ToldLate,
 )
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, WorkflowResult, decode
-from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.manager.part_end import decode_end
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
@@ -286,9 +286,9 @@ class _Counted:
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
         started: set[str] = set()
-        book = Book()
+        replicated = ReplicatedState()
         for record in records_of(truth, job):
-            taken = apply(book, record)
+            taken = apply(replicated, record)
             match record:
                 case Dispatched():
                     live |= {one.part: one.fence for one in record.placements}

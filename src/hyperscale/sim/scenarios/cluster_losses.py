@@ -11,7 +11,7 @@ from hyperscale.errors import ExitCode
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.manager.manager import Manager
-from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.manager.part_end import decode_end
 from hyperscale.sim.scenarios.cluster_checkers import ClusterChecker, records_of
 from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
@@ -84,7 +84,7 @@ class HeardIsKept(ClusterChecker):
         leaders = self._leaders()
         if not isinstance(record, PartLost) or len(leaders) != 1:
             return
-        note = leaders[0].notes.of(record.part, record.fence)
+        note = leaders[0].progress_backup.of(record.part, record.fence)
         if note is None or self._had_ended(record):
             return
         known = _requests(note.state)

@@ -156,7 +156,7 @@ def test_timeouts_are_counted_and_the_count_stays_when_the_job_is_forgotten() ->
         await lone.running()
         job = lone.manager.jobs.jobs()[0]
         for record in (TimedOut(job.job_id, 1.0, "stuck"),):
-            await lone.manager.recording.append(record)
+            await lone.manager.job_log.append(record)
         told = {one.name: one for one in gauges.metrics(lone.manager)}
         counted = told["job_timeouts_detected_total"].samples
         assert counted == {("overall",): 0.0, ("stuck",): 1.0}

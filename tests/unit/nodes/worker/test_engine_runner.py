@@ -7,16 +7,16 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.nodes.worker.engine_runner import EnginePart, EngineRunner
 
 
-def no_process() -> Core:
+def no_process() -> GeneratorProcess:
     raise OSError(11, "Resource temporarily unavailable")
 
 
 class Quiet:
-    """A performance that can be let go, once it is told so."""
+    """A part_run that can be let go, once it is told so."""
 
     cores_done = 0
     busy = ()
@@ -38,11 +38,11 @@ async def all_done() -> None:
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=5.0)
 
 
-def performer_of(runner: EngineRunner, performance: Quiet) -> EnginePart:
+def running_part(runner: EngineRunner, part_run: Quiet) -> EnginePart:
     running = EnginePart.__new__(EnginePart)
     running.processes = []
     running._runner = runner
-    running._performance = performance
+    running._part_run = part_run
     running._closing = None
     running._left = asyncio.Event()
     runner._running[running] = None
@@ -66,16 +66,16 @@ def test_a_generator_that_cannot_be_started_is_told_at_once() -> None:
 @pytest.mark.parametrize("error", [None, RuntimeError("stuck")])
 def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> None:
     async def story() -> None:
-        runner = EngineRunner(0, Core)
-        performance = Quiet(error)
-        running = performer_of(runner, performance)
+        runner = EngineRunner(0, GeneratorProcess)
+        part_run = Quiet(error)
+        running = running_part(runner, part_run)
         waiting = asyncio.create_task(running.close())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert runner.tasks.names() == ["close a part"]
-        performance.told.set()
+        part_run.told.set()
         await all_done()
         assert not runner.tasks.names()
 
@@ -86,9 +86,9 @@ def test_a_closing_outlives_whoever_waits_for_it(error: Exception | None) -> Non
 
 def test_the_end_of_a_stage_closes_all_and_tells_what_failed() -> None:
     async def story() -> None:
-        runner = EngineRunner(0, Core)
-        well = performer_of(runner, Quiet())
-        performer_of(runner, Quiet(RuntimeError("stuck")))
+        runner = EngineRunner(0, GeneratorProcess)
+        well = running_part(runner, Quiet())
+        running_part(runner, Quiet(RuntimeError("stuck")))
         with pytest.raises(RuntimeError, match="stuck"):
             await runner.close()
         assert not runner.tasks.names()

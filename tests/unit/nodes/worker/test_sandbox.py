@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.nodes.worker import sandbox
 from hyperscale.nodes.worker.engine_runner import EngineRunner
 
@@ -31,10 +31,10 @@ def test_a_file_that_is_replaced_is_noticed_and_one_that_is_written_to_is_not(
 def test_generators_in_reserve_are_replaced_when_they_are_outdated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[Core] = []
+    made: list[GeneratorProcess] = []
 
-    def start() -> Core:
-        made.append(Core())
+    def start() -> GeneratorProcess:
+        made.append(GeneratorProcess())
         return made[-1]
 
     class Refused(Exception):

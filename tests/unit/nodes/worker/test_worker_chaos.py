@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartEvent, PartPrepared
 from hyperscale.sim.links import partition
 from hyperscale.wire.errors import WireError

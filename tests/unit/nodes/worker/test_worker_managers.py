@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, WorkerPulse
 from hyperscale.sim.links import only, partition
 from hyperscale.workload.load import ClosedVUs

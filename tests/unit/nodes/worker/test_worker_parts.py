@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartPrepared
 from hyperscale.workload.load import ClosedVUs, SharedIterations
 from tests.fixtures.scripted_manager import ScriptedManager, facts
