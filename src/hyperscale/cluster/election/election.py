@@ -265,7 +265,7 @@ class Election(Voter):
         elif ballot.outcome is BallotOutcome.WON and self.state is ElectionState.PRE_CANDIDATE:
             self._stand_for_election(ElectionTrigger.PRE_VOTE_WON)
         elif ballot.outcome is BallotOutcome.WON:
-            self._take_office(ballot)
+            self._become_leader(ballot)
 
     def _lose_ballot(self) -> None:
         pre = self.state is ElectionState.PRE_CANDIDATE
@@ -274,7 +274,7 @@ class Election(Voter):
 
     # -- leading -----------------------------------------------------------------------------
 
-    def _take_office(self, ballot: Ballot) -> None:
+    def _become_leader(self, ballot: Ballot) -> None:
         """Votes are promises too, so a leader starts with a lease; one elected too late to have
         any does not start. Being elected ends what it had promised to leaders before."""
         lease = LeaderLease(self.quorum, self.settings)
@@ -283,6 +283,10 @@ class Election(Voter):
         if lease.until <= self._now:
             self._lose_ballot()
             return
+        invariant(
+            self._durable == Durable(ballot.term, self.node_id),
+            "who leads a term has written down its own vote in it",
+        )
         self._lease = lease
         self._peers = {}
         self._promise = LeasePromise(None, 0, -math.inf)

@@ -111,11 +111,13 @@ class EntryLog:
         while self._unstable and self._unstable[-1][1] >= index:
             self._unstable.pop()
         self._stable_index = min(self._stable_index, index - 1)
+        invariant(self.last_index == index - 1, "nothing is left of what was taken back")
 
     def written(self, write: int) -> None:
         """All writes up to this one are on stable storage."""
         while self._unstable and self._unstable[0][0] <= write:
             self._stable_index = self._unstable.popleft()[1]
+        invariant(self._stable_index <= self.last_index, "only what is in the log is stable")
 
     def drop(self, index: int) -> None:
         """The state covers everything up to this entry, which is stable."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import ENTRY_BYTES
 
@@ -70,6 +71,7 @@ class JobTable:
         if job is None:
             return False
         self.bytes -= sum(map(_size, job.records))
+        invariant(self.bytes >= 0 and bool(self.bytes) == bool(self._jobs), "bytes are of jobs")
         return True
 
     def due(self, now: float, limit: int) -> list[str]:

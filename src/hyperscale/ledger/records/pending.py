@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.ledger.records.api import RecordsFull, StaleFence
 from hyperscale.ledger.records.entries import LogEntry
 from hyperscale.ledger.records.job_table import JobTable
@@ -55,10 +56,12 @@ class Pending:
     def applied(self, entry: LogEntry) -> None:
         self._entries -= 1
         self._bytes -= entry.size
+        invariant(self._entries >= 0 <= self._bytes, "what is applied was written before")
         if entry.record is not None:
             newest = self._newest.get(entry.record.job_id)
             if newest is not None and newest[0] == entry.index:
                 del self._newest[entry.record.job_id]
+        invariant(len(self._newest) <= self._entries, "a job is pending with an entry of its own")
 
     def _check_jobs(self, job_table: JobTable, job_id: str) -> None:
         jobs = len(job_table) + len(self._newest)

@@ -128,6 +128,7 @@ class Replica:
         # Up to the base everything is committed, so the leader has it whatever it sent.
         index = max(at + len(request.entries), log.base_index)
         self.commit_index = max(self.commit_index, min(request.commit_index, index))
+        invariant(self.commit_index <= log.last_index, "what is committed is in the log")
         if request.vouches and log.term_at(min(request.commit_index, index)) == self.term:
             self._belong()  # all that was committed before this leader's first entry is here
         return Appended(self.term, True, index, self.newcomer)

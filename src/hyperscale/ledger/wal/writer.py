@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.ledger.wal.inbox import QueuedWrite
 from hyperscale.ledger.wal.opening import Opened
 from hyperscale.ledger.wal.record import KIND_CLOSE, Record, encode_batch, last_checksum
@@ -57,6 +58,7 @@ class Writer:
         if segment.end + size > self._settings.segment_bytes_max and not segment.empty:
             segment = await self._rotate(segment)
         records = self._records(batch)
+        invariant(segment.last_lsn < first_lsn == records[0].lsn, "records follow each other")
         began = self._host.clock.now()
         data = await self._append(segment, records)
         stats = self.stats
@@ -72,6 +74,7 @@ class Writer:
         segment.last_lsn = records[-1].lsn
         segment.last_crc = last_checksum(data, len(records[-1].payload))
         self._next_lsn = segment.last_lsn + 1
+        invariant(self._next_lsn == first_lsn + len(records), "every record has its number")
         return first_lsn
 
     async def finish(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Generic, NamedTuple, TypeVar
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.placement.provision import in_use
 
 Owner = TypeVar("Owner")
@@ -68,6 +69,7 @@ class Cores(Generic[Owner]):
 
     def _count(self) -> None:
         self.free = self.total - self._in_use()
+        invariant(0 <= self.free <= self.total, "no core is given twice")
 
     def _in_use(self) -> int:
         by_job: dict[str, list[tuple[tuple[int, ...], int]]] = defaultdict(list)

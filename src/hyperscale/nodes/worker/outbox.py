@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import PartEnd, PartEvent, PartPrepared
@@ -62,6 +63,9 @@ class Outbox:
     def put(self, now: float, event: PartEvent) -> None:
         if isinstance(event, PartEnd):
             self._entries.pop(Key(event.part, event.fence, PartPrepared), None)
+        if isinstance(event, PartPrepared):
+            ended = Key(event.part, event.fence, PartEnd) in self._entries
+            invariant(not ended, "a part is prepared before it ends")
         self._entries.setdefault(key_of(event), _Entry(event, now))
 
     def take(self, now: float, count_max: int) -> list[PartEvent]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from hyperscale.cluster.fencing import Fence, FenceGuard, Ruling
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.errors import HyperscaleError
 from hyperscale.metrics.delta import Delta, movement
@@ -341,6 +342,7 @@ class Parts:
             self._on_change()
 
     def _tell_end(self, one: HeldPart, decided: TellEnd) -> None:
+        invariant(not one.life.live, "a part tells its end when it makes no more load")
         end = one.end(decided)
         self._buffer.drop(one.part, one.fence)
         self._outbox.put(self._host.clock.now(), end)
@@ -365,6 +367,7 @@ class Parts:
             self._on_change()
 
     def _free(self, one: HeldPart) -> None:
+        invariant(one.cores_done == one.cores, "the cores of a part come back before it is gone")
         del self._held[one.key]
         self.cores.release(one.key)
         self._buffer.drop(one.part, one.fence)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.records import Part
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.merging import merge_deltas
@@ -69,6 +70,7 @@ class _Numbers:
             self.seq += 1
             alive = sum(self.vus.values())
             self.under_way.append(pack(merge_deltas(self.waiting, self.seq, alive)))
+            self._check()
             self.waiting = []
 
     def tell(self) -> tuple[PackedDelta, ...]:
@@ -84,6 +86,11 @@ class _Numbers:
         self.settled_seq = max(self.settled_seq, min(seq, self.seq))
         self.under_way = [delta for delta in self.under_way if delta.seq > self.settled_seq]
         self.told_seq = self.settled_seq
+        self._check()
+
+    def _check(self) -> None:
+        kept = len(self.under_way) == self.seq - self.settled_seq
+        invariant(kept, "what is not settled is kept, each number once")
 
 
 class ReportBuffer:

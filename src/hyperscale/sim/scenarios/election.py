@@ -2,7 +2,7 @@
 
 Most seeds are a swarm of faults with an adversary that aims at the leader. Some are calm on
 purpose: single nodes are cut off and return (nobody may notice), or the network is a partial mesh,
-as in the outage where an etcd cluster found no leader for six hours. Leaders in office command a
+as in the outage where an etcd cluster found no leader for six hours. Leaders command a
 resource that guards itself with fencing tokens.
 """
 
@@ -90,7 +90,7 @@ class ElectionScenario(Scenario):
             host, plan, make_election=partial(self._make, world, host), term_file=file
         )
         observe = partial(world.observe, node=host.name)
-        shell.on_become_leader.append(lambda term: self._took_office(world, host, shell, term))
+        shell.on_become_leader.append(lambda term: self._became_leader(world, host, shell, term))
         shell.on_lose_leadership.append(
             lambda term, reason: observe("lost_leadership", term=term, reason=reason)
         )
@@ -113,7 +113,7 @@ class ElectionScenario(Scenario):
 
     # -- what leaders do ---------------------------------------------------------------------
 
-    def _took_office(self, world: World, host: SimHost, shell: ElectionShell, term: int) -> None:
+    def _became_leader(self, world: World, host: SimHost, shell: ElectionShell, term: int) -> None:
         world.observe("became_leader", node=host.name, term=term)
         host.tasks.spawn(f"lead term {term}", self._lead(world, host, shell, term))
 
@@ -306,9 +306,9 @@ class ElectionScenario(Scenario):
         lost = [name for name, shell in shells.items() if shell.leader != leading[0]]
         if lost:
             return f"{', '.join(lost)} do not follow {leading[0]} ({states})"
-        office = (leading[0], shells[leading[0]].term)
-        if self._settled is None or self._settled[0] != office:
-            self._settled = (office, world.now)
+        leadership = (leading[0], shells[leading[0]].term)
+        if self._settled is None or self._settled[0] != leadership:
+            self._settled = (leadership, world.now)
         return "" if world.now - self._settled[1] >= SETTLED_S else f"{leading[0]} is new"
 
     def figures(self, world: World) -> dict[str, float]:

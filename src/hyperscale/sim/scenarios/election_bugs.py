@@ -79,8 +79,8 @@ class _LeaseFromAnswer(LeaderLease):
 
 
 class LeaseFromAnswer(WatchedElection):
-    def _take_office(self, ballot: Ballot) -> None:
-        super()._take_office(ballot)
+    def _become_leader(self, ballot: Ballot) -> None:
+        super()._become_leader(ballot)
         lease = _LeaseFromAnswer(self.quorum, self.settings)
         lease._covered_until = self._lease._covered_until
         self._lease = lease
@@ -101,8 +101,8 @@ class _LeaseWithoutDrift(LeaderLease):
 
 
 class NoDriftMargin(WatchedElection):
-    def _take_office(self, ballot: Ballot) -> None:
-        super()._take_office(ballot)
+    def _become_leader(self, ballot: Ballot) -> None:
+        super()._become_leader(ballot)
         lease = _LeaseWithoutDrift(self.quorum, self.settings)
         lease._covered_until = self._lease._covered_until
         self._lease = lease
