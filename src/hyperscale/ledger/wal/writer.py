@@ -58,7 +58,7 @@ class Writer:
         if segment.end + size > self._settings.segment_bytes_max and not segment.empty:
             segment = await self._rotate(segment)
         records = self._records(batch)
-        invariant(segment.last_lsn < first_lsn == records[0].lsn, "records follow each other")
+        invariant(records[0].lsn == first_lsn, "records follow each other")
         began = self._host.clock.now()
         data = await self._append(segment, records)
         stats = self.stats
