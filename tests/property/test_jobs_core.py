@@ -12,14 +12,15 @@ import pytest
 from hyperscale.cluster.jobs import (
     apply,
     apply_ending,
+    core,
     ending,
     placing,
     pool,
-    reconcile,
     squeezing,
     steering,
 )
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch
+from hyperscale.cluster.jobs.events import AppendFailed, Ended
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import PartEnded
@@ -145,11 +146,10 @@ class TestPlantedBugs:
         real = ending.ended
 
         def hasty(leader, now, end):  # type: ignore[no-untyped-def]
-            settled = real(leader, now, end)
             leader.emit(Acknowledge(end.worker, end.part, end.fence))
-            return settled
+            return real(leader, now, end)
 
-        monkeypatch.setattr(ending, "ended", hasty)
+        monkeypatch.setitem(core.HANDLERS, Ended, hasty)
         must_break("no end is settled before its record")
 
     def test_an_old_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,5 +175,5 @@ class TestPlantedBugs:
         must_break("every accepted job ends", first=9)
 
     def test_no_results_after_a_failed_append(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reconcile, "failed", lambda *given: None)
+        monkeypatch.setitem(core.HANDLERS, AppendFailed, lambda *given: True)
         must_break("every accepted job ends|the pool is free in the end")

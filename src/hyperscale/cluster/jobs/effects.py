@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.events import Asks
 from hyperscale.cluster.jobs.records import Action, JobRecord, JobStatus, Part, Placement
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Have a quorum hold this record; `applied` follows on every manager, this one included."""
+    """Have a quorum hold this record; `Applied` follows on every manager, this one included."""
 
     record: JobRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Send a part with its code to its worker, then tell `dispatch_answered`."""
+    """Send a part with its code to its worker, then tell `DispatchAnswered`."""
 
     placement: Placement
     total_cores: int
@@ -60,7 +63,7 @@ class Acknowledge:
 @dataclass(frozen=True, slots=True)
 class CollectReported:
     """Take what `part` has reported so far, for the `PartLost` that is to be written; the shell
-    answers with `part_lost`."""
+    answers with `ReportedCollected`."""
 
     placement: Placement
     reason: str
@@ -68,7 +71,7 @@ class CollectReported:
 
 @dataclass(frozen=True, slots=True)
 class MakeResults:
-    """All is in: merge results, judge, and answer with `results_made`. Status and reason are what
+    """All is in: merge results, judge, and answer with `ResultsMade`. Status and reason are what
     the life cycles of the workflows give."""
 
     job_id: str
@@ -93,15 +96,21 @@ class LogEvent:
     level: str = "info"
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To whoever brought the event; every event that `Asks` has one."""
+
+    value: object
+
+
 Effect = (
-    Append
-    | Dispatch
-    | Start
-    | Command
-    | Teardown
-    | Acknowledge
-    | CollectReported
-    | MakeResults
-    | ForgetWorker
-    | LogEvent
-)
+    Append | Dispatch | Start | Command | Teardown | Acknowledge | CollectReported | MakeResults
+    | ForgetWorker | LogEvent | Answer
+)  # fmt: skip
+
+A = TypeVar("A")
+
+
+def answer_to(event: Asks[A], effects: Iterable[Effect]) -> A:
+    """Among the effects of that event."""
+    return cast(A, next(one.value for one in effects if isinstance(one, Answer)))

@@ -7,7 +7,7 @@ ten seconds of grace later it may be evicted.
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.inputs import Grant
+from hyperscale.cluster.jobs.events import Grant
 from hyperscale.cluster.jobs.settings import JobSettings
 
 WARN_AT_REMAINING = 1

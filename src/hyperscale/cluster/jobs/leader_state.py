@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.allocation import Allocation
 from hyperscale.cluster.jobs.deadlines import Deadlines
-from hyperscale.cluster.jobs.effects import Append, Effect, LogEvent
+from hyperscale.cluster.jobs.effects import Answer, Append, Effect, LogEvent
 from hyperscale.cluster.jobs.health import HealthTracker
 from hyperscale.cluster.jobs.led_time import LedTime
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
@@ -165,7 +165,6 @@ class LeaderState:
         self.watches: dict[str, Watch] = {}
         self.led = LedTime()
         self.leading = False
-        self.lead_at = 0.0
         self.term = 0
         self.under_way: dict[Matter, JobRecord] = {}
         self.not_before: dict[Matter, float] = {}
@@ -176,6 +175,7 @@ class LeaderState:
         self.transitions: Counter[tuple[LifecycleState, LifecycleState]] = Counter()
         self.transitions_refused = 0
         self.time_checks = 0
+        self.decided_at = 0.0
         self._arrivals = 0
         self._out: list[Effect] = []
 
@@ -183,6 +183,9 @@ class LeaderState:
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
+
+    def answer(self, value: object) -> None:
+        self._out.append(Answer(value))
 
     def log(self, job_id: str, event: str, level: str = "info", **facts: object) -> None:
         self.emit(LogEvent(job_id, event, facts, level))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.allocation import Allocation, allocate, by_worker, groups
 from hyperscale.cluster.jobs.effects import Dispatch
+from hyperscale.cluster.jobs.events import DispatchAnswered
 from hyperscale.cluster.jobs.leader_state import LeaderState, Refusal, Watch, token
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.moving import place_again
@@ -224,33 +225,35 @@ def send(leader: LeaderState, now: float, job: JobState, placement: Placement) -
     )
 
 
-def answered(
-    leader: LeaderState,
-    now: float,
-    placement: Placement,
-    refusal: Refusal | None,
-    free: int | None,
-) -> None:
+def answered(leader: LeaderState, now: float, event: DispatchAnswered) -> bool:
+    if leader.leading:
+        _answered(leader, now, event)
+    return True
+
+
+def _answered(leader: LeaderState, now: float, event: DispatchAnswered) -> None:
+    placement = event.placement
     worker = leader.pool.workers.get(placement.worker)
     watch = leader.watches.get(placement.part.job_id)
-    if refusal is None:
+    if event.accepted:
         if worker is not None:
             worker.refusals = 0
         if watch is not None:
             watch.refusals.pop(placement.worker, None)
         return
-    if watch is not None and not refusal.for_good:
+    if watch is not None and not event.for_good:
         watch.refusals[placement.worker] += 1
     if (
         worker is not None
         and worker.incarnation == placement.incarnation
-        and not refusal.for_good  # it was never asked
+        and not event.for_good  # it was never asked
     ):
-        leader.pool.refused(now, worker, free)
+        leader.pool.refused(now, worker, event.free)
         leader.placement_due = True
     if watch is not None and leader.replicated.placement(placement.part) == placement:
         if token(placement) in watch.prepared or token(placement) in watch.started:
             return  # only the answer was lost
+        refusal = Refusal(event.no_room, event.reason or "refused", event.for_good)
         watch.refused[token(placement)] = refusal
         leader.touch(placement.part.job_id)
 

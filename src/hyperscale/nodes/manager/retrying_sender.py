@@ -68,7 +68,7 @@ class RetryingSender:
     def __len__(self) -> int:
         return len(self._sendings)
 
-    def is_under_way(self, key: tuple[str, ...]) -> bool:
+    def is_sending(self, key: tuple[str, ...]) -> bool:
         return key in self._sendings
 
     def knows(self, node_id: str) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.events import Lead, WorkerRegistered
 from hyperscale.cluster.jobs.health import Routing
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -146,9 +147,9 @@ def test_workers_that_come_while_nothing_waits_are_not_counted_each_time(
     counted: list[float] = []
     monkeypatch.setattr(Pool, "total_cores", lambda _pool, now: counted.append(now) or 0)
     jobs = Jobs(JobSettings(), random.Random(3))
-    jobs.lead(0.0, 1)
+    jobs.receive(0.0, Lead(1))
     for number in range(20):
-        jobs.worker_registered(1.0, f"w{number}", 1, 4, 4, [])
+        jobs.receive(1.0, WorkerRegistered(f"w{number}", 1, 4, 4, []))
     assert counted == []
 
 
