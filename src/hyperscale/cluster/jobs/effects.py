@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.events import Asks
 from hyperscale.cluster.jobs.records import Action, JobRecord, JobStatus, Part, Placement
 
@@ -113,4 +114,6 @@ A = TypeVar("A")
 
 def answer_to(event: Asks[A], effects: Iterable[Effect]) -> A:
     """Among the effects of that event."""
-    return cast(A, next(one.value for one in effects if isinstance(one, Answer)))
+    answers = [one.value for one in effects if isinstance(one, Answer)]
+    invariant(len(answers) == 1, "an event that asks is answered once")
+    return cast(A, answers[0])

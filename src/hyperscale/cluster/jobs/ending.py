@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.effects import Acknowledge, Command, MakeResults, Start, Teardown
 from hyperscale.cluster.jobs.events import Ended, Prepared, ResultsMade, TeardownEnded
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
@@ -133,6 +134,7 @@ def _start(
     workflow: WorkflowState,
     placement: Placement,
 ) -> None:
+    invariant(workflow.started, "no part is started before the start is recorded")
     watch.started.add(token(placement))
     run_age_s = job.run_age_s(leader.age_s(now, job.job_id))
     leader.emit(Start(placement, workflow.context, run_age_s))
@@ -262,6 +264,7 @@ def results_made(leader: LeaderState, now: float, event: ResultsMade) -> bool:
     job = leader.replicated.jobs.get(job_id) if leader.leading else None
     watch = leader.watches.get(job_id)
     if job is not None and watch is not None and not job.is_over and watch.making_results:
+        invariant(job.is_settled, "nothing of a job whose results are made runs any more")
         age_s = leader.age_s(now, job_id)
         record = Finished(job_id, age_s, event.status, event.reason, event.results)
         if not leader.append(now, record):

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation
 from hyperscale.cluster.jobs.deadlines import Deadlines
 from hyperscale.cluster.jobs.effects import Answer, Append, Effect, LogEvent
@@ -196,6 +197,7 @@ class LeaderState:
 
     def append(self, now: float, record: JobRecord) -> bool:
         """False when the matter is under way already, or has just failed."""
+        invariant(self.leading, "only a leader decides")
         about = matter(record)
         if self.is_under_way(now, about):
             return False

@@ -8,13 +8,14 @@ before is settled. An exclusive workflow waits until nothing runs, and nothing i
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation, allocate, by_worker, groups
+from hyperscale.cluster.jobs.draft import Draft
 from hyperscale.cluster.jobs.effects import Dispatch
 from hyperscale.cluster.jobs.events import DispatchAnswered
 from hyperscale.cluster.jobs.leader_state import LeaderState, Refusal, Watch, token
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.moving import place_again
-from hyperscale.cluster.jobs.pool import Draft
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -112,7 +113,7 @@ def _place_batch(leader: LeaderState, now: float, job: JobState, pool: int, alon
         return "no workers yet"
     if alone:
         return f"a workflow of job {alone} runs alone"
-    draft = leader.pool.draft(now, {name for workflow in wanted for name in workflow.excluded})
+    draft = Draft(leader.pool, now, {name for workflow in wanted for name in workflow.excluded})
     batch = _batch(wanted, pool)
     cores = {core for share in batch for core in share.cores}
     needed, free = len(cores), draft.free
@@ -212,6 +213,8 @@ def _dispatch(
 
 def send(leader: LeaderState, now: float, job: JobState, placement: Placement) -> None:
     """Its record is held: the worker may hear of it."""
+    held = leader.replicated.placement(placement.part)
+    invariant(held == placement, "only what is recorded is sent to a worker")
     workflow = job.workflows[placement.part.workflow]
     leader.watches[job.job_id].sent[placement.part, placement.fence] = now
     leader.emit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs import ending, losing, placing, steering, workers
 from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.deadlines import Concern
@@ -297,6 +298,7 @@ def reconcile(leader: LeaderState, now: float) -> None:
             reconcile_job(leader, now, job, leader.watches[job_id])
     if leader.placement_due:
         placing.place(leader, now)
+    invariant(not leader.dirty, "placing changes no job before its record is applied")
 
 
 def reconcile_job(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None:

@@ -6,6 +6,7 @@ be the end of any.
 
 from __future__ import annotations
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.effects import Effect, answer_to
 from hyperscale.cluster.jobs.events import Applied, Forgotten
@@ -79,6 +80,7 @@ class AppliedRecords:
         about = f"record {type(decoded).__name__} of {decoded.job_id}"
         effects: list[Effect] = []
         with self._faults.contained(about):
+            invariant(decoded.job_id == record.job_id, "a record is kept under the job it is about")
             event = Applied(decoded)
             effects = self._effects.decide(event)
             if answer_to(event, effects):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.effects import Append
 from hyperscale.cluster.jobs.events import AppendFailed
@@ -91,6 +92,7 @@ class JobLog:
 
     def append(self, record: JobRecord) -> asyncio.Future[None]:
         """Resolves when a quorum holds the record and it is applied here; raises why it is not."""
+        invariant(self._leadership.term > 0, "only a leader appends")
         held = self.held(record)
         self._host.tasks.spawn(f"hold {type(record).__name__}", self._append(record))
         return held

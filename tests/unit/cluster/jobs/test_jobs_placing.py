@@ -384,7 +384,7 @@ class TestSubmission:
         assert answer.retry_after_s > 0
 
 
-# -- cores that are done before their part (A-15) ------------------------------------------------
+# -- cores that are done before their part -------------------------------------------------------
 
 
 def running(shell: Shell, cores: int) -> Placement:
@@ -411,7 +411,7 @@ def test_cores_that_are_done_are_given_out_before_their_part_ends() -> None:
 
 
 def test_cores_that_are_done_are_counted_once() -> None:
-    """Told again, out of order, too many, or of an attempt that is over (A T-12)."""
+    """Told again, out of order, too many, or of an attempt that is over."""
     shell = Shell()
     place = running(shell, 8)
     pool = shell.jobs.pool

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.draft import Draft
 from hyperscale.cluster.jobs.events import Lead, WorkerRegistered
 from hyperscale.cluster.jobs.health import Routing
 from hyperscale.cluster.jobs.pool import Pool
@@ -26,7 +27,7 @@ def pool(**cores: int) -> tuple[Pool, ReplicatedState]:
 
 
 def chosen(made: Pool, cores: int, excluded: set[str] = frozenset()) -> dict[str, int] | None:  # type: ignore[assignment]
-    found = made.draft(0.0, excluded).take(cores)
+    found = Draft(made, 0.0, excluded).take(cores)
     return None if found is None else {worker.name: n for worker, n in found}
 
 
@@ -43,7 +44,7 @@ def test_few_workers_rather_than_many() -> None:
 
 def test_choices_of_one_draft_do_not_overlap() -> None:
     made, _ = pool(w1=4, w2=4)
-    draft = made.draft(0.0, ())
+    draft = Draft(made, 0.0, ())
     taken = [draft.take(3), draft.take(3)]
     assert {worker.name for found in taken if found for worker, _ in found} == {"w1", "w2"}
     assert draft.free == 2

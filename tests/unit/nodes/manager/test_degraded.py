@@ -1,4 +1,4 @@
-"""A worker that says it is not well is asked last, and never drained (B-31)."""
+"""A worker that says it is not well is asked last, and never drained."""
 
 from __future__ import annotations
 

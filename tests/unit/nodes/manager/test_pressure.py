@@ -1,4 +1,4 @@
-"""The more numbers come in, the less often workers are asked to send them (A-46)."""
+"""The more numbers come in, the less often workers are asked to send them."""
 
 from __future__ import annotations
 
