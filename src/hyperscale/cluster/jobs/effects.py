@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeVar, cast
+
+import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import invariant
@@ -12,15 +13,13 @@ from hyperscale.cluster.jobs.events import Asks
 from hyperscale.cluster.jobs.records import Action, JobRecord, JobStatus, Part, Placement
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """Have a quorum hold this record; `Applied` follows on every manager, this one included."""
 
     record: JobRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(msgspec.Struct, frozen=True):
     """Send a part with its code to its worker, then tell `DispatchAnswered`."""
 
     placement: Placement
@@ -28,8 +27,7 @@ class Dispatch:
     run_setup: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """Open the barrier for this part; repeated until the worker has confirmed it."""
 
     placement: Placement
@@ -37,8 +35,7 @@ class Start:
     run_age_s: float = 0.0  # how long ago the load of the job began
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """Steer a running part, or end it. `cancel` is repeated until the part has ended."""
 
     placement: Placement
@@ -47,13 +44,11 @@ class Command:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Teardown:
+class Teardown(msgspec.Struct, frozen=True):
     placement: Placement
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
+class Acknowledge(msgspec.Struct, frozen=True):
     """The end of this part is held by a quorum, or of no use: its worker may forget it."""
 
     worker: str
@@ -61,8 +56,7 @@ class Acknowledge:
     fence: Fence
 
 
-@dataclass(frozen=True, slots=True)
-class CollectReported:
+class CollectReported(msgspec.Struct, frozen=True):
     """Take what `part` has reported so far, for the `PartLost` that is to be written; the shell
     answers with `ReportedCollected`."""
 
@@ -70,8 +64,7 @@ class CollectReported:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MakeResults:
+class MakeResults(msgspec.Struct, frozen=True):
     """All is in: merge results, judge, and answer with `ResultsMade`. Status and reason are what
     the life cycles of the workflows give."""
 
@@ -80,15 +73,13 @@ class MakeResults:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetWorker:
+class ForgetWorker(msgspec.Struct, frozen=True):
     """This worker is not remembered any more; it must register before it is spoken to again."""
 
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(msgspec.Struct, frozen=True):
     """Something worth a log line, with the job's correlation id."""
 
     job_id: str
@@ -97,8 +88,7 @@ class LogEvent:
     level: str = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """To whoever brought the event; every event that `Asks` has one."""
 
     value: object

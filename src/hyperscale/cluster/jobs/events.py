@@ -7,8 +7,9 @@ that come back; the others only have effects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import (
@@ -25,17 +26,14 @@ from hyperscale.cluster.jobs.records import (
 A_co = TypeVar("A_co", covariant=True)
 
 
-class Asks(Generic[A_co]):
+class Asks(msgspec.Struct, Generic[A_co], frozen=True):
     """An event whose sender is answered."""
-
-    __slots__ = ()
 
 
 # -- answers -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """To be told to the client once `record` is held; that of a duplicate may be held already."""
 
     record: Submitted
@@ -46,15 +44,13 @@ class Accepted:
         return self.record.job_id
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(msgspec.Struct, frozen=True):
     reason: str
     retry_after_s: float = 0.0  # 0: it will not do later either
     conflict: bool = False  # the key, or the id, belongs to another submission
 
 
-@dataclass(frozen=True, slots=True)
-class Steering:
+class Steering(msgspec.Struct, frozen=True):
     """To be told to the client once `record`, if there is one, is held."""
 
     accepted: bool
@@ -64,8 +60,7 @@ class Steering:
     record: Steered | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """The answer to a worker that asks for more time."""
 
     granted: bool
@@ -83,61 +78,52 @@ Unwanted = tuple[tuple[Part, Fence], ...]
 # -- leadership, the log, time -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(msgspec.Struct, frozen=True):
     """After the log is recovered and everything in it was applied."""
 
     term: int
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(msgspec.Struct, frozen=True):
     """This manager does not lead any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderSeen:
+class LeaderSeen(msgspec.Struct, frozen=True):
     """Now and then, to those who do not lead: is there somebody who does?"""
 
     led: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Applied(Asks[bool]):
+class Applied(Asks[bool], frozen=True):
     """A committed record, in the order of the log, on every manager. Answered with whether it
     changed anything: one may come twice."""
 
     record: JobRecord
 
 
-@dataclass(frozen=True, slots=True)
-class AppendFailed:
+class AppendFailed(msgspec.Struct, frozen=True):
     record: JobRecord
     maybe_written: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(msgspec.Struct, frozen=True):
     """The log holds nothing of this job any more."""
 
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(msgspec.Struct, frozen=True):
     """A deadline may have come."""
 
 
 # -- clients and the shell itself ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Submit(Asks["Accepted | Rejected"]):
+class Submit(Asks["Accepted | Rejected"], frozen=True):
     record: Submitted
 
 
-@dataclass(frozen=True, slots=True)
-class Steer(Asks[Steering]):
+class Steer(Asks[Steering], frozen=True):
     job_id: str
     action: Action
     amount: int = 0
@@ -146,8 +132,7 @@ class Steer(Asks[Steering]):
     workflow: str = ""  # the only one concerned, if so
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsMade:
+class ResultsMade(msgspec.Struct, frozen=True):
     """The answer to `MakeResults`."""
 
     job_id: str
@@ -156,8 +141,7 @@ class ResultsMade:
     results: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdMoved:
+class ThresholdMoved(msgspec.Struct, frozen=True):
     """How a threshold stands, for leaders to come: the `number`th of its workflow."""
 
     job_id: str
@@ -167,8 +151,7 @@ class ThresholdMoved:
     crossing: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(msgspec.Struct, frozen=True):
     """What managers had heard of a part that is lost; no result: nobody remembers."""
 
     at_s: float  # of the workflow's load time
@@ -177,8 +160,7 @@ class Heard:
     pace: float = 0.0  # iterations a second of the fastest part of its workflow
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedCollected:
+class ReportedCollected(msgspec.Struct, frozen=True):
     """The answer to `CollectReported`."""
 
     placement: Placement
@@ -195,8 +177,7 @@ class CpuUse(NamedTuple):
     generator_percent: float  # the busiest, of one core
 
 
-@dataclass(frozen=True, slots=True)
-class PartReport:
+class PartReport(msgspec.Struct, frozen=True):
     """A part as its worker sees it."""
 
     part: Part
@@ -209,8 +190,7 @@ class PartReport:
     idle_s: float = 0.0  # for so long nothing of it has moved, and nothing explains it
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRegistered(Asks[Unwanted]):
+class WorkerRegistered(Asks[Unwanted], frozen=True):
     """`reports` names everything the worker holds; `life` is its incarnation when its process
     began, if it told so. One that is `cut_off` has had no answer for long: this may be the first
     that reaches it, or another that does not."""
@@ -225,8 +205,7 @@ class WorkerRegistered(Asks[Unwanted]):
     cut_off: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReported(Asks["Unwanted | None"]):
+class WorkerReported(Asks["Unwanted | None"], frozen=True):
     """`reports` may be any of its parts. Answered with None when the worker must register first."""
 
     worker: str
@@ -238,15 +217,13 @@ class WorkerReported(Asks["Unwanted | None"]):
     cpu: CpuUse | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerAnswered:
+class WorkerAnswered(msgspec.Struct, frozen=True):
     """It was answered a report with nothing new in it: for the worker that is contact."""
 
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerListed(Asks[Unwanted]):
+class WorkerListed(Asks[Unwanted], frozen=True):
     """All it holds, because we asked. That we reach it is no contact for it."""
 
     worker: str
@@ -254,16 +231,14 @@ class WorkerListed(Asks[Unwanted]):
     reports: Sequence[PartReport]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDied:
+class WorkerDied(msgspec.Struct, frozen=True):
     """The membership protocol has given it up."""
 
     worker: str
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerAlive:
+class WorkerAlive(msgspec.Struct, frozen=True):
     """The membership protocol hears it, whatever was said before. Whether it can be commanded is
     another question."""
 
@@ -271,36 +246,31 @@ class WorkerAlive:
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReached:
+class WorkerReached(msgspec.Struct, frozen=True):
     """It has answered a command."""
 
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerUnreached:
+class WorkerUnreached(msgspec.Struct, frozen=True):
     """No connection to it could be made. `refused`: nobody listens there any more."""
 
     worker: str
     refused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLeft:
+class WorkerLeft(msgspec.Struct, frozen=True):
     worker: str
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionAsked(Asks[Grant]):
+class ExtensionAsked(Asks[Grant], frozen=True):
     worker: str
     reason: str
     progress: float
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchAnswered:
+class DispatchAnswered(msgspec.Struct, frozen=True):
     """`for_good`: no worker could be sent it."""
 
     placement: Placement
@@ -315,8 +285,7 @@ class DispatchAnswered:
 # follows, now or later.
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared(Asks[bool]):
+class Prepared(Asks[bool], frozen=True):
     """Settled for any leader: a new one hears of it when the worker registers."""
 
     part: Part
@@ -324,8 +293,7 @@ class Prepared(Asks[bool]):
     context: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Asks[bool]):
+class Ended(Asks[bool], frozen=True):
     part: Part
     fence: Fence
     worker: str
@@ -337,8 +305,7 @@ class Ended(Asks[bool]):
     lost: str = ""  # as in `PartEnded`
 
 
-@dataclass(frozen=True, slots=True)
-class TeardownEnded(Asks[bool]):
+class TeardownEnded(Asks[bool], frozen=True):
     part: Part
     fence: Fence
     warning: str = ""

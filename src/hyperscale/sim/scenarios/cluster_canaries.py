@@ -215,7 +215,9 @@ class CallsItComplete(Altered):
             told = msgspec.structs.replace(
                 told, outcome="completed", error="", lost=(), state=exported.encode(state)
             )
-            event = replace(event, outcome="completed", error="", lost="", result=encode_end(told))
+            event = msgspec.structs.replace(
+                event, outcome="completed", error="", lost="", result=encode_end(told)
+            )
         return super().decide(now, event)
 
 
@@ -284,7 +286,7 @@ class CountsMessages(Manager):
             since = told_at.setdefault(about, now)
             if progress.deltas:
                 told_at[about] = since = now
-            return replace(part_report(progress), idle_s=now - since)
+            return msgspec.structs.replace(part_report(progress), idle_s=now - since)
 
         self.worker_api.part_report = by_messages  # type: ignore[method-assign]
 

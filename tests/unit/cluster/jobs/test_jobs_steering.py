@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start
