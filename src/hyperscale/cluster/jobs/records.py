@@ -94,6 +94,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     correlation_id: str = ""
     lost_load: LostLoad = "squeeze"
     owner: str = ""  # the client whose certificate submitted it; empty: nobody's
+    groups: tuple[str, ...] = ()  # that this certificate names
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):

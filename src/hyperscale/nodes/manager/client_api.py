@@ -11,7 +11,7 @@ from hyperscale.cluster.jobs.events import Rejected, Steer, Submit
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
-from hyperscale.nodes.manager.access import Access, asker
+from hyperscale.nodes.manager.access import NO_OPERATOR, Access, asker
 from hyperscale.nodes.manager.client_queries import ClientQueries
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.job_log import JobLog
@@ -108,7 +108,7 @@ class ClientApi:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
         try:
-            making = record_of(ask, self._sealing, asker(call, ask).owner)
+            making = record_of(ask, self._sealing, asker(call, ask))
             record = await self._long_work.run(making)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, Rejected(f"it cannot be read: {error}"))
@@ -178,11 +178,13 @@ class ClientApi:
 
     async def drain(self, call: Call, ask: DrainWorker) -> DrainAck:
         """Not recorded: the worker remembers it, and tells every leader."""
-        name = ask.worker
+        name, who = ask.worker, asker(call, ask)
+        if not self._access.may_drain(who):
+            return DrainAck(worker=name, accepted=False, error=f"{who.name} {NO_OPERATOR}")
         peer = self._workers.peer(name)
         if peer is None:
             return DrainAck(worker=name, accepted=False, error=f"no worker {name!r} is known here")
-        by = asker(call, ask).signed(ask.by)
+        by = who.signed(ask.by)
         order = DrainOrder(term=self._leadership.term, undo=ask.undo, by=by)
         try:
             answer = await peer.request(order, DrainAnswer, DRAIN_S)

@@ -10,8 +10,8 @@ from hyperscale.cluster.jobs.events import PartReport
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.assembly import aggregate_of, judges_of
 from hyperscale.engine.messages import Values, received
+from hyperscale.engine.results import aggregate_of, judges_of
 from hyperscale.nodes.manager.contexts import Contexts
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import CODE_BYTES_MAX, DispatchPart, PartStatus

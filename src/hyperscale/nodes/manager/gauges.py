@@ -15,8 +15,9 @@ from hyperscale.nodes.manager.counters import EXTENSION_ANSWERS, TIMEOUT_REASONS
 from hyperscale.nodes.manager.live import LiveWorkflow
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.worker_table import ABSENT
-from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
+from hyperscale.nodes.member.metrics import Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
+from hyperscale.runtime.page_server import Health
 
 JOB_STATES: Final = get_args(JobStatus)
 PART_STATES: Final = get_args(PartState)
@@ -170,7 +171,7 @@ def _records(manager: Manager) -> Iterator[Metric]:
             "Records a majority lacks.",
             status.last_index - status.commit_index,
         ),
-        ("records_under_way", "Records of this leader not confirmed yet.", status.under_way),
+        ("records_pending", "Records of this leader not confirmed yet.", status.pending),
         ("records_behind_max", "Records the slowest voter lacks, while leading.", behind),
         ("records_voters_reachable", "While leading, itself included.", len(status.reachable)),
         ("records_voters", "Managers that hold records.", len(manager.settings.node.voters)),

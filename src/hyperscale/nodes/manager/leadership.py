@@ -126,7 +126,7 @@ class Leadership:
         """A question that another manager passed on is one of whoever asked that manager. Raises
         Refused when it is one too many of theirs."""
         if call.peer.role == "manager":
-            denial = self._node.door.counts_for(call.kind, asker(call, message).name)
+            denial = self._node.admission.counts_for(call.kind, asker(call, message).name)
             if denial is not None:
                 raise Refused(call.kind.name, *denial)
 
@@ -135,7 +135,11 @@ def passed_on(call: Call, message: M) -> M:
     """Whoever passes it on vouches for who asked: neither is the client's to say."""
     who = call.peer
     return msgspec.structs.replace(
-        message, passed_on=True, asked_by=who.node_id, certified=who.certified
+        message,
+        passed_on=True,
+        asked_by=who.node_id,
+        certified=who.certified,
+        groups=who.groups,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.records import Part, Placement
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.packed import Outlines, PackedDelta, pack

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Generator
 
-from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import LogEvent
 from hyperscale.cluster.jobs.events import Follow, Lead, LeaderSeen, WorkerDied
 from hyperscale.cluster.membership import State as MemberState
+from hyperscale.cluster.overload.ratelimit import RateLimitSettings
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
@@ -81,7 +81,7 @@ class Manager:
         for more in (JOBS, PARTS, RECORDS):
             kinds.include(more)
         self.node = Node(self.host, self.settings.node, kinds, limits=LIMITS)
-        self.node.queue = lambda: self.records.status().under_way_share
+        self.node.queue = lambda: self.records.status().pending_share
         self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(self.host, self.node)
 
@@ -123,7 +123,7 @@ class Manager:
         """What workers, clients and other managers may ask."""
         settings, clock, jobs, log = self.settings, self.host.clock, self.jobs, self.log
         self.worker_table = WorkerTable(clock, self.node, jobs, self.live)
-        self.pressure = Pressure(settings.progress_per_s_max, lambda: self.node.door.load)
+        self.pressure = Pressure(settings.progress_per_s_max, lambda: self.node.admission.load)
         self.part_events = PartEvents(
             jobs, self.effects, self.leadership, self.bodies, self.job_log, self.long_work, log
         )
@@ -131,7 +131,7 @@ class Manager:
             clock, self.node, jobs, self.effects, self.leadership, self.live, self.bodies,
             self.commands, self.worker_table, self.part_events, self.pressure, self.counters,
         )  # fmt: skip
-        access = Access(settings.jobs_of_others)
+        access = Access(settings.jobs_of_others, settings.node.credentials is not None)
         self.client_queries = ClientQueries(
             clock, self.id, access, jobs, self.live, self.endings, self.worker_table
         )

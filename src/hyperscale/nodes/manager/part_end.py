@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import RunFailed
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.parts import PartEnd

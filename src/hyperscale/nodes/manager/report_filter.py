@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hyperscale.cluster.calm.shedding import Load
+from hyperscale.cluster.overload.priority import LoadLevel
 from hyperscale.nodes.protocol.parts import ReportProgress
 
 # How long the core may know no more than it was told: as long as it hears nothing of a worker
@@ -103,7 +103,7 @@ def _said(report: ReportProgress) -> _Said:
 class Pressure:
     """How much more comes in than we can take."""
 
-    def __init__(self, deltas_per_s_max: int, load: Callable[[], Load]) -> None:
+    def __init__(self, deltas_per_s_max: int, load: Callable[[], LoadLevel]) -> None:
         self._most = deltas_per_s_max
         self._load = load
         self._before = 0

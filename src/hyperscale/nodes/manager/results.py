@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.results import Course, aggregate_of, assemble
+from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import Cut, Environment, Results, encode

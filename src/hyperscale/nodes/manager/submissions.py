@@ -9,6 +9,7 @@ import msgspec
 
 from hyperscale.cluster.jobs.records import Needs, Submitted
 from hyperscale.nodes.manager import dispatch
+from hyperscale.nodes.manager.access import NOBODY, Asker
 from hyperscale.nodes.manager.submission_limits import check_sizes
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
@@ -18,7 +19,7 @@ TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 
 
 def record_of(
-    ask: SubmitJob, sealing: Sealing = UNSEALED, owner: str = ""
+    ask: SubmitJob, sealing: Sealing = UNSEALED, who: Asker = NOBODY
 ) -> Generator[None, None, Submitted]:
     """The record of a submission, in steps. Raises MsgspecError, ValueError or HyperscaleError for
     one that makes no sense, or too much of it."""
@@ -48,7 +49,8 @@ def record_of(
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
         lost_load=body.lost_load,
-        owner=owner,
+        owner=who.owner,
+        groups=who.groups if who.owner else (),
     )
 
 

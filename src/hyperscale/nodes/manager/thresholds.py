@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from hyperscale.cluster.jobs.events import Steer, ThresholdMoved
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.assembly import judges_of, watch
-from hyperscale.engine.verdict import Judge, Standing
+from hyperscale.engine.results import judges_of, watch
+from hyperscale.engine.thresholds import Judge, Standing
 from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.live import Live

@@ -13,7 +13,6 @@ from hyperscale.cluster.jobs.events import LeaderSeen, Tick
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.member.node import Node
-from hyperscale.nodes.member.vital import spawn_vital
 from hyperscale.runtime.host import Host
 
 TICK_S_MAX = 1.0
@@ -26,7 +25,7 @@ class Timers:
         self._leadership = leadership
 
     def keep_deadlines(self, core: Jobs, effects: EffectRunner) -> None:
-        spawn_vital(self._host, self._node, "jobs timer", self._run_deadlines(core, effects))
+        self._node.spawn_vital("jobs timer", self._run_deadlines(core, effects))
 
     async def _run_deadlines(self, core: Jobs, effects: EffectRunner) -> None:
         """Deadlines are kept even when so much happens that no wait comes to its end."""
@@ -48,7 +47,7 @@ class Timers:
 
     def every(self, seconds: float, name: str, act: Callable[[], None]) -> None:
         """By the clock, not after one another: what a turn takes must not make turns rarer."""
-        spawn_vital(self._host, self._node, name, self._run(seconds, name, act))
+        self._node.spawn_vital(name, self._run(seconds, name, act))
 
     async def _run(self, width_s: float, name: str, act: Callable[[], None]) -> None:
         now = self._host.clock.now
@@ -59,7 +58,7 @@ class Timers:
             self.attempt(name, act)
 
     def while_leading(self, pause_s: float, name: str, act: Callable[[], None]) -> None:
-        spawn_vital(self._host, self._node, name, self._run_leading(pause_s, name, act))
+        self._node.spawn_vital(name, self._run_leading(pause_s, name, act))
 
     async def _run_leading(self, pause_s: float, name: str, act: Callable[[], None]) -> None:
         while True:

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hyperscale.cluster import calm
-from hyperscale.cluster.calm.shedding import RETRY_AFTER_S, sheds
+from hyperscale.cluster import overload
 from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.effects import Effect, ForgetWorker, answer_to
 from hyperscale.cluster.jobs.events import (
@@ -30,6 +29,7 @@ from hyperscale.cluster.jobs.events import (
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.cluster.overload.priority import RETRY_AFTER_S, sheds
 from hyperscale.nodes.manager import dispatch
 from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.commands import Commands
@@ -258,8 +258,8 @@ class WorkerApi:
 
     def _admit(self, call: Call, now: float, worker: str) -> None:
         """As the node's admission would, at the price of ten thousand a second."""
-        load = self._node.door.load
-        if sheds(load, calm.Priority.NORMAL):
+        load = self._node.admission.load
+        if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
             why, wait_s = "too many reports", self._filter.wait_s(now, worker)

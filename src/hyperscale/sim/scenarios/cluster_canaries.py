@@ -41,11 +41,11 @@ from hyperscale.nodes.manager.part_end import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
 from hyperscale.nodes.protocol.parts import Progress
-from hyperscale.nodes.worker.engagement import Engagement
+from hyperscale.nodes.worker.held_part import HeldPart
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
 from hyperscale.nodes.worker.part_life import Kill, Steer
+from hyperscale.nodes.worker.runner import Runner
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.stage import Stage
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.host import SimHost
 
@@ -309,11 +309,11 @@ class LeavesAtOnce(Worker):
 class PausesNothing(Worker):
     """A pause is confirmed, and the load goes on."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
+        def deaf(one: HeldPart, effects: list[LifeEffect]) -> None:
             do(one, [effect for effect in effects if effect != Steer("pause")])
 
         self.parts._do = deaf  # type: ignore[method-assign]
@@ -322,8 +322,8 @@ class PausesNothing(Worker):
 class Unfenced(Worker):
     """Goes on for ever without its managers."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         self.contact._fence_s = 1e9
 
 
@@ -340,16 +340,16 @@ class FencedByProbes(Worker):
 class Outlives(Worker):
     """A cancellation is not heard, however it comes, and generators have no leash."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
-            one.performer.leash = lambda seconds: None  # type: ignore[method-assign]
+        def deaf(one: HeldPart, effects: list[LifeEffect]) -> None:
+            one.running.leash = lambda seconds: None  # type: ignore[method-assign]
             if one.life._halted is not None and one.life._halted[0] == "cancelled":
                 effects = [effect for effect in effects if effect != Steer("cancel")]
                 effects = [effect for effect in effects if not isinstance(effect, Kill)]
-                one.performer.close = _nothing  # type: ignore[method-assign]
+                one.running.close = _nothing  # type: ignore[method-assign]
             do(one, effects)
 
         self.parts._do = deaf  # type: ignore[method-assign]
@@ -358,15 +358,15 @@ class Outlives(Worker):
 class SaysCancelled(Worker):
     """A part that is told to end is said to have ended, and its processes are left alone."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def lie(one: Engagement, effects: list[LifeEffect]) -> None:
+        def lie(one: HeldPart, effects: list[LifeEffect]) -> None:
             cancel = Steer("cancel")
             do(one, [effect for effect in effects if effect != cancel])
             if cancel in effects:
-                one.performer.close = _nothing  # type: ignore[method-assign]
+                one.running.close = _nothing  # type: ignore[method-assign]
                 do(one, one.life.over(host.clock.now()))
 
         self.parts._do = lie  # type: ignore[method-assign]
@@ -379,8 +379,8 @@ async def _nothing() -> None:
 class LeaksCores(Worker):
     """One in three times a part ends, its cores stay taken."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         release = self.parts.cores.release
         owners: dict[Any, int] = {}
 
@@ -395,8 +395,8 @@ class LeaksCores(Worker):
 class TakesAnything(Worker):
     """A part is taken, whatever else uses the cores."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         self.parts.cores._in_use = lambda: 0  # type: ignore[method-assign]
 
 

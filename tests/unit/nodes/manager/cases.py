@@ -6,7 +6,7 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement, Submitted
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.manager.live import Live

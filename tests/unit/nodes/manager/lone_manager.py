@@ -63,9 +63,14 @@ class LoneManager:
             on_answer(PartAnswer(known=True, state="running"))
 
     def call(
-        self, kind: str, role: str = "worker", node_id: str = "w1", certified: bool = False
+        self,
+        kind: str,
+        role: str = "worker",
+        node_id: str = "w1",
+        certified: bool = False,
+        groups: tuple[str, ...] = (),
     ) -> Any:
-        peer = SimpleNamespace(role=role, node_id=node_id, certified=certified)
+        peer = SimpleNamespace(role=role, node_id=node_id, certified=certified, groups=groups)
         return SimpleNamespace(peer=peer, kind=SimpleNamespace(name=kind), one_way=False)
 
     def register(self, incarnation: int = 1, port: int = 7_000, cores: int = 2) -> Registered:

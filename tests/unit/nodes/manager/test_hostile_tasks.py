@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hyperscale.cluster.calm import Load
 from hyperscale.cluster.jobs.core import HANDLERS
 from hyperscale.cluster.jobs.effects import LogEvent
 from hyperscale.cluster.jobs.events import Applied
 from hyperscale.cluster.jobs.records import TimedOut
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.errors import RunFailed
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
@@ -223,9 +223,9 @@ def test_records_that_nobody_confirms_are_load() -> None:
     async def story(lone: LoneManager) -> None:
         node, settings = lone.manager.node, lone.manager.settings.records
         assert node.queue() == 0.0
-        under_way = lone.manager.records._keeper.under_way  # type: ignore[attr-defined]
-        for index in range(int(settings.under_way_max * 0.9)):
-            under_way.written(Entry(index, 1))
-        await lone.until(lambda: node.door.load is Load.STRESSED)
+        pending = lone.manager.records._durable.pending  # type: ignore[attr-defined]
+        for index in range(int(settings.pending_max * 0.9)):
+            pending.written(Entry(index, 1))
+        await lone.until(lambda: node.admission.load is LoadLevel.STRESSED)
 
     play(story)

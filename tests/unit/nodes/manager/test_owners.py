@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.nodes.manager.access import NOT_OWNER
+from hyperscale.nodes.manager.access import NOT_OWNER, OPERATORS, Access, Asker
 from hyperscale.nodes.manager.leadership import passed_on
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import SECTIONS, manager_settings
@@ -29,8 +29,8 @@ from tests.unit.nodes.manager.cases import FACTS
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 
-def client(lone: LoneManager, name: str, certified: bool = True) -> Any:
-    return lone.call("test", "client", name, certified)
+def client(lone: LoneManager, name: str, *groups: str, certified: bool = True) -> Any:
+    return lone.call("test", "client", name, certified, groups)
 
 
 def submission(job_id: str = "j1", **given: Any) -> SubmitJob:
@@ -76,6 +76,31 @@ def test_others_read_it_and_do_not_steer_it() -> None:
     play(story)
 
 
+@pytest.mark.parametrize(
+    ("groups", "may"), [(("shop",), True), (("bank",), False), (("bank", "operators"), True)]
+)
+def test_a_job_is_its_submitters_groups_too(groups: tuple[str, ...], may: bool) -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.client_api.submit(client(lone, "alice", "shop", "ci"), submission())
+        for groups_told in ((), groups):
+            bob = client(lone, "bob", *groups)
+            follower = lone.call("test", "manager", "m2", certified=True)
+            asks = passed_on(bob, SteerJob(job_id="j1", action="cancel", groups=groups_told))
+            ack = await lone.client_api.steer(follower, asks)
+            assert ack.accepted == may, ack.error
+        forged = SteerJob(job_id="j1", action="cancel", groups=("shop", "operators"))
+        assert not (await lone.client_api.steer(client(lone, "mallory"), forged)).accepted
+
+    play(story)
+
+
+@pytest.mark.parametrize(("groups", "may"), [((), False), (("shop",), False), ((OPERATORS,), True)])
+def test_where_there_are_certificates_operators_drain(groups: tuple[str, ...], may: bool) -> None:
+    who = Asker("bob", True, groups)
+    assert Access("steer", with_certificates=True).may_drain(who) == may
+    assert Access("none", with_certificates=False).may_drain(who)
+
+
 def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> None:
     async def story(lone: LoneManager) -> None:
         await lone.client_api.submit(client(lone, "alice", certified=False), submission())
@@ -111,7 +136,9 @@ def test_every_question_that_is_passed_on_tells_who_asked() -> None:
         asking = [kind for kind in JOBS if "passed_on" in kind.struct.__struct_fields__]
         assert len(asking) == 8
         for kind in asking:
-            assert {"asked_by", "certified"} <= set(kind.struct.__struct_fields__), kind.name
+            assert {"asked_by", "certified", "groups"} <= set(kind.struct.__struct_fields__), (
+                kind.name
+            )
 
     play(story)
 

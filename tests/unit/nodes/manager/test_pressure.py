@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.calm import Load
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.nodes.manager.report_filter import DELAYS_MS, PRESSURE_S
 from hyperscale.wire.errors import Refused
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
@@ -28,10 +28,12 @@ def test_the_level_follows_what_comes_in_and_is_told_with_every_answer() -> None
     play(story)
 
 
-@pytest.mark.parametrize(("lag_s", "load"), [(0.0, Load.HEALTHY), (0.13, Load.BUSY)])
-def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(lag_s: float, load: Load) -> None:
+@pytest.mark.parametrize(("lag_s", "load"), [(0.0, LoadLevel.HEALTHY), (0.13, LoadLevel.BUSY)])
+def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(
+    lag_s: float, load: LoadLevel
+) -> None:
     async def story(lone: LoneManager) -> None:
-        detector = lone.manager.node.door.detector
+        detector = lone.manager.node.admission.detector
         now = lone.manager.now()
         lone.register()
         for _ in range(10):

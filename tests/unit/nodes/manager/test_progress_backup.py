@@ -3,7 +3,7 @@ part is lost."""
 
 from __future__ import annotations
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.exported import spread
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.records import Note, NoteParts

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hyperscale.engine import assembly
+from hyperscale.engine import results as engine_results
 from hyperscale.nodes.manager import dispatch
 from hyperscale.nodes.manager.submission_limits import (
     LOAD_BYTES_MAX,
@@ -42,7 +42,7 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("an aggregate was built")
 
     monkeypatch.setattr(dispatch, "aggregate_of", built)
-    monkeypatch.setattr(assembly, "aggregate_of", built)
+    monkeypatch.setattr(engine_results, "aggregate_of", built)
 
 
 @pytest.mark.usefixtures("nothing_is_built")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.workload.thresholds import parse_threshold
