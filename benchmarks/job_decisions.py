@@ -17,7 +17,17 @@ from functools import partial
 
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, MakeResults
-from hyperscale.cluster.jobs.inputs import Ended
+from hyperscale.cluster.jobs.events import (
+    Applied,
+    DispatchAnswered,
+    Ended,
+    Event,
+    Lead,
+    Prepared,
+    ResultsMade,
+    Submit,
+    WorkerRegistered,
+)
 from hyperscale.cluster.jobs.records import Needs, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 
@@ -32,38 +42,42 @@ class Leader:
         self.jobs = Jobs(JobSettings(), random.Random(1))
         self.sent: list[Placement] = []
         self.now = 0.0
-        self.carry(self.jobs.lead(self.now, 1))
+        self.receive(Lead(1))
+
+    def receive(self, event: Event) -> None:
+        self.carry(self.jobs.receive(self.now, event))
 
     def carry(self, effects: Iterable[Effect]) -> None:
         left = list(effects)
         while left:
             match left.pop(0):
                 case Append(record):
-                    left += self.jobs.applied(self.now, record)
+                    left += self.jobs.receive(self.now, Applied(record))
                 case Dispatch(placement):
                     self.sent.append(placement)
                 case MakeResults(job_id, status, reason):
-                    left += self.jobs.results_made(self.now, job_id, status, reason, b"results")
+                    made = ResultsMade(job_id, status, reason, b"results")
+                    left += self.jobs.receive(self.now, made)
 
     def begin(self, parts: int) -> None:
         for number in range(parts):
             name = f"w{number:04d}"
-            self.carry(self.jobs.worker_registered(self.now, name, 1, CORES, CORES, [])[1])
+            self.receive(WorkerRegistered(name, 1, CORES, CORES, []))
         needs = Needs("load", True, "auto", (), parts * CORES, 60.0, 90.0)
-        self.carry(self.jobs.submit(self.now, Submitted("j", 0.0, "j", (needs,), 300.0, b""))[1])
+        self.receive(Submit(Submitted("j", 0.0, "j", (needs,), 300.0, b"")))
         assert len(self.sent) == parts, len(self.sent)
 
     def prepare(self) -> None:
         for one in self.sent:
-            self.carry(self.jobs.dispatch_answered(self.now, one, True))
-            self.carry(self.jobs.prepared(self.now, one.part, one.fence, one.worker, b"")[1])
+            self.receive(DispatchAnswered(one, True))
+            self.receive(Prepared(one.part, one.fence, b""))
 
     def end(self) -> None:
         self.now += 60.0
         for one in self.sent:
             end = Ended(one.part, one.fence, one.worker, "completed", 60.0, 600, b"result", "")
-            self.carry(self.jobs.ended(self.now, end)[1])
-        job = self.jobs.job("j")
+            self.receive(end)
+        job = self.jobs.queries.job("j")
         assert job is not None
         assert job.status == "completed"
 

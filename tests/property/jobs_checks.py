@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.apply import apply
-from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch, Effect, Start
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     JobRecord,
@@ -149,7 +149,7 @@ class Checks:
 
     # -- effects ---------------------------------------------------------------------------------
 
-    def effect(self, now: float, effect: Effect, core: Jobs) -> None:
+    def effect(self, now: float, effect: Effect, core: JobQueries) -> None:
         if isinstance(effect, Dispatch):
             token = effect.placement.part, effect.placement.fence
             require(token in self._dispatched, "no dispatch before its record", *token)
@@ -222,12 +222,12 @@ class Checks:
         for box in world.workers.values():
             require(not box.parts, "workers hold nothing in the end", box.name, box.parts)
         if world.leader is not None:
-            core = world.managers[world.leader]
+            core = world.managers[world.leader].queries
             for name, worker in core.pool.workers.items():
                 free = core.pool.free(worker)
                 require(free == worker.total, "the pool is free in the end", name, free)
             for who, up in enumerate(world.alive):
-                for job in world.managers[who].jobs() if up else ():
+                for job in world.managers[who].queries.jobs() if up else ():
                     same = job == self.replicated.jobs[job.job_id]
                     require(same, "every manager knows the same", who, job.job_id)
 

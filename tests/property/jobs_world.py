@@ -13,11 +13,13 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import (
     Acknowledge,
+    Answer,
     Append,
     CollectReported,
     Command,
@@ -27,7 +29,29 @@ from hyperscale.cluster.jobs.effects import (
     Start,
     Teardown,
 )
-from hyperscale.cluster.jobs.inputs import Accepted, CpuUse, Ended, Heard, PartReport
+from hyperscale.cluster.jobs.events import (
+    Accepted,
+    AppendFailed,
+    Applied,
+    CpuUse,
+    DispatchAnswered,
+    Ended,
+    Event,
+    Follow,
+    Heard,
+    Lead,
+    PartReport,
+    Prepared,
+    ReportedCollected,
+    ResultsMade,
+    Steer,
+    Submit,
+    TeardownEnded,
+    Tick,
+    WorkerDied,
+    WorkerRegistered,
+    WorkerReported,
+)
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.property.jobs_checks import Checks
@@ -145,7 +169,7 @@ class World:
             deadline = self._deadline()
             if deadline is not None and deadline <= self._queue[0][0]:
                 self.now = max(self.now, deadline)
-                self._carry(self.leader, self._leading().tick(self.now))
+                self._receive(Tick())
             else:
                 self.now, _, what = heapq.heappop(self._queue)
                 what()
@@ -184,7 +208,7 @@ class World:
         self.term += 1
         self.leader = who
         self._catch_up(who)
-        self._carry(who, self.managers[who].lead(self.now, self.term))
+        self._receive(Lead(self.term))
         for box in self.workers.values():
             if box.unreached_since is not None:
                 since = box.unreached_since
@@ -195,7 +219,7 @@ class World:
         while self.applied[who] < len(self.log):
             record = self.log[self.applied[who]]
             self.applied[who] += 1
-            effects = self.managers[who].applied(self.now, record)
+            effects = self.managers[who].receive(self.now, Applied(record))
             if who == self.leader:
                 self._carry(who, effects)
 
@@ -216,7 +240,7 @@ class World:
             self.alive[old] = False
             self.after(self.dice.uniform(2, 20), lambda: self._revive(old))
         else:
-            self.managers[old].follow(self.now)
+            self.managers[old].receive(self.now, Follow())
         alive = [n for n, up in enumerate(self.alive) if up]
         who = self.dice.choice(alive)
         self.after(self.dice.uniform(0.5, 8.0), lambda: self._elect_if_none(who))
@@ -235,7 +259,7 @@ class World:
         term = self.term
         core = self.managers[who]
         for effect in effects:
-            self.checks.effect(self.now, effect, core)
+            self.checks.effect(self.now, effect, core.queries)
             match effect:
                 case Append(record):
                     self._append(term, record)
@@ -254,14 +278,20 @@ class World:
                 case MakeResults(job_id, status, reason):
                     self.after(
                         0.001,
-                        lambda j=job_id, s=status, r=reason: self._with_leader(
-                            term, lambda c: c.results_made(self.now, j, s, r, b"results")
+                        lambda j=job_id, s=status, r=reason: self._in_term(
+                            term, ResultsMade(j, s, r, b"results")
                         ),
                     )
 
-    def _with_leader(self, term: int, call: Callable[[Jobs], list[Effect]]) -> None:
+    def _in_term(self, term: int, event: Event) -> None:
         if self.leader is not None and self.term == term:
-            self._carry(self.leader, call(self._leading()))
+            self._receive(event)
+
+    def _receive(self, event: Event) -> Any:
+        """What the leader decides is carried out; returns its answer, if there is one."""
+        effects = self._leading().receive(self.now, event)
+        self._carry(self.leader, effects)
+        return next((one.value for one in effects if isinstance(one, Answer)), None)
 
     def _append(self, term: int, record: JobRecord) -> None:
         fate = self.dice.random() if self.now < self.chaos_until else 1.0
@@ -276,7 +306,7 @@ class World:
             self.after(delay, lambda: self._commit(term, record))
 
     def _refuse(self, term: int, record: JobRecord, maybe: bool) -> None:
-        self._with_leader(term, lambda c: c.append_failed(self.now, record, maybe))
+        self._in_term(term, AppendFailed(record, maybe))
 
     def _commit(self, term: int, record: JobRecord) -> None:
         if self.leader is None or self.term != term:
@@ -327,22 +357,19 @@ class World:
     def _submit(self, record: Submitted, tries: int) -> None:
         if record.job_id not in self.accepted:
             if self.leader is not None:
-                answer, effects = self._leading().submit(self.now, record)
+                answer = self._receive(Submit(record))
                 assert isinstance(answer, Accepted) or answer.retry_after_s > 0
-                self._carry(self.leader, effects)
             self.after(self.dice.uniform(1, 3), lambda: self._submit(record, tries + 1))
         elif self.dice.random() < 0.3 and tries < 50 and self.leader is not None:
-            answer, effects = self._leading().submit(self.now, record)
-            assert answer == Accepted(record.job_id, answer.position, duplicate=True)
-            self._carry(self.leader, effects)
+            answer = self._receive(Submit(record))
+            assert (answer.job_id, answer.duplicate) == (record.job_id, True)
 
     def _steer(self, job_id: str) -> None:
         if self.leader is None:
             self.after(2.0, lambda: self._steer(job_id))
             return
         action = self.dice.choice(("cancel", "stop", "pause", "scale"))
-        _, effects = self._leading().steer(self.now, job_id, action, 7, "tester")
-        self._carry(self.leader, effects)
+        self._receive(Steer(job_id, action, 7, "tester"))
         if action == "pause":
             self.after(self.dice.uniform(1, 20), lambda: self._resume(job_id))
 
@@ -350,8 +377,7 @@ class World:
         """People insist until it is done."""
         job = self.checks.replicated.jobs.get(job_id)
         if job is not None and job.paused and self.leader is not None:
-            _, effects = self._leading().steer(self.now, job_id, "resume")
-            self._carry(self.leader, effects)
+            self._receive(Steer(job_id, "resume"))
         if job is None or not job.is_over:
             self.after(3.0, lambda: self._resume(job_id))
 
@@ -381,10 +407,7 @@ class World:
     ) -> None:
         self.after(
             self._latency(),
-            lambda: self._with_leader(
-                term,
-                lambda c: c.dispatch_answered(self.now, placement, accepted, no_room, reason),
-            ),
+            lambda: self._in_term(term, DispatchAnswered(placement, accepted, no_room, reason)),
         )
 
     def _take(self, box: Box, placement: Placement) -> tuple[bool, bool, str]:
@@ -431,8 +454,7 @@ class World:
             return
         if box.reachable and self.leader is not None and not self._lost(0.2):
             p = running.placement
-            _, effects = self._leading().prepared(self.now, p.part, p.fence, box.name, b"ctx")
-            self._carry(self.leader, effects)
+            self._receive(Prepared(p.part, p.fence, b"ctx"))
         self.after(0.7, lambda: self._tell_prepared(box, life, running))
 
     def _command(self, term: int, effect: Start | Teardown | Command, placement: Placement) -> None:
@@ -443,7 +465,7 @@ class World:
             if not box.up or box.incarnation != placement.incarnation:
                 return
             if not box.reachable or self._lost():
-                if self.managers[self.leader].replicated.placement(placement.part) is not None:
+                if self._leading().queries.replicated.placement(placement.part) is not None:
                     self.after(0.5, arrive)
                 return
             running = box.parts.get(placement.part)
@@ -527,28 +549,20 @@ class World:
             )
             for part, r in sorted(box.parts.items())
         ]
-        core = self._leading()
-        heard = None
+        unwanted = None
         if self.dice.random() >= 0.02:
-            heard = core.worker_heard(
-                self.now, box.name, box.incarnation, box.free, reports, cpu=self._cpu(box)
+            unwanted = self._receive(
+                WorkerReported(box.name, box.incarnation, box.free, reports, cpu=self._cpu(box))
             )
-        if heard is None:
-            heard = core.worker_registered(
-                self.now,
-                box.name,
-                box.incarnation,
-                box.total,
-                box.free,
-                reports,
-                life=box.incarnation,
+        if unwanted is None:
+            life = box.incarnation
+            unwanted = self._receive(
+                WorkerRegistered(box.name, life, box.total, box.free, reports, life=life)
             )
-        unwanted, effects = heard
         for part, fence in unwanted:
             running = box.parts.get(part)
             if running is not None and running.placement.fence == fence:
                 del box.parts[part]
-        self._carry(self.leader, effects)
 
     def _cpu(self, box: Box) -> CpuUse:
         """Every core of load costs the same there; a process bears what shares its slot."""
@@ -569,14 +583,11 @@ class World:
             if self.leader is None or running.end is None or self._lost():
                 continue
             fence = running.placement.fence
-            settled, effects = self._leading().ended(self.now, running.end)
-            self._carry(self.leader, effects)
-            if settled:
+            if self._receive(running.end):
                 box.parts.pop(part, None)
                 self.checks.settled(part, fence)
             elif running.torn_down and self.leader is not None:
-                _, effects = self._leading().torn_down(self.now, part, fence, box.name)
-                self._carry(self.leader, effects)
+                self._receive(TeardownEnded(part, fence))
 
     def _acknowledged(self, worker: str, part: Part, fence: Fence) -> None:
         box = self.workers[worker]
@@ -595,12 +606,11 @@ class World:
         same = running is not None and running.placement == placement
         at_s = running.load_s if running is not None and same else placement.resume_at_s
         result = f"{placement.part}|{placement.fence}".encode()
-        self._with_leader(term, lambda c: c.part_lost(self.now, placement, Heard(at_s, 5, result)))
+        self._in_term(term, ReportedCollected(placement, Heard(at_s, 5, result)))
 
     def _dead(self, name: str, incarnation: int) -> None:
         if self.leader is not None:
-            effects = self._leading().worker_dead(self.now, name, incarnation)
-            self._carry(self.leader, effects)
+            self._receive(WorkerDied(name, incarnation))
 
     # -- faults ----------------------------------------------------------------------------------
 

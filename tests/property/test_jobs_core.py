@@ -9,17 +9,19 @@ import os
 
 import pytest
 
+from hyperscale.cluster.invariants import InvariantBroken
 from hyperscale.cluster.jobs import (
     apply,
     apply_ending,
+    core,
     ending,
     placing,
     pool,
-    reconcile,
     squeezing,
     steering,
 )
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch
+from hyperscale.cluster.jobs.events import AppendFailed, Ended
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import PartEnded
@@ -68,7 +70,7 @@ def run(
 def must_break(
     rule: str, settings: JobSettings | None = None, first: int = 0, full: bool = False
 ) -> None:
-    with pytest.raises(Broken, match=rule):
+    with pytest.raises((Broken, InvariantBroken), match=rule):
         _search(first, settings, full)
 
 
@@ -79,7 +81,8 @@ def _search(first: int, settings: JobSettings | None, full: bool) -> None:
 
 class TestPlantedBugs:
     def test_cores_under_way_are_not_reserved(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pool.Pool, "reserve", lambda self, placements: None)
+        for name in ("reserve", "release"):
+            monkeypatch.setattr(pool.Pool, name, lambda self, placements: None)
         must_break("no worker is over-booked")
 
     def test_a_squeezed_core_counts_as_another(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +108,7 @@ class TestPlantedBugs:
             return [tuple(others[: len(piece)]) or piece for piece in found]
 
         monkeypatch.setattr(squeezing.Squeeze, "_pieces", confused)
-        must_break("a slot is a core of one worker|every core has one part", full=True)
+        must_break("a slot is a core of one worker|have all of its cores", full=True)
 
     def test_a_layer_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def first_pending(job: object) -> int | None:
@@ -145,11 +148,10 @@ class TestPlantedBugs:
         real = ending.ended
 
         def hasty(leader, now, end):  # type: ignore[no-untyped-def]
-            settled = real(leader, now, end)
             leader.emit(Acknowledge(end.worker, end.part, end.fence))
-            return settled
+            return real(leader, now, end)
 
-        monkeypatch.setattr(ending, "ended", hasty)
+        monkeypatch.setitem(core.HANDLERS, Ended, hasty)
         must_break("no end is settled before its record")
 
     def test_an_old_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,5 +177,5 @@ class TestPlantedBugs:
         must_break("every accepted job ends", first=9)
 
     def test_no_results_after_a_failed_append(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reconcile, "failed", lambda *given: None)
+        monkeypatch.setitem(core.HANDLERS, AppendFailed, lambda *given: True)
         must_break("every accepted job ends|the pool is free in the end")

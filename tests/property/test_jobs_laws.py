@@ -12,6 +12,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.coverage import coverage, sentences
 from hyperscale.cluster.jobs.deadlines import Deadlines
+from hyperscale.cluster.jobs.draft import Draft
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.lifecycle import TRANSITIONS
@@ -177,7 +178,7 @@ def test_choices_never_exceed_what_is_free(
         pool = Pool(JobSettings(), ReplicatedState(), random.Random(seed))
         for number, total in enumerate(totals):
             pool.register(0.0, f"w{number}", 1, total, total, draining=False)
-        draft = pool.draft(0.0, {f"w{number}" for number in excluded})
+        draft = Draft(pool, 0.0, {f"w{number}" for number in excluded})
         found = [draft.take(cores) for cores in wanted]
         return [None if f is None else [(w.name, n) for w, n in f] for f in found]
 

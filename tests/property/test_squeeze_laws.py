@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.inputs import CpuUse
+from hyperscale.cluster.jobs.events import Applied, CpuUse
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.nodes.worker.cores import Cores
@@ -81,8 +81,8 @@ def check(shell: Shell, story: Story) -> None:
     places = live(shell)
     rebuilt = Jobs(shell.jobs.settings, random.Random(1))
     for record in shell.log:
-        rebuilt.applied(shell.now, record)
-    assert rebuilt.job("j1") == shell.job()
+        rebuilt.receive(shell.now, Applied(record))
+    assert rebuilt.queries.job("j1") == shell.job()
     for name, worker in shell.jobs.pool.workers.items():
         used = len(bears(places, name))
         assert used <= worker.total

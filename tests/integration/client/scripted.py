@@ -21,7 +21,6 @@ from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Histogram, Sparse
 from hyperscale.metrics.results import Cut, encode
 from hyperscale.nodes.client.managers import REGISTRY
-from hyperscale.nodes.client.submission import outline_of
 from hyperscale.nodes.member.queries import AskMembers, MemberRow, Members
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
@@ -117,7 +116,7 @@ class Job:
 
     def whole(self) -> JobUpdate:
         return JobUpdate(
-            outline=outline_of(self.body),
+            outline=self.body.outline(),
             view=self.view,
             snapshots=tuple(
                 Snapshot(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from hyperscale.cluster.jobs.pool import Draft, Worker
+from hyperscale.cluster.jobs.draft import Draft
+from hyperscale.cluster.jobs.pool import Worker
 
 Place = tuple[Worker, int]
 """A worker and the slot of one of its cores."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs import apply_ending, apply_placing, apply_steering
 from hyperscale.cluster.jobs.records import (
     Aged,
@@ -44,7 +45,23 @@ def apply(replicated: ReplicatedState, record: JobRecord) -> bool:
     if handler is None or not handler(replicated, job, record):
         return False
     job.age_s = max(job.age_s, record.age_s)
+    _check(job, record)
     return True
+
+
+def _check(job: JobState, record: JobRecord) -> None:
+    """What must hold after a record took effect, of what it is about."""
+    if isinstance(record, PartEnded | PartLost | GivenUp):
+        part = job.workflows[record.part.workflow].parts[record.part.number]
+        invariant(part.live is None, "a part that ended, or was lost, runs nowhere")
+    elif isinstance(record, Dispatched):
+        workflow = job.workflows[record.workflow]
+        for placement in record.placements:
+            part = workflow.parts[placement.part.number]
+            invariant(part.live == placement and not part.is_final, "a part that is placed is open")
+    elif isinstance(record, Finished):
+        live = any(workflow.is_live for workflow in job.workflows.values())
+        invariant(not live, "nothing of a job that is over runs")
 
 
 def _submitted(replicated: ReplicatedState, record: Submitted) -> bool:

@@ -7,10 +7,22 @@ can weigh the losses better.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from hyperscale.cluster.jobs.inputs import LossFact
 from hyperscale.cluster.jobs.state import JobState, Loss, PartState, WorkflowState
+
+
+@dataclass(frozen=True, slots=True)
+class LossFact:
+    """`resumed_at_s` is None when nobody took the part over."""
+
+    workflow: str
+    worker: str
+    at_s: float
+    resumed_at_s: float | None
+    cores: int
+    total_cores: int
+    sentence: str
 
 
 def losses(job: JobState) -> list[LossFact]:

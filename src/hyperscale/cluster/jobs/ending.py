@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.effects import Acknowledge, Command, MakeResults, Start, Teardown
-from hyperscale.cluster.jobs.inputs import Ended
+from hyperscale.cluster.jobs.events import Ended, Prepared, ResultsMade, TeardownEnded
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.losing import lose
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
-    JobStatus,
     Part,
     PartEnded,
     PartLost,
@@ -23,7 +23,14 @@ from hyperscale.cluster.jobs.records import (
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 
 
-def prepared(leader: LeaderState, part: Part, fence: Fence, context: bytes) -> None:
+def prepared(leader: LeaderState, now: float, event: Prepared) -> bool:
+    leader.answer(leader.leading)
+    if leader.leading:
+        mark_prepared(leader, event.part, event.fence, event.context)
+    return leader.leading
+
+
+def mark_prepared(leader: LeaderState, part: Part, fence: Fence, context: bytes) -> None:
     placement = leader.replicated.placement(part)
     if placement is None or placement.fence != fence:
         return
@@ -127,6 +134,7 @@ def _start(
     workflow: WorkflowState,
     placement: Placement,
 ) -> None:
+    invariant(workflow.started, "no part is started before the start is recorded")
     watch.started.add(token(placement))
     run_age_s = job.run_age_s(leader.age_s(now, job.job_id))
     leader.emit(Start(placement, workflow.context, run_age_s))
@@ -138,6 +146,11 @@ def _start(
 
 
 def ended(leader: LeaderState, now: float, end: Ended) -> bool:
+    leader.answer(leader.leading and _end(leader, now, end))
+    return leader.leading
+
+
+def _end(leader: LeaderState, now: float, end: Ended) -> bool:
     """True when the worker may forget it: held by a quorum, or of no use to anybody."""
     job = leader.replicated.jobs.get(end.part.job_id)
     if job is None or job.is_over:
@@ -222,16 +235,20 @@ def tear_down(
     return None
 
 
-def torn_down(
-    leader: LeaderState, now: float, part: Part, fence: Fence, warning: str, requests: int
-) -> bool:
+def torn_down(leader: LeaderState, now: float, event: TeardownEnded) -> bool:
+    leader.answer(leader.leading and _tear_down_ended(leader, now, event))
+    return leader.leading
+
+
+def _tear_down_ended(leader: LeaderState, now: float, event: TeardownEnded) -> bool:
+    part = event.part
     job = leader.replicated.jobs.get(part.job_id)
     workflow = job.workflows.get(part.workflow) if job else None
     holder = workflow.holder() if workflow else None
-    if job is None or holder is None or token(holder) != (part, fence):
+    if job is None or holder is None or token(holder) != (part, event.fence):
         return True
     age = leader.age_s(now, job.job_id)
-    leader.append(now, TornDown(job.job_id, age, part.workflow, warning, requests))
+    leader.append(now, TornDown(job.job_id, age, part.workflow, event.warning, event.requests))
     return False
 
 
@@ -242,13 +259,14 @@ def make_results(leader: LeaderState, now: float, job: JobState, watch: Watch) -
         leader.emit(MakeResults(job.job_id, status, reason))
 
 
-def results_made(
-    leader: LeaderState, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
-) -> None:
-    job = leader.replicated.jobs.get(job_id)
+def results_made(leader: LeaderState, now: float, event: ResultsMade) -> bool:
+    job_id = event.job_id
+    job = leader.replicated.jobs.get(job_id) if leader.leading else None
     watch = leader.watches.get(job_id)
-    if job is None or watch is None or job.is_over or not watch.making_results:
-        return
-    record = Finished(job_id, leader.age_s(now, job_id), status, reason, results)
-    if not leader.append(now, record):
-        watch.making_results = False
+    if job is not None and watch is not None and not job.is_over and watch.making_results:
+        invariant(job.is_settled, "nothing of a job whose results are made runs any more")
+        age_s = leader.age_s(now, job_id)
+        record = Finished(job_id, age_s, event.status, event.reason, event.results)
+        if not leader.append(now, record):
+            watch.making_results = False
+    return True

@@ -1,4 +1,4 @@
-"""More time for a busy worker (D-36 to D-38): each grant is half the last, and there are five.
+"""More time for a busy worker: each grant is half the last, and there are five.
 
 With a base of 30 s: 15, 7.5, 3.75, 1.875 and 1 s. The fourth comes with a warning. After the fifth
 the worker is exhausted when it asks again, or when the last grant has run out, whichever is first;
@@ -7,7 +7,7 @@ ten seconds of grace later it may be evicted.
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.inputs import Grant
+from hyperscale.cluster.jobs.events import Grant
 from hyperscale.cluster.jobs.settings import JobSettings
 
 WARN_AT_REMAINING = 1

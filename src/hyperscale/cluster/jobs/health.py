@@ -1,4 +1,4 @@
-"""Three signals of a node and what follows from them (A-25 to A-30, D-28 to D-34).
+"""Three signals of a node and what follows from them.
 
 Live: SWIM decides. Ready: it may take work. Progress: the counters of the work itself move; how
 busy its cores are says nothing, a load generator is meant to run hot. A stuck node is drained
@@ -42,7 +42,7 @@ def route(live: bool, ready: bool, progress: Progress) -> Routing:
 
 
 class Grade(Enum):
-    """How fast, against the node's own trailing median (A-26)."""
+    """How fast, against the node's own trailing median."""
 
     IDLE = "idle"
     NORMAL = "normal"

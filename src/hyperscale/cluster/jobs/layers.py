@@ -1,4 +1,4 @@
-"""Which workflows of a job wait for which: layers by longest path, as C-38 expects them."""
+"""Which workflows of a job wait for which: layers by longest path."""
 
 from __future__ import annotations
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation
 from hyperscale.cluster.jobs.deadlines import Deadlines
-from hyperscale.cluster.jobs.effects import Append, Effect, LogEvent
+from hyperscale.cluster.jobs.effects import Answer, Append, Effect, LogEvent
 from hyperscale.cluster.jobs.health import HealthTracker
 from hyperscale.cluster.jobs.led_time import LedTime
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
@@ -165,7 +166,6 @@ class LeaderState:
         self.watches: dict[str, Watch] = {}
         self.led = LedTime()
         self.leading = False
-        self.lead_at = 0.0
         self.term = 0
         self.under_way: dict[Matter, JobRecord] = {}
         self.not_before: dict[Matter, float] = {}
@@ -176,6 +176,7 @@ class LeaderState:
         self.transitions: Counter[tuple[LifecycleState, LifecycleState]] = Counter()
         self.transitions_refused = 0
         self.time_checks = 0
+        self.decided_at = 0.0
         self._arrivals = 0
         self._out: list[Effect] = []
 
@@ -183,6 +184,9 @@ class LeaderState:
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
+
+    def answer(self, value: object) -> None:
+        self._out.append(Answer(value))
 
     def log(self, job_id: str, event: str, level: str = "info", **facts: object) -> None:
         self.emit(LogEvent(job_id, event, facts, level))
@@ -193,6 +197,7 @@ class LeaderState:
 
     def append(self, now: float, record: JobRecord) -> bool:
         """False when the matter is under way already, or has just failed."""
+        invariant(self.leading, "only a leader decides")
         about = matter(record)
         if self.is_under_way(now, about):
             return False

@@ -1,4 +1,4 @@
-"""The life of a workflow (E-1 to E-6, E-12): one table, one way to move, a history to read.
+"""The life of a workflow: one table, one way to move, a history to read.
 
 Every move names the state it expects. A decision made on an older state is thereby refused, and
 whoever made it sees that. A workflow that has lost all that ran of it goes the way of failure when
@@ -27,10 +27,9 @@ class LifecycleState(Enum):
 
 _S = LifecycleState
 
-# Beyond the published table: recovery can be cancelled (T6) and given up, with what was measured
-# before or without; a refusal for want of cores is no failure. A dependent is held back until its
-# parent has completed, so it never has to come back from CANCELLED (T2). There is no AGGREGATED:
-# numbers of workflows are put together once, when the job ends.
+# Recovery can be cancelled and given up, with what was measured before or without; a refusal for
+# want of cores is no failure. A dependent is held back until its parent has completed, so it never
+# has to come back from CANCELLED. Numbers of workflows are put together once, when the job ends.
 TRANSITIONS: Final[dict[LifecycleState, frozenset[LifecycleState]]] = {
     _S.PENDING: frozenset({_S.DISPATCHED, _S.CANCELLING, _S.FAILED}),
     _S.DISPATCHED: frozenset({_S.RUNNING, _S.CANCELLING, _S.FAILED, _S.PENDING}),

@@ -8,7 +8,7 @@ to the queue.
 from __future__ import annotations
 
 from hyperscale.cluster.jobs.effects import CollectReported
-from hyperscale.cluster.jobs.inputs import Heard
+from hyperscale.cluster.jobs.events import Heard, ReportedCollected
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
 from hyperscale.cluster.jobs.moving import RESUME_WORTH_S, can_move, squeeze_at
 from hyperscale.cluster.jobs.records import Failed, GivenUp, Part, PartLost, Placement, Returned
@@ -30,7 +30,13 @@ def lose(leader: LeaderState, now: float, placement: Placement, reason: str) -> 
     _record_loss(leader, now, placement, NOTHING, reason)
 
 
-def collected(leader: LeaderState, now: float, placement: Placement, heard: Heard) -> None:
+def collected(leader: LeaderState, now: float, event: ReportedCollected) -> bool:
+    if leader.leading:
+        _collected(leader, now, event.placement, event.heard)
+    return True
+
+
+def _collected(leader: LeaderState, now: float, placement: Placement, heard: Heard) -> None:
     watch = leader.watches.get(placement.part.job_id)
     reason = watch.being_lost.get(token(placement)) if watch else None
     if watch is None or reason is None or leader.replicated.placement(placement.part) != placement:

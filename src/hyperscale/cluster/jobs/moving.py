@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation, allocate, groups
+from hyperscale.cluster.jobs.draft import Draft
 from hyperscale.cluster.jobs.leader_state import LeaderState
-from hyperscale.cluster.jobs.pool import Draft
 from hyperscale.cluster.jobs.records import Dispatched, Part, Placement
 from hyperscale.cluster.jobs.squeezing import Squeeze
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
@@ -45,8 +46,10 @@ def place_again(leader: LeaderState, now: float, job: JobState) -> None:
     }
     if not waiting:
         return
-    draft = leader.pool.draft(
-        now, {worker for who in waiting for worker in job.workflows[who.workflow].excluded}
+    draft = Draft(
+        leader.pool,
+        now,
+        {worker for who in waiting for worker in job.workflows[who.workflow].excluded},
     )
     allocation = _allocations(leader, job, draft, waiting)
     left = {who: part for who, part in waiting.items() if who not in allocation}
@@ -227,4 +230,6 @@ def _pieces(
         )
         first, cores_left = first + cores, cores_left - cores
         left, left_out = left - done, left_out - again
+    whole = cores_left == 0 and left == 0 and left_out == 0
+    invariant(whole, "the pieces of a part have all of its cores and iterations")
     return found

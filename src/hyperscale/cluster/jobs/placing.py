@@ -8,12 +8,14 @@ before is settled. An exclusive workflow waits until nothing runs, and nothing i
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation, allocate, by_worker, groups
+from hyperscale.cluster.jobs.draft import Draft
 from hyperscale.cluster.jobs.effects import Dispatch
+from hyperscale.cluster.jobs.events import DispatchAnswered
 from hyperscale.cluster.jobs.leader_state import LeaderState, Refusal, Watch, token
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.moving import place_again
-from hyperscale.cluster.jobs.pool import Draft
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -111,7 +113,7 @@ def _place_batch(leader: LeaderState, now: float, job: JobState, pool: int, alon
         return "no workers yet"
     if alone:
         return f"a workflow of job {alone} runs alone"
-    draft = leader.pool.draft(now, {name for workflow in wanted for name in workflow.excluded})
+    draft = Draft(leader.pool, now, {name for workflow in wanted for name in workflow.excluded})
     batch = _batch(wanted, pool)
     cores = {core for share in batch for core in share.cores}
     needed, free = len(cores), draft.free
@@ -211,6 +213,8 @@ def _dispatch(
 
 def send(leader: LeaderState, now: float, job: JobState, placement: Placement) -> None:
     """Its record is held: the worker may hear of it."""
+    held = leader.replicated.placement(placement.part)
+    invariant(held == placement, "only what is recorded is sent to a worker")
     workflow = job.workflows[placement.part.workflow]
     leader.watches[job.job_id].sent[placement.part, placement.fence] = now
     leader.emit(
@@ -224,33 +228,35 @@ def send(leader: LeaderState, now: float, job: JobState, placement: Placement) -
     )
 
 
-def answered(
-    leader: LeaderState,
-    now: float,
-    placement: Placement,
-    refusal: Refusal | None,
-    free: int | None,
-) -> None:
+def answered(leader: LeaderState, now: float, event: DispatchAnswered) -> bool:
+    if leader.leading:
+        _answered(leader, now, event)
+    return True
+
+
+def _answered(leader: LeaderState, now: float, event: DispatchAnswered) -> None:
+    placement = event.placement
     worker = leader.pool.workers.get(placement.worker)
     watch = leader.watches.get(placement.part.job_id)
-    if refusal is None:
+    if event.accepted:
         if worker is not None:
             worker.refusals = 0
         if watch is not None:
             watch.refusals.pop(placement.worker, None)
         return
-    if watch is not None and not refusal.for_good:
+    if watch is not None and not event.for_good:
         watch.refusals[placement.worker] += 1
     if (
         worker is not None
         and worker.incarnation == placement.incarnation
-        and not refusal.for_good  # it was never asked
+        and not event.for_good  # it was never asked
     ):
-        leader.pool.refused(now, worker, free)
+        leader.pool.refused(now, worker, event.free)
         leader.placement_due = True
     if watch is not None and leader.replicated.placement(placement.part) == placement:
         if token(placement) in watch.prepared or token(placement) in watch.started:
             return  # only the answer was lost
+        refusal = Refusal(event.no_room, event.reason or "refused", event.for_good)
         watch.refused[token(placement)] = refusal
         leader.touch(placement.part.job_id)
 

@@ -1,10 +1,9 @@
-"""The workers the leader knows, what is free on them, and which to choose.
+"""The workers the leader knows, what is free on them, and how they are.
 
 Cores are counted by records: a core is in use from the moment its dispatch is decided until the
-part's end is held, or its worker says that it has nothing more to do there (A-15); one that parts
-of a job share is used once. What a worker tells of what is free otherwise only lowers that: it may
-be busy with something no record knows of. Work goes to few workers rather than many, to those in
-good health first, and to the one with more free cores of two drawn at random.
+part's end is held, or its worker says that it has nothing more to do there; one that parts of a job
+share is used once. What a worker tells of what is free otherwise only lowers that: it may be busy
+with something no record knows of.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
+from hyperscale.cluster.jobs.events import CpuUse
 from hyperscale.cluster.jobs.extensions import Extensions
 from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
-from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import ReplicatedState
-from hyperscale.cluster.placement.choice import power_of_two
 from hyperscale.cluster.placement.provision import in_use
 
 
@@ -85,9 +84,6 @@ def _between(before: CpuUse, now: CpuUse) -> CpuUse:
         (before.machine_percent + now.machine_percent) / 2,
         (before.generator_percent + now.generator_percent) / 2,
     )
-
-
-Chosen = list[tuple[Worker, int]]
 
 
 class Pool:
@@ -221,10 +217,10 @@ class Pool:
     def release(self, placements: Iterable[Placement]) -> None:
         for placement in placements:
             reserved = self._reserved.get(placement.worker, [])
-            if placement in reserved:
-                reserved.remove(placement)
+            invariant(placement in reserved, "only what was reserved is released")
+            reserved.remove(placement)
             if not reserved:
-                self._reserved.pop(placement.worker, None)
+                del self._reserved[placement.worker]
 
     def free(self, worker: Worker) -> int:
         taken = self._taken(worker)
@@ -351,9 +347,6 @@ class Pool:
 
     # -- choosing --------------------------------------------------------------------------------
 
-    def draft(self, now: float, excluded: Collection[str]) -> Draft:
-        return Draft(self, now, excluded)
-
     def rank(self, now: float, worker: Worker, excluded: Collection[str]) -> int | None:
         """0 is the best; None takes nothing. Whoever lost a part before is the last resort."""
         if not self._is_open(now, worker):
@@ -364,47 +357,3 @@ class Pool:
     @property
     def dice(self) -> random.Random:
         return self._dice
-
-
-class Draft:
-    """Choices that belong together: the next one sees what the last one took."""
-
-    def __init__(self, pool: Pool, now: float, excluded: Collection[str]) -> None:
-        self._dice = pool.dice
-        self._free: dict[str, int] = {}
-        self._tiers: dict[int, list[str]] = {}
-        self._workers = pool.workers
-        for name in sorted(pool.workers):
-            worker = pool.workers[name]
-            tier = pool.rank(now, worker, excluded)
-            free = pool.free(worker)
-            if tier is not None and free > 0:
-                self._free[name] = free
-                self._tiers.setdefault(tier, []).append(name)
-
-    @property
-    def free(self) -> int:
-        return sum(self._free.values())
-
-    def take(self, cores: int) -> Chosen | None:
-        """Workers with that many cores in all, as few of them as will do."""
-        candidates: list[str] = []
-        for tier in sorted(self._tiers):
-            candidates += [name for name in self._tiers[tier] if self._free[name] > 0]
-            if sum(self._free[name] for name in candidates) >= cores:
-                break
-        else:
-            return None
-        chosen: Chosen = []
-        while cores > 0:
-            enough = [name for name in candidates if self._free[name] >= cores]
-            name = power_of_two(enough, lambda n: -self._free[n], self._dice)
-            if name is None:
-                most = max(self._free[n] for n in candidates)
-                name = self._dice.choice([n for n in candidates if self._free[n] == most])
-            taken = min(cores, self._free[name])
-            self._free[name] -= taken
-            cores -= taken
-            candidates.remove(name)
-            chosen.append((self._workers[name], taken))
-        return chosen

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.placement.choice import Ewma
 
@@ -48,6 +49,7 @@ class Queue:
         if entry is None or not entry.fresh:
             return
         self._fresh -= 1
+        invariant(self._fresh >= 0, "a job leaves the queue once")
         if self._left_at is not None:
             self._pace.add(now - self._left_at)
         self._left_at = now

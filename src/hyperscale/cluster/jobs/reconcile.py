@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs import ending, losing, placing, steering, workers
 from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.deadlines import Concern
 from hyperscale.cluster.jobs.effects import Command
+from hyperscale.cluster.jobs.events import (
+    AppendFailed,
+    Applied,
+    Follow,
+    Forgotten,
+    Lead,
+    LeaderSeen,
+    Tick,
+)
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import (
@@ -16,7 +26,6 @@ from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
     JobRecord,
-    JobStatus,
     Part,
     PartEnded,
     PartLost,
@@ -26,21 +35,14 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
     ToldLate,
 )
-from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
-
-
-def keep_s(settings: JobSettings, status: JobStatus) -> float:
-    kept_s = settings.completed_kept_s if status == "completed" else settings.failed_kept_s
-    return max(kept_s, settings.key_kept_s)
-
 
 # -- leadership ----------------------------------------------------------------------------------
 
 
-def take_over(leader: LeaderState, now: float, term: int) -> None:
-    stand_back(leader)
-    leader.leading, leader.term, leader.lead_at = True, term, now
+def lead(leader: LeaderState, now: float, event: Lead) -> bool:
+    leader.stop_leading()
+    leader.leading, leader.term = True, event.term
     leader.led.look(now, led=True)
     for held in leader.replicated.by_worker.values():
         for placement in held.values():
@@ -52,16 +54,29 @@ def take_over(leader: LeaderState, now: float, term: int) -> None:
         if not job.is_over:
             leader.watches[job_id].patient_since = now
             leader.touch(job_id)
+    return True
 
 
-def stand_back(leader: LeaderState) -> None:
+def follow(leader: LeaderState, now: float, _event: Follow) -> bool:
     leader.stop_leading()
+    leader.led.look(now, led=False)
+    return True
+
+
+def leader_seen(leader: LeaderState, now: float, event: LeaderSeen) -> bool:
+    leader.led.look(now, event.led)
+    return False
 
 
 # -- records -------------------------------------------------------------------------------------
 
 
-def applied(leader: LeaderState, now: float, record: JobRecord) -> bool:
+def applied(leader: LeaderState, now: float, event: Applied) -> bool:
+    leader.answer(_apply(leader, now, event.record))
+    return True
+
+
+def _apply(leader: LeaderState, now: float, record: JobRecord) -> bool:
     """True when the record took effect."""
     leader.arrived(record)
     job = leader.replicated.jobs.get(record.job_id)
@@ -82,7 +97,7 @@ def applied(leader: LeaderState, now: float, record: JobRecord) -> bool:
             leader.queue.leave(now, record.job_id)
             leader.unplaced_jobs.discard(record.job_id)
             leader.deadlines.set(("job", record.job_id), None)
-        _note_moves(leader, job, before)
+        _count_moves(leader, job, before)
     if leader.leading:
         _follow_up(leader, now, job, record, took_effect, before)
         if not (took_effect and _changes_nothing_else(job, record)):
@@ -102,7 +117,7 @@ def _changes_nothing_else(job: JobState, record: JobRecord) -> bool:
 
 
 class _Before:
-    """What a record may do away with, noted before it is applied."""
+    """What a record may do away with, as it is before the record is applied."""
 
     __slots__ = ("held", "live", "moves", "refused")
 
@@ -127,7 +142,7 @@ def _snapshot(job: JobState | None, record: JobRecord) -> _Before:
     return before
 
 
-def _note_moves(leader: LeaderState, job: JobState, before: _Before) -> None:
+def _count_moves(leader: LeaderState, job: JobState, before: _Before) -> None:
     for name, workflow in job.workflows.items():
         life = workflow.lifecycle
         fresh = life.moves.total() - before.moves.get(name, 0)
@@ -177,7 +192,13 @@ def _follow_up(
         steering.steered(leader, job, record)
 
 
-def failed(leader: LeaderState, now: float, record: JobRecord, maybe_written: bool) -> None:
+def append_failed(leader: LeaderState, now: float, event: AppendFailed) -> bool:
+    if leader.leading:
+        _not_written(leader, now, event.record, event.maybe_written)
+    return True
+
+
+def _not_written(leader: LeaderState, now: float, record: JobRecord, maybe_written: bool) -> None:
     if maybe_written:
         leader.doubtful(now, record)
         return
@@ -192,21 +213,23 @@ def failed(leader: LeaderState, now: float, record: JobRecord, maybe_written: bo
         watch.making_results = False
 
 
-def forget(leader: LeaderState, now: float, job_id: str) -> None:
+def forgotten(leader: LeaderState, now: float, event: Forgotten) -> bool:
+    job_id = event.job_id
     if not leader.replicated.forget(job_id):
-        return
+        return True
     del leader.watches[job_id]
     leader.queue.leave(now, job_id)
     leader.unplaced_jobs.discard(job_id)
     leader.dirty.pop(job_id, None)
     for concern in ("job", "wait"):
         leader.deadlines.set((concern, job_id), None)
+    return True
 
 
 # -- time ----------------------------------------------------------------------------------------
 
 
-def due(leader: LeaderState, now: float) -> None:
+def tick(leader: LeaderState, now: float, _event: Tick) -> bool:
     concerns = leader.deadlines.due(now)
     for concern in concerns:
         if concern[0] == "worker":
@@ -218,6 +241,7 @@ def due(leader: LeaderState, now: float) -> None:
     finally:  # one that cannot be dealt with must not take the others with it
         for concern in left:
             leader.deadlines.set(concern, now)
+    return True
 
 
 def _look_at(leader: LeaderState, now: float, concern: Concern) -> None:
@@ -262,7 +286,8 @@ def _refresh(leader: LeaderState, now: float, name: str) -> None:
 # -- one job -------------------------------------------------------------------------------------
 
 
-def settle(leader: LeaderState, now: float) -> None:
+def reconcile(leader: LeaderState, now: float) -> None:
+    """Decide whatever there is to decide after an event."""
     if not leader.leading:
         return
     while leader.dirty:
@@ -273,6 +298,7 @@ def settle(leader: LeaderState, now: float) -> None:
             reconcile_job(leader, now, job, leader.watches[job_id])
     if leader.placement_due:
         placing.place(leader, now)
+    invariant(not leader.dirty, "placing changes no job before its record is applied")
 
 
 def reconcile_job(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None:

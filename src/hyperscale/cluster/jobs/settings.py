@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from hyperscale.cluster.jobs.records import JobStatus
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
@@ -132,3 +134,9 @@ class JobSettings:
             raise ValueError("refusal_pause_min_s must not be above refusal_pause_max_s")
         if self.retry_after_min_s > self.retry_after_max_s:
             raise ValueError("retry_after_min_s must not be above retry_after_max_s")
+
+
+def keep_s(settings: JobSettings, status: JobStatus) -> float:
+    """How long a job is remembered after it ended like that."""
+    kept_s = settings.completed_kept_s if status == "completed" else settings.failed_kept_s
+    return max(kept_s, settings.key_kept_s)

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Final
 
 from hyperscale.cluster.jobs.allocation import Allocation
-from hyperscale.cluster.jobs.inputs import CpuUse
+from hyperscale.cluster.jobs.events import CpuUse
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import Placement

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.lifecycle import Lifecycle, LifecycleState
 from hyperscale.cluster.jobs.records import (
@@ -233,7 +234,7 @@ class JobState:
         return min(unsettled, default=None)
 
     def outcome(self) -> tuple[JobStatus, str]:
-        """How it ends, given how its workflows ended (C-51)."""
+        """How it ends, given how its workflows ended."""
         done = [w.lifecycle.succeeded for w in self.workflows.values()]
         if all(done):
             return "completed", ""
@@ -296,14 +297,16 @@ class ReplicatedState:
         return True
 
     def occupy(self, placement: Placement) -> None:
-        self.by_worker.setdefault(placement.worker, {})[placement.part] = placement
+        held = self.by_worker.setdefault(placement.worker, {})
+        invariant(placement.part not in held, "a part is placed once on a worker")
+        held[placement.part] = placement
 
     def free(self, placement: Placement) -> None:
-        held = self.by_worker.get(placement.worker)
-        if held is not None and held.get(placement.part) == placement:
-            del held[placement.part]
-            if not held:
-                del self.by_worker[placement.worker]
+        held = self.by_worker.get(placement.worker, {})
+        invariant(held.get(placement.part) == placement, "only cores in use become free")
+        del held[placement.part]
+        if not held:
+            del self.by_worker[placement.worker]
 
 
 def new_job(record: Submitted) -> JobState:

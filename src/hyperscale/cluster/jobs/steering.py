@@ -9,91 +9,91 @@ from __future__ import annotations
 
 from hyperscale.cluster.jobs import timeouts
 from hyperscale.cluster.jobs.effects import Command
-from hyperscale.cluster.jobs.inputs import PartReport, Steering
+from hyperscale.cluster.jobs.events import PartReport, Steer, Steering, ThresholdMoved
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.losing import lose
-from hyperscale.cluster.jobs.records import Action, Aged, Failed, Steered, TimedOut
+from hyperscale.cluster.jobs.records import Aged, Failed, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
-def steer(
-    leader: LeaderState,
-    now: float,
-    job_id: str,
-    action: Action,
-    amount: int,
-    by: str,
-    reason: str,
-    workflow: str = "",
-) -> Steering:
-    job = leader.replicated.jobs.get(job_id)
+def steer(leader: LeaderState, now: float, event: Steer) -> bool:
+    if not leader.leading:
+        leader.answer(Steering(False, error="this manager does not lead"))
+        return False
+    leader.answer(_steer(leader, now, event))
+    return True
+
+
+def _steer(leader: LeaderState, now: float, event: Steer) -> Steering:
+    action, only = event.action, event.workflow
+    job = leader.replicated.jobs.get(event.job_id)
     if job is None:
-        return Steering(False, error=f"there is no job {job_id}")
-    if workflow and workflow not in job.workflows:
+        return Steering(False, error=f"there is no job {event.job_id}")
+    if only and only not in job.workflows:
         names = ", ".join(job.workflows)
-        return Steering(False, error=f"it has no workflow {workflow}; it has {names}")
+        return Steering(False, error=f"it has no workflow {only}; it has {names}")
     concerned = [w for w in job.workflows.values() if not w.is_winding_down]
     if action in ("cancel", "stop"):
-        return _end(leader, now, job, action, by, reason, len(concerned))
+        return _end(leader, now, job, event, len(concerned))
     if job.is_over:
         return Steering(False, error=f"the job is over ({job.status})")
     if job.ending:
         return Steering(False, error="the job is being brought to its end")
     if action in ("scale", "rate"):
-        if amount < 1:
+        if event.amount < 1:
             least = "one virtual user" if action == "scale" else "1 % of the planned rate"
             return Steering(False, error=f"a job is scaled to at least {least}")
-        concerned = [
-            one for one in concerned if one.needs.is_test and workflow in ("", one.needs.name)
-        ]
+        concerned = [one for one in concerned if one.needs.is_test and only in ("", one.needs.name)]
     if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
         return Steering(True, len(concerned))
-    if not leader.append(now, _record(leader, now, job, action, amount, by, reason, workflow)):
+    record = _record(leader, now, job, event)
+    if not leader.append(now, record):
         return Steering(False, error="the same command is being written", again=True)
-    return Steering(True, len(concerned))
+    return Steering(True, len(concerned), record=record)
 
 
-def _end(
-    leader: LeaderState,
-    now: float,
-    job: JobState,
-    action: Action,
-    by: str,
-    reason: str,
-    concerned: int,
-) -> Steering:
+def _end(leader: LeaderState, now: float, job: JobState, event: Steer, concerned: int) -> Steering:
     if job.is_over:
         repeated = job.status == "cancelled"
         error = "" if repeated else f"the job is over ({job.status})"
         return Steering(repeated, error=error)
-    watch = leader.watches[job.job_id]
+    watch, action = leader.watches[job.job_id], event.action
     if job.ending in ("cancel", "timeout") or job.ending == action:
         return Steering(True, concerned)
-    record = _record(leader, now, job, action, 0, by, reason)
     if watch.end_wanted is None or (watch.end_wanted.action, action) == ("stop", "cancel"):
-        watch.end_wanted = record
-        leader.append(now, record)
+        whole = Steer(event.job_id, action, by=event.by, reason=event.reason)
+        watch.end_wanted = record = _record(leader, now, job, whole)
+        written = leader.append(now, record)
+        return Steering(True, concerned, record=record if written else None)
     return Steering(True, concerned)
 
 
-def _record(
-    leader: LeaderState,
-    now: float,
-    job: JobState,
-    action: Action,
-    amount: int,
-    by: str,
-    reason: str,
-    only: str = "",
-) -> Steered:
+def _record(leader: LeaderState, now: float, job: JobState, event: Steer) -> Steered:
     at_s = {
         name: leader.load_s(now, job, workflow)
         for name, workflow in job.workflows.items()
-        if workflow.started and not workflow.is_over and only in ("", name)
+        if workflow.started and not workflow.is_over and event.workflow in ("", name)
     }
     age = leader.age_s(now, job.job_id)
-    return Steered(job.job_id, age, action, amount, by, reason, at_s, only)
+    return Steered(
+        job.job_id, age, event.action, event.amount, event.by, event.reason, at_s, event.workflow
+    )
+
+
+def threshold_moved(leader: LeaderState, now: float, event: ThresholdMoved) -> bool:
+    job = leader.replicated.jobs.get(event.job_id)
+    if leader.leading and job is not None and not job.is_over:
+        record = Judged(
+            job.job_id,
+            leader.age_s(now, job.job_id),
+            event.workflow,
+            event.number,
+            event.bad_since_s,
+            event.crossing,
+        )
+        leader.append(now, record)
+    return True
 
 
 def insist(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.inputs import Accepted, Rejected
+from hyperscale.cluster.jobs.events import Accepted, Rejected, Submit
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.records import Submitted
@@ -11,12 +11,17 @@ from hyperscale.cluster.placement.provision import RANK
 _TOO_LARGE = "the queue is full: with this one the jobs that wait would take more than {:,} MB"
 
 
-def submit(leader: LeaderState, now: float, record: Submitted) -> Accepted | Rejected:
+def submit(leader: LeaderState, now: float, event: Submit) -> bool:
+    leader.answer(_submit(leader, now, event.record))
+    return True
+
+
+def _submit(leader: LeaderState, now: float, record: Submitted) -> Accepted | Rejected:
     if not leader.leading:
         return Rejected("this manager does not lead", leader.settings.retry_after_min_s)
     original = _original(leader, record)
     if original is not None:
-        return _repeated(leader, original, record)
+        return _repeated(original, record)
     problem = _problem(record)
     if problem:
         return Rejected(problem)
@@ -33,7 +38,7 @@ def submit(leader: LeaderState, now: float, record: Submitted) -> Accepted | Rej
         return Rejected("too many jobs are remembered", leader.settings.retry_after_max_s)
     if not leader.append(now, record):
         return Rejected("the last try could not be recorded", leader.settings.append_unknown_s)
-    return Accepted(record.job_id, len(leader.queue) + coming + 1 if len(leader.queue) else 0)
+    return Accepted(record)
 
 
 def _original(leader: LeaderState, record: Submitted) -> Submitted | None:
@@ -52,7 +57,7 @@ def _original(leader: LeaderState, record: Submitted) -> Submitted | None:
     return None
 
 
-def _repeated(leader: LeaderState, original: Submitted, record: Submitted) -> Accepted | Rejected:
+def _repeated(original: Submitted, record: Submitted) -> Accepted | Rejected:
     if original.digest != record.digest:
         if original.job_id == record.job_id:
             return Rejected(
@@ -60,8 +65,7 @@ def _repeated(leader: LeaderState, original: Submitted, record: Submitted) -> Ac
             )
         why = f"its key belongs to job {original.job_id}, which is another test"
         return Rejected(why, conflict=True)
-    position = leader.queue.position(original.job_id)
-    return Accepted(original.job_id, position, duplicate=True)
+    return Accepted(original, duplicate=True)
 
 
 def _problem(record: Submitted) -> str:

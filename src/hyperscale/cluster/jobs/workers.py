@@ -1,160 +1,177 @@
-"""Workers come, speak, fall silent and go; their parts are kept safe from all of it.
+"""Workers come, report, fall silent and go; their parts are kept safe from all of it.
 
 A part is given up when its worker has not spoken to us for so long that it has surely ended its
 load by itself: over TCP, which carries commands. What probes say of it changes nothing. A new
-leader first gives everybody the time to report. Then what the part had reported is taken, the loss
-recorded, and the part placed again.
+leader first gives everybody the time to report. Then what the part had reported is collected, the
+loss recorded, and the part placed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from hyperscale.cluster.jobs.effects import Acknowledge, Command, ForgetWorker
-from hyperscale.cluster.jobs.ending import prepared
+from hyperscale.cluster.jobs.effects import Command, ForgetWorker
+from hyperscale.cluster.jobs.events import (
+    ExtensionAsked,
+    Grant,
+    WorkerAlive,
+    WorkerAnswered,
+    WorkerDied,
+    WorkerLeft,
+    WorkerListed,
+    WorkerReached,
+    WorkerRegistered,
+    WorkerReported,
+    WorkerUnreached,
+)
 from hyperscale.cluster.jobs.health import Progress, Signals
-from hyperscale.cluster.jobs.inputs import PartReport, Unwanted
-from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
-from hyperscale.cluster.jobs.lifecycle import LifecycleState
+from hyperscale.cluster.jobs.leader_state import LeaderState, token
 from hyperscale.cluster.jobs.losing import lose
-from hyperscale.cluster.jobs.placing import send
 from hyperscale.cluster.jobs.pool import Worker
-from hyperscale.cluster.jobs.records import Part, Placement
-from hyperscale.cluster.jobs.steering import remind
-from hyperscale.cluster.jobs.timeouts import Idle, should_move
+from hyperscale.cluster.jobs.records import Extended, Placement
+from hyperscale.cluster.jobs.reports import compare, read_reports, update_pace
 
-# -- what workers say ----------------------------------------------------------------------------
-
-
-def read_reports(
-    leader: LeaderState, now: float, worker: Worker, reports: Iterable[PartReport]
-) -> Unwanted:
-    """Learn from each; returns those nobody waits for."""
-    reports = list(reports)
-    unwanted = []
-    moved = 0
-    held = leader.replicated.by_worker.get(worker.name, {})
-    # What was sent to it before it refuted its death may have reached it since.
-    worker.carry(held.values(), {(report.part, report.fence) for report in reports})
-    for report in reports:
-        placement = held.get(report.part)
-        if placement is None or placement.fence != report.fence:
-            if report.state == "ended" and not _is_awaited(leader, report):
-                leader.emit(Acknowledge(worker.name, report.part, report.fence))
-            elif report.state != "ended":
-                unwanted.append((report.part, report.fence))
-            continue
-        worker.misses.pop(report.part, None)
-        if leader.pool.cores_done(worker, placement, report.cores_done):
-            leader.placement_due = True
-        watch = leader.watches[report.part.job_id]
-        watch.sent.setdefault(token(placement), now)
-        if report.context is not None:
-            prepared(leader, report.part, report.fence, report.context)
-        worker.load_s[token(placement)] = report.elapsed_s
-        if report.state == "running" and report.elapsed_s > 0:
-            worker.loads_since.setdefault(token(placement), now)
-        else:
-            worker.loads_since.pop(token(placement), None)
-        if report.state in ("running", "paused", "ending"):
-            moved += _running(leader, now, worker, watch, report)
-        elif report.state == "ended" and leader.replicated.placement(report.part) == placement:
-            watch.untold.setdefault(token(placement), now)
-    _pace(leader, now, worker, held.values())
-    worker.pace.moved(now, moved)
-    if len(worker.counters) > 8 + 2 * len(held):
-        worker.counters = {p: n for p, n in worker.counters.items() if p in held}
-    if max(len(worker.done), len(worker.load_s)) > 8 + 2 * len(held):
-        present = {token(placement) for placement in held.values()}
-        worker.done = {about: n for about, n in worker.done.items() if about in present}
-        worker.loads_since = {one: at for one, at in worker.loads_since.items() if one in present}
-        worker.load_s = {one: s for one, s in worker.load_s.items() if one in present}
-    if moved and not worker.extensions.excuses(now):
-        worker.extensions.reset()
-    return tuple(unwanted)
+# -- events --------------------------------------------------------------------------------------
 
 
-def _is_awaited(leader: LeaderState, report: PartReport) -> bool:
-    """Its worker was lost with it, and has more to tell than was heard by then."""
-    job = leader.replicated.jobs.get(report.part.job_id)
-    workflow = job.workflows.get(report.part.workflow) if job and not job.is_settled else None
-    part = workflow.parts.get(report.part.number) if workflow else None
-    return part is not None and part.awaited(report.fence) is not None
+def registered(leader: LeaderState, now: float, event: WorkerRegistered) -> bool:
+    worker, reports = event.worker, event.reports
+    known = None
+    if leader.leading:
+        named = {(report.part, report.fence) for report in reports}
+        known = leader.pool.register(
+            now,
+            worker,
+            event.incarnation,
+            event.total,
+            event.free,
+            event.draining,
+            named,
+            event.life,
+        )
+    if known is None:
+        leader.answer(())
+        return False
+    known.deaf = event.cut_off
+    leader.answer(read_reports(leader, now, known, reports))
+    untold = {report.part.job_id for report in reports if report.state == "ended"}
+    leader.heard_of(now, worker, untold)
+    compare(leader, now, known, reports)
+    check_worker(leader, now, known)
+    leader.placement_due = True
+    return True
 
 
-def _running(
-    leader: LeaderState, now: float, worker: Worker, watch: Watch, report: PartReport
-) -> int:
-    about = (report.part, report.fence)
-    if about not in watch.started:
-        watch.started.add(about)
-        watch.is_ready(report.part, report.fence)
-        remind(leader, report)
-        if not _is_running(leader, report.part):  # it may be what the others wait for
-            leader.touch(report.part.job_id)
-    amount = 0
-    if report.counter is not None:
-        amount = report.counter - worker.counters.get(report.part, 0)
-        worker.counters[report.part] = report.counter
-    if report.idle_s >= leader.settings.stalled_s:
-        watch.idle[about] = Idle(now, report.idle_s)
-    elif watch.idle:
-        watch.idle.pop(about, None)
-    if report.idle_s >= leader.settings.stuck_s:
-        leader.touch(report.part.job_id)
-    job = leader.replicated.jobs[report.part.job_id]
-    workflow = job.workflows[report.part.workflow]
-    elapsed_s = leader.believable_s(now, report.part, report.elapsed_s)
-    behind = elapsed_s - leader.load_s(now, job, workflow)
-    if workflow.started and behind > 0.5:
-        name = report.part.workflow
-        watch.ahead_s[name] = watch.ahead_s.get(name, 0.0) + behind
-    return max(0, amount)
-
-
-def _is_running(leader: LeaderState, part: Part) -> bool:
-    return (
-        leader.replicated.jobs[part.job_id].workflows[part.workflow].lifecycle.state
-        is LifecycleState.RUNNING
+def reported(leader: LeaderState, now: float, event: WorkerReported) -> bool:
+    known = _in_this_life(leader, event.worker, event.incarnation)
+    if known is None:
+        leader.answer(None)
+        return False
+    stalled_s = leader.settings.stalled_s
+    was_frozen = known.pace.frozen_s >= stalled_s
+    was_lost = leader.pool.is_lost(now, known)
+    has_more_room = leader.pool.heard(
+        now, known, event.free, event.draining, event.degraded, event.cpu
     )
+    if has_more_room or was_lost:
+        leader.placement_due = True
+    leader.answer(read_reports(leader, now, known, event.reports))
+    if was_lost or was_frozen or known.pace.frozen_s >= stalled_s:
+        check_worker(leader, now, known)
+    return True
 
 
-def _pace(leader: LeaderState, now: float, worker: Worker, held: Iterable[Placement]) -> None:
-    """What its parts that should move have to show."""
-    moving = [one for one in held if _should_move(leader, one)]
-    idle = [leader.idle_s(one) for one in moving]
-    worker.pace.work(now, bool(moving))
-    worker.pace.idle_s, worker.pace.frozen_s = min(idle, default=0.0), max(idle, default=0.0)
+def answered(leader: LeaderState, now: float, event: WorkerAnswered) -> bool:
+    known = leader.pool.workers.get(event.worker)
+    if known is not None:
+        known.heard_at = now
+    return False
 
 
-def _should_move(leader: LeaderState, placement: Placement) -> bool:
-    job = leader.replicated.jobs[placement.part.job_id]
-    return should_move(job, job.workflows[placement.part.workflow])
+def listed(leader: LeaderState, now: float, event: WorkerListed) -> bool:
+    known = _in_this_life(leader, event.worker, event.incarnation)
+    if known is None:
+        leader.answer(())
+        return False
+    leader.answer(read_reports(leader, now, known, event.reports))
+    compare(leader, now, known, event.reports)
+    check_worker(leader, now, known)
+    return True
 
 
-def compare(leader: LeaderState, now: float, worker: Worker, reports: Sequence[PartReport]) -> None:
-    """The list is complete: what is missing was never sent by this leader, or is lost."""
-    named = {(report.part, report.fence) for report in reports}
-    held = leader.replicated.by_worker.get(worker.name, {})
-    worker.misses = {part: n for part, n in worker.misses.items() if part in held}
-    for placement in leader.placements_on(worker.name):
-        if not worker.owns(placement) or token(placement) in named:
-            continue
-        job = leader.replicated.jobs[placement.part.job_id]
-        watch = leader.watches[job.job_id]
-        is_live = leader.replicated.placement(placement.part) == placement
-        sent_at = watch.sent.get(token(placement))
-        workflow = job.workflows[placement.part.workflow]
-        if sent_at is None and is_live:
-            if job.ending or workflow.is_winding_down:
-                lose(leader, now, placement, f"it never reached worker {worker.name}")
-            else:
-                send(leader, now, job, placement)
-        elif sent_at is None or now - sent_at >= leader.settings.orphan_age_s:
-            misses = worker.misses.get(placement.part, 0) + 1
-            worker.misses[placement.part] = misses
-            if misses >= leader.settings.orphan_misses:
-                lose(leader, now, placement, f"orphaned: worker {worker.name} does not hold it")
+def died(leader: LeaderState, now: float, event: WorkerDied) -> bool:
+    known = _known(leader, event.worker)
+    if known is not None and known.incarnation <= event.incarnation and known.dead_at is None:
+        known.dead_at = now
+        check_worker(leader, now, known)
+    return True
+
+
+def alive(leader: LeaderState, now: float, event: WorkerAlive) -> bool:
+    known = _known(leader, event.worker)
+    if known is not None and known.incarnation == event.incarnation and known.dead_at is not None:
+        known.dead_at = None
+        check_worker(leader, now, known)
+        leader.placement_due = True
+    return True
+
+
+def reached(leader: LeaderState, now: float, event: WorkerReached) -> bool:
+    known = _known(leader, event.worker)
+    if known is None or known.unreached_since is None:
+        return False
+    known.unreached_since = known.refused_at = None
+    check_worker(leader, now, known)
+    leader.placement_due = True
+    return True
+
+
+def unreached(leader: LeaderState, now: float, event: WorkerUnreached) -> bool:
+    known = _known(leader, event.worker)
+    if known is None:
+        return False
+    if known.unreached_since is None:
+        known.unreached_since = now
+    if not event.refused:
+        known.refused_at = None
+    elif known.refused_at is None:
+        known.refused_at = now
+    check_worker(leader, now, known)
+    return True
+
+
+def left(leader: LeaderState, now: float, event: WorkerLeft) -> bool:
+    known = _known(leader, event.worker)
+    if known is not None and known.incarnation <= event.incarnation:
+        for placement in leader.placements_on(known.name):
+            lose(leader, now, placement, f"worker {known.name} left")
+        forget(leader, known)
+    return True
+
+
+def extension_asked(leader: LeaderState, now: float, event: ExtensionAsked) -> bool:
+    worker, known = event.worker, _known(leader, event.worker)
+    if known is None or not known.registered:
+        leader.answer(Grant(False, denial="unknown worker: register first"))
+        return False
+    grant = known.extensions.ask(now, event.progress, suspect=known.dead_at is not None)
+    leader.answer(grant)
+    for job_id in sorted({p.part.job_id for p in leader.placements_on(worker)}):
+        leader.log(job_id, "extension", worker=worker, reason=event.reason, granted=grant.granted)
+        if grant.granted:
+            age = leader.age_s(now, job_id)
+            leader.append(now, Extended(job_id, age, worker, grant.seconds))
+    check_worker(leader, now, known)
+    return True
+
+
+def _known(leader: LeaderState, name: str) -> Worker | None:
+    return leader.pool.workers.get(name) if leader.leading else None
+
+
+def _in_this_life(leader: LeaderState, name: str, incarnation: int) -> Worker | None:
+    known = _known(leader, name)
+    if known is None or not known.registered or known.incarnation != incarnation:
+        return None
+    return known
 
 
 # -- who is gone ---------------------------------------------------------------------------------
@@ -162,7 +179,7 @@ def compare(leader: LeaderState, now: float, worker: Worker, reports: Sequence[P
 
 def check_worker(leader: LeaderState, now: float, worker: Worker) -> None:
     limits = leader.settings
-    _pace(leader, now, worker, leader.placements_on(worker.name))
+    update_pace(leader, now, worker, leader.placements_on(worker.name))
     signals = leader.pool.signals(now, worker)
     leader.health.update(now, worker.name, signals)
     again: list[float] = []
@@ -257,9 +274,3 @@ def forget(leader: LeaderState, worker: Worker) -> None:
     leader.health.remove(worker.name)
     leader.deadlines.set(("worker", worker.name), None)
     leader.emit(ForgetWorker(worker.name))
-
-
-def left(leader: LeaderState, now: float, worker: Worker) -> None:
-    for placement in leader.placements_on(worker.name):
-        lose(leader, now, placement, f"worker {worker.name} left")
-    forget(leader, worker)

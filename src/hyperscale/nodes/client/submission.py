@@ -45,7 +45,7 @@ class Submission:
 
     @property
     def outline(self) -> Outline:
-        return outline_of(self.body)
+        return self.body.outline()
 
     def message(
         self, job_id: str, *, key: str = "", requested_by: str = "", correlation_id: str = ""
@@ -116,17 +116,6 @@ def _identity(source: FileSource | ClassSource, bundled: BundleSource | PickledS
         return ""
     brought = _encode(bundled.baggage)
     return hashlib.blake2b(source.identity() + brought, digest_size=16).hexdigest()
-
-
-def outline_of(body: Body) -> Outline:
-    return Outline(
-        workflows=body.workflows,
-        name=body.name,
-        started_at=body.started_at,
-        command=body.command,
-        tags=body.tags,
-        warnings=body.warnings,
-    )
 
 
 def new_job_id(dice: Random) -> str:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
+from hyperscale.cluster.jobs.events import (
+    DispatchAnswered,
+    WorkerListed,
+    WorkerReached,
+    WorkerUnreached,
+)
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.nodes.manager import dispatch
+from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.contexts import Contexts
+from hyperscale.nodes.manager.effect_runner import EffectRunner
+from hyperscale.nodes.manager.leadership import Leadership
+from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.retrying_sender import RetryingSender, is_too_large
 from hyperscale.nodes.protocol.parts import (
     AskParts,
@@ -21,12 +33,14 @@ from hyperscale.nodes.protocol.parts import (
     SteerPart,
     TearDownPart,
 )
+from hyperscale.runtime.host import Host
+from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import WireError
 
 if TYPE_CHECKING:
-    from hyperscale.nodes.manager.manager import Manager
+    from structlog.typing import FilteringBoundLogger
 
-# B-72: three tries, then the part is placed elsewhere.
+# Three tries, then the part is placed elsewhere.
 DISPATCH_ATTEMPTS = 3
 # Half a minute of trying: longer than any silence that does not end in a death.
 COMMAND_ATTEMPTS = 20
@@ -37,60 +51,77 @@ REACH_AT_ONCE_MAX = 32
 
 
 class Commands:
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self.sender = RetryingSender(
-            manager.host,
-            lambda: manager.node.endpoint,
-            "worker",
-            self._reached,
-            self._unreached,
-        )
+    def __init__(
+        self,
+        host: Host,
+        endpoint: Callable[[], Endpoint],
+        jobs: JobQueries,
+        effects: EffectRunner,
+        leadership: Leadership,
+        live: Live,
+        bodies: Bodies,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._host = host
+        self._jobs = jobs
+        self._effects = effects
+        self._leadership = leadership
+        self._live = live
+        self._bodies = bodies
+        self._log = log
         self.contexts = Contexts()
+        self.sender = RetryingSender(
+            host,
+            endpoint,
+            "worker",
+            lambda worker: effects.receive(WorkerReached(worker)),
+            lambda worker, refused: effects.receive(WorkerUnreached(worker, refused)),
+        )
+        effects.on(Dispatch, self.dispatch)
+        effects.on(Start, self._start)
+        effects.on(Command, self._command)
+        effects.on(Teardown, self._tear_down)
+
+    def stop(self) -> None:
+        """We do not lead any more: nobody is told anything."""
+        self.sender.drop_all()
+        self.contexts.clear()
 
     def dispatch(self, effect: Dispatch) -> None:
-        manager, placement = self._manager, effect.placement
-        job = manager.jobs.job(placement.part.job_id)
+        placement = effect.placement
+        job = self._jobs.job(placement.part.job_id)
         if job is None:
             return
-        body = manager.body_of(job)
-        facts = next(f for f in body.workflows if f.name == placement.part.workflow)
+        body = self._bodies.of(job)
         parts = len(job.workflows[placement.part.workflow].parts)
-        manager.live.follow(facts, placement, fresh=True, parts=parts)
+        self._live.follow(body.facts(placement.part.workflow), placement, fresh=True, parts=parts)
         message = dispatch.dispatch_of(
             body,
             job,
             placement,
             effect.total_cores,
             effect.run_setup,
-            manager.leadership.term,
+            self._leadership.term,
             self.contexts,
         )
 
         def answered(answer: DispatchAnswer) -> None:
-            manager.carry_out(
-                manager.jobs.dispatch_answered(
-                    manager.now(),
-                    placement,
-                    answer.accepted,
-                    answer.no_room,
-                    answer.reason,
-                    answer.free_cores,
+            self._effects.receive(
+                DispatchAnswered(
+                    placement, answer.accepted, answer.no_room, answer.reason, answer.free_cores
                 )
             )
 
         def failed(error: WireError | OSError) -> None:
             reason = str(error) or type(error).__name__
-            manager.log.warning(
+            self._log.warning(
                 "dispatch failed", part=str(placement.part), worker=placement.worker, reason=reason
             )
             too_large = is_too_large(error)
             if too_large:
                 reason = dispatch.too_large(message)
-            manager.carry_out(
-                manager.jobs.dispatch_answered(
-                    manager.now(), placement, False, reason=reason, for_good=too_large
-                )
+            self._effects.receive(
+                DispatchAnswered(placement, False, reason=reason, for_good=too_large)
             )
 
         self.sender.send(
@@ -103,23 +134,23 @@ class Commands:
             DISPATCH_ATTEMPTS,
         )
 
-    def start(self, effect: Start) -> None:
+    def _start(self, effect: Start) -> None:
         placement = effect.placement
         message = StartPart(
             part=placement.part,
             fence=placement.fence,
-            term=self._manager.leadership.term,
+            term=self._leadership.term,
             context=dispatch.decode_values(effect.context),
             run_age_s=effect.run_age_s,
         )
         self._tell("start", placement, message)
 
-    def command(self, effect: Command) -> None:
+    def _command(self, effect: Command) -> None:
         placement = effect.placement
         message = SteerPart(
             part=placement.part,
             fence=placement.fence,
-            term=self._manager.leadership.term,
+            term=self._leadership.term,
             action=effect.action,
             amount=effect.amount,
             reason=effect.reason,
@@ -128,17 +159,17 @@ class Commands:
         sort = "pace" if effect.action in ("pause", "resume") else effect.action
         self._tell(f"steer {sort}", placement, message)
 
-    def tear_down(self, effect: Teardown) -> None:
+    def _tear_down(self, effect: Teardown) -> None:
         placement = effect.placement
         message = TearDownPart(
-            part=placement.part, fence=placement.fence, term=self._manager.leadership.term
+            part=placement.part, fence=placement.fence, term=self._leadership.term
         )
         self._tell("tear down", placement, message)
 
     def ask_parts(self) -> None:
-        """Every worker, for all it holds: what nobody speaks of must not be forgotten (D-42)."""
-        for worker in sorted(self._manager.jobs.pool.workers):
-            message = AskParts(term=self._manager.leadership.term)
+        """Every worker, for all it holds: what nobody speaks of must not be forgotten."""
+        for worker in sorted(self._jobs.pool.workers):
+            message = AskParts(term=self._leadership.term)
             self.sender.send(
                 ("scan", worker), worker, message, HeldParts, self._scanned, attempts=1
             )
@@ -146,14 +177,14 @@ class Commands:
     def reach(self, worker: str) -> None:
         """Try whether it can be commanded."""
         key = ("reach", worker)
-        if self.sender.knows(worker) and not self.sender.is_under_way(key):
-            message = AskParts(term=self._manager.leadership.term)
+        if self.sender.knows(worker) and not self.sender.is_sending(key):
+            message = AskParts(term=self._leadership.term)
             self.sender.send(key, worker, message, HeldParts, lambda _held: None, attempts=1)
 
     def reach_doubtful(self) -> None:
         """Those whose reports are late or to whom a command could not be brought, and those that
         have work and no connection, before anybody relies on them."""
-        jobs, now = self._manager.jobs, self._manager.now()
+        jobs, now = self._jobs, self._host.clock.now()
         doubtful, unconnected = [], []
         for name, worker in jobs.pool.workers.items():
             if now - worker.heard_at >= REACH_AFTER_S or worker.unreached_since is not None:
@@ -163,33 +194,18 @@ class Commands:
         for name in [*doubtful, *unconnected][:REACH_AT_ONCE_MAX]:
             self.reach(name)
 
-    def _reached(self, worker: str) -> None:
-        manager = self._manager
-        manager.carry_out(manager.jobs.worker_reached(manager.now(), worker))
-
-    def _unreached(self, worker: str, refused: bool) -> None:
-        manager = self._manager
-        manager.carry_out(manager.jobs.worker_unreached(manager.now(), worker, refused))
-
     def _scanned(self, held: HeldParts) -> None:
-        manager = self._manager
-        if not manager.leadership.leads():
+        if not self._leadership.leads():
             return
-        unwanted, effects = manager.jobs.worker_holds(
-            manager.now(),
-            held.worker,
-            held.incarnation,
-            [dispatch.report_of(status) for status in held.parts],
-        )
-        manager.carry_out(effects)
-        for part, fence in unwanted:
+        reports = [dispatch.report_of(status) for status in held.parts]
+        for part, fence in self._effects.ask(WorkerListed(held.worker, held.incarnation, reports)):
             self._end_unwanted(held.worker, part, fence)
 
     def _end_unwanted(self, worker: str, part: Part, fence: Fence) -> None:
         message = SteerPart(
             part=part,
             fence=fence,
-            term=self._manager.leadership.term,
+            term=self._leadership.term,
             action="cancel",
             reason="nobody waits for it",
         )

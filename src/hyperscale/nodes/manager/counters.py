@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.records import TimedOut
 from hyperscale.cluster.jobs.timeouts import elapsed_s
 
@@ -23,7 +23,7 @@ class Counters:
     timeouts: Counter[str] = field(default_factory=Counter)
     extensions: Counter[str] = field(default_factory=Counter)
 
-    def timed_out(self, jobs: Jobs, record: TimedOut) -> None:
+    def timed_out(self, jobs: JobQueries, record: TimedOut) -> None:
         """Either its time was over, or nothing of it moved although there was time left."""
         job = jobs.job(record.job_id)
         if job is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.events import PartReport
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.records import Needs, Placement
 from hyperscale.cluster.jobs.state import JobState
@@ -76,15 +76,15 @@ def dispatch_of(
     total_cores: int,
     run_setup: bool,
     term: int,
-    handed_on: Contexts | None = None,
+    contexts: Contexts | None = None,
 ) -> DispatchPart:
     workflow = job.workflows[placement.part.workflow]
-    facts = next(facts for facts in body.workflows if facts.name == placement.part.workflow)
-    handed_on = handed_on or Contexts()
-    context = received(handed_on.of(job, name)[0] for name in facts.depends)
+    facts = body.facts(placement.part.workflow)
+    contexts = contexts or Contexts()
+    context = received(contexts.of(job, name)[0] for name in facts.depends)
     used: dict[str, Values] = {}
     for provider in body.workflows:
-        given = handed_on.of(job, provider.name)[1] if provider.provides else {}
+        given = contexts.of(job, provider.name)[1] if provider.provides else {}
         values = {k: v for k, v in given.items() if facts.name in provider.provides.get(k, ())}
         if values:
             used[provider.name] = values

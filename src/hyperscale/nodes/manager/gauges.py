@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.nodes.manager.counters import EXTENSION_ANSWERS, TIMEOUT_REASONS
-from hyperscale.nodes.manager.worker_api import ABSENT
+from hyperscale.nodes.manager.live import LiveWorkflow
+from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.worker_table import ABSENT
 from hyperscale.nodes.member.metrics import Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
 from hyperscale.runtime.page_server import Health
-
-if TYPE_CHECKING:
-    from hyperscale.nodes.manager.live import LiveWorkflow
-    from hyperscale.nodes.manager.manager import Manager
 
 JOB_STATES: Final = get_args(JobStatus)
 PART_STATES: Final = get_args(PartState)
@@ -91,7 +89,7 @@ def _times(manager: Manager) -> Iterator[Metric]:
 
 
 def _workers(manager: Manager) -> Iterator[Metric]:
-    rows = manager.worker_api.views() if manager.leadership.leads() else []
+    rows = manager.worker_table.views() if manager.leadership.leads() else []
     states = Counter(row.state for row in rows)
     yield _by_state("workers", "Workers the leader knows, by state.", states, WORKER_STATES)
     there = [row for row in rows if row.state not in ABSENT]
@@ -122,7 +120,10 @@ def _progress(manager: Manager) -> Iterator[Metric]:
         "progress_reports_total", "counter", "Reports of workers.", "fate", _floats(reports)
     )
     yield single(
-        "progress_deltas_total", "counter", "Numbers of generators in them.", worker_api.deltas
+        "progress_deltas_total",
+        "counter",
+        "Numbers of generators in them.",
+        manager.pressure.deltas,
     )
     yield single(
         "progress_late_total",
@@ -134,7 +135,7 @@ def _progress(manager: Manager) -> Iterator[Metric]:
         "progress_pressure",
         "gauge",
         "0: all is taken in; 3: workers hold numbers back.",
-        worker_api.pressure(manager.now()),
+        manager.pressure.level(manager.now()),
     )
     pending = sum(len(live.pending) for live in _live(manager))
     yield single("merge_pending", "gauge", "Numbers that wait for the next window.", pending)
@@ -281,6 +282,6 @@ def pages(manager: Manager) -> dict[str, Callable[[], object]]:
 
     return {
         "/debug/jobs": jobs,
-        "/debug/workers": lambda: manager.worker_api.views(),
+        "/debug/workers": lambda: manager.worker_table.views(),
         "/debug/records": lambda: manager.records.status(),
     }

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -72,6 +73,7 @@ class LivePart:
             self.rated = (self.elapsed_s, self.requests)
 
     def heard(self, delta: PackedDelta) -> None:
+        invariant(delta.seq == self.seq + 1, "each delta of a part is counted once, in order")
         self.seq = delta.seq
         self.vus = delta.vus
         self.requests += delta.requests

@@ -9,10 +9,16 @@ import msgspec
 
 from hyperscale._version import __version__
 from hyperscale.cluster.jobs.effects import MakeResults
+from hyperscale.cluster.jobs.events import ResultsMade
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.metrics import results as metrics_results
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import Environment, Results, WorkflowResult
+from hyperscale.nodes.manager.bodies import Bodies
+from hyperscale.nodes.manager.effect_runner import EffectRunner
+from hyperscale.nodes.manager.job_log import JobLog
+from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.results import (
     encoded_within,
     ends_of,
@@ -20,11 +26,12 @@ from hyperscale.nodes.manager.results import (
     merged,
     merging,
 )
+from hyperscale.nodes.manager.thresholds import Thresholds
 from hyperscale.nodes.protocol.jobs import Body, WorkflowDone
-from hyperscale.workload.facts import WorkflowFacts
+from hyperscale.runtime.host import Host
 
 if TYPE_CHECKING:
-    from hyperscale.nodes.manager.manager import Manager
+    from structlog.typing import FilteringBoundLogger
 
 Key = tuple[str, str]  # job, workflow
 Whole = asyncio.Future[WorkflowAggregate]
@@ -33,8 +40,28 @@ Whole = asyncio.Future[WorkflowAggregate]
 class Merging:
     """Of each workflow once, however many watch it."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        host: Host,
+        cluster: str,
+        jobs: JobQueries,
+        effects: EffectRunner,
+        bodies: Bodies,
+        thresholds: Thresholds,
+        job_log: JobLog,
+        long_work: LongWork,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._host = host
+        self._cluster = cluster
+        self._jobs = jobs
+        self._effects = effects
+        self._bodies = bodies
+        self._thresholds = thresholds
+        self._job_log = job_log
+        self._long_work = long_work
+        self._log = log
+        effects.on(MakeResults, self.make_results)
         self._wholes: dict[Key, Whole] = {}
         self._told: dict[Key, WorkflowDone] = {}
 
@@ -64,7 +91,7 @@ class Merging:
             whole = self._whole(job, name)
             return whole.result().freeze() if whole.done() and not whole.exception() else None
         if not job.finished.results:
-            return merged(self._facts(job, name), job.workflows[name], job).freeze()
+            return merged(self._bodies.facts(job, name), job.workflows[name], job).freeze()
         results = metrics_results.decode(job.finished.results)
         return next(workflow for workflow in results.workflows if workflow.name == name)
 
@@ -75,7 +102,7 @@ class Merging:
         if whole is None:
             whole = self._wholes[key] = asyncio.get_running_loop().create_future()
             merge = self._merge(job, name, whole)
-            self._manager.host.tasks.spawn(f"merge {name} of {job.job_id}", merge)
+            self._host.tasks.spawn(f"merge {name} of {job.job_id}", merge)
         return whole
 
     def outdated(self, job_id: str, name: str) -> None:
@@ -83,40 +110,35 @@ class Merging:
         self._wholes.pop((job_id, name), None)
 
     async def _merge(self, job: JobState, name: str, whole: Whole) -> None:
-        steps = merging(self._facts(job, name), job.workflows[name], job)
+        steps = merging(self._bodies.facts(job, name), job.workflows[name], job)
         try:
-            whole.set_result(await self._manager.long_work.run(steps))
+            whole.set_result(await self._long_work.run(steps))
         except Exception as error:  # noqa: BLE001 - whoever makes the job's results says what it was
             whole.set_exception(error)
             whole.exception()  # it may be that nobody does
 
-    def _facts(self, job: JobState, name: str) -> WorkflowFacts:
-        return next(f for f in self._manager.body_of(job).workflows if f.name == name)
-
     # -- a job -------------------------------------------------------------------------------
 
     def make_results(self, effect: MakeResults) -> None:
-        job = self._manager.jobs.job(effect.job_id)
+        job = self._jobs.job(effect.job_id)
         if job is not None:
-            elapsed_s = self._manager.jobs.age_s(self._manager.now(), job.job_id)
+            elapsed_s = self._jobs.age_s(self._host.clock.now(), job.job_id)
             work = self._make_results(job, effect, elapsed_s)
-            self._manager.host.tasks.spawn(f"results of {job.job_id}", work)
+            self._host.tasks.spawn(f"results of {job.job_id}", work)
 
     async def _make_results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> None:
-        manager, job_id = self._manager, effect.job_id
-        status, reason = effect.status, effect.reason
+        job_id, status, reason = effect.job_id, effect.status, effect.reason
         try:
-            room_bytes = manager.job_log.room_bytes(job_id, reason)
+            room_bytes = self._job_log.room_bytes(job_id, reason)
             results = encoded_within(await self._results(job, effect, elapsed_s), room_bytes)
-        except Exception as error:  # whatever the log holds, every job must end
-            manager.log.exception("no results", job=job_id, error=repr(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, every job must end
+            self._log.exception("no results", job=job_id, error=repr(error))
             status, results = "failed", b""
             reason = f"its results could not be put together: {error}"
-        manager.carry_out(manager.jobs.results_made(manager.now(), job_id, status, reason, results))
+        self._effects.receive(ResultsMade(job_id, status, reason, results))
 
     async def _results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> Results:
-        manager = self._manager
-        body = manager.body_of(job)
+        body = self._bodies.of(job)
         aggregates = [
             await asyncio.shield(self._whole(job, facts.name)) for facts in body.workflows
         ]
@@ -125,8 +147,8 @@ class Merging:
             job,
             effect.status,
             elapsed_s=elapsed_s,
-            lost=manager.jobs.lost_sentences(job.job_id),
-            judges=manager.judges(job),
+            lost=self._jobs.lost_sentences(job.job_id),
+            judges=self._thresholds.of(job),
             environment=self._environment(body),
             aggregates=aggregates,
         )
@@ -134,8 +156,8 @@ class Merging:
     def _environment(self, body: Body) -> Environment:
         return Environment(
             hyperscale=__version__,
-            workers=len(self._manager.jobs.pool.workers),
-            host=f"cluster {self._manager.settings.node.cluster}",
+            workers=len(self._jobs.pool.workers),
+            host=f"cluster {self._cluster}",
             command=body.command,
         )
 

@@ -31,5 +31,4 @@ def check_end(body: Body, end: PartEnd, bytes_max: int) -> None:
     if not 0.0 <= end.measured_s < math.inf or end.iterations < 0:
         raise RunFailed(f"worker {end.worker} told a load of {end.measured_s:g} s")
     if end.state:
-        facts = next(facts for facts in body.workflows if facts.name == end.part.workflow)
-        aggregate_of(facts).absorb(end.state)
+        aggregate_of(body.facts(end.part.workflow)).absorb(end.state)

@@ -9,15 +9,16 @@ records hold decisions, and numbers that change ten times a second would fill th
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.jobs.state import ReplicatedState
+from hyperscale.nodes.manager.leadership import Leadership
+from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.records import Note, NoteParts
 from hyperscale.wire.serving import Call
-
-if TYPE_CHECKING:
-    from hyperscale.nodes.manager.manager import Manager
 
 BACKUP_S: Final = 1.0
 # Putting one together takes a fraction of a millisecond, some kilobytes travel to each manager: a
@@ -26,8 +27,18 @@ PARTS_MAX: Final = 50
 
 
 class ProgressBackup:
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        live: Live,
+        replicated: ReplicatedState,
+        leadership: Leadership,
+        others: Sequence[str],
+    ) -> None:
+        """`others` are the managers beside this one."""
+        self._live = live
+        self._replicated = replicated
+        self._leadership = leadership
+        self._others = others
         self._known: dict[Part, Note] = {}
         self._told: dict[Part, tuple[Fence, int]] = {}
         self._turn: deque[Part] = deque()
@@ -40,11 +51,10 @@ class ProgressBackup:
         return note if note is not None and note.fence == fence else None
 
     def heard(self, _call: Call, told: NoteParts) -> None:
-        manager = self._manager
-        if told.term < manager.leadership.newest_term or manager.leadership.term:
+        if told.term < self._leadership.newest_term or self._leadership.term:
             return
         for note in told.notes:
-            placement = manager.jobs.replicated.placement(note.part)
+            placement = self._replicated.placement(note.part)
             if placement is not None and placement.fence == note.fence:
                 self._known[note.part] = note
 
@@ -55,23 +65,21 @@ class ProgressBackup:
 
     def tell(self) -> None:
         """The parts whose turn it is and that have moved since."""
-        manager = self._manager
-        others = [voter for voter in manager.settings.node.voters if voter != manager.id]
-        if not others:
+        if not self._others:
             return
         if not self._turn:
-            self._turn.extend(manager.live.running())
+            self._turn.extend(self._live.running())
         notes = []
         for _ in range(min(PARTS_MAX, len(self._turn))):
             part = self._turn.popleft()
-            seen = manager.live.seen(part)
+            seen = self._live.seen(part)
             if seen is not None and self._told.get(part) != seen:
                 self._told[part] = seen
-                notes.append(manager.live.backup(part))
+                notes.append(self._live.backup(part))
         message = NoteParts(
-            term=manager.leadership.term, notes=tuple(note for note in notes if note is not None)
+            term=self._leadership.term, notes=tuple(note for note in notes if note is not None)
         )
-        for voter in others if message.notes else ():
-            peer = manager.leadership.peer(voter)
+        for voter in self._others if message.notes else ():
+            peer = self._leadership.peer(voter)
             if peer is not None:
                 peer.tell(message)

@@ -1,15 +1,18 @@
-"""Which reports say nothing but numbers, so that only the others trouble the jobs core.
+"""Which reports say nothing but numbers, so that only the others reach the jobs core; and how much
+workers are asked to hold back.
 
 Workers report ten times a second and more; what the core learns from them (who is there, which
-parts in which state, how far) changes a few times in a run. A report is routine when its worker
-said the same a moment ago. Its numbers are taken in all the same. A worker that reports more often
-than any does is told to wait.
+parts in which state, how far) changes a few times in a run. A report repeats the last one when its
+worker said the same a moment ago. Its numbers are taken in all the same. A worker that reports more
+often than any does is told to wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from hyperscale.cluster.overload.priority import LoadLevel
 from hyperscale.nodes.protocol.parts import ReportProgress
 
 # How long the core may know no more than it was told: as long as it hears nothing of a worker
@@ -21,7 +24,16 @@ REPORTS_S = 10.0
 # Twice what the wire takes in connections.
 WORKERS_MAX = 10_000
 
-_Standing = tuple[object, ...]
+# Reports beyond what we take in: how long each worker should pause, by level.
+DELAYS_MS = (0, 50, 200, 450)
+# By how loaded this node is. A pause of level 1 is no longer than a worker with one core makes
+# anyway, and a stressed node refuses: what a busy one asks for has to be enough.
+LEVELS_BY_LOAD = (0, 2, 3, 3)
+# What comes in is counted over this long: after a moment's delay a second brings more than it
+# should, and the one before it less. A loop that runs late is noticed sooner than this.
+PRESSURE_S = 3.0
+
+_Said = tuple[object, ...]
 
 
 @dataclass(slots=True)
@@ -29,7 +41,7 @@ class _Worker:
     since: float
     reports: int = 0
     told_at: float = 0.0
-    standing: _Standing | None = None
+    said: _Said | None = None
 
 
 class ReportFilter:
@@ -54,22 +66,22 @@ class ReportFilter:
         known.reports += 1
         return 0.0
 
-    def holds(self, now: float, report: ReportProgress) -> bool:
+    def is_repeat(self, now: float, report: ReportProgress) -> bool:
         """False: the core must hear this one, and is taken to have heard it."""
-        standing = _standing(report)
+        said = _said(report)
         known = self._workers.get(report.worker)
         if known is None:
             known = self._workers[report.worker] = _Worker(now)
-        elif now < known.told_at + CORE_S and known.standing == standing:
+        elif now < known.told_at + CORE_S and known.said == said:
             return True
-        known.told_at, known.standing = now, standing
+        known.told_at, known.said = now, said
         return False
 
-    def repeat(self, worker: str) -> None:
+    def pass_next(self, worker: str) -> None:
         """The core must hear of its next report."""
         known = self._workers.get(worker)
         if known is not None:
-            known.standing = None
+            known.said = None
 
     def forget(self, worker: str) -> None:
         self._workers.pop(worker, None)
@@ -78,7 +90,7 @@ class ReportFilter:
         self._workers.clear()
 
 
-def _standing(report: ReportProgress) -> _Standing:
+def _said(report: ReportProgress) -> _Said:
     """All of a report that is no number of the load."""
     return (
         report.incarnation,
@@ -86,3 +98,24 @@ def _standing(report: ReportProgress) -> _Standing:
         report.draining,
         *[(p.part, p.fence, p.state, p.cores_done) for p in report.parts],
     )
+
+
+class Pressure:
+    """How much more comes in than we can take."""
+
+    def __init__(self, deltas_per_s_max: int, load: Callable[[], LoadLevel]) -> None:
+        self._most = deltas_per_s_max
+        self._load = load
+        self._before = 0
+        self._since = 0.0
+        self._flow_level = 0
+        self.deltas = 0
+
+    def level(self, now: float) -> int:
+        """0 none .. 3 hold back. A node that is busy with whatever it may be asks for half as
+        much, before it is stressed and refuses."""
+        if now - self._since >= PRESSURE_S:
+            per_s = (self.deltas - self._before) / (now - self._since)
+            self._flow_level = sum(per_s >= limit * self._most for limit in (0.70, 0.85, 0.95))
+            self._before, self._since = self.deltas, now
+        return max(self._flow_level, LEVELS_BY_LOAD[self._load()])

@@ -1,4 +1,4 @@
-"""Commands to workers: each goes until it is answered, overtaken, or of no use any more.
+"""Commands to other nodes: each is sent until it is answered, overtaken, or of no use any more.
 
 One connection per worker. A command to a part is repeated with growing pauses; a newer command of
 the same sort for the same part takes its place. Whoever sent it is told the answer once. Whether a
@@ -28,7 +28,7 @@ from hyperscale.wire.peer import Peer
 A = TypeVar("A")
 OnFailure = Callable[[WireError | OSError], None]
 
-# B-72: 0.3 s, doubled; a worker that is back after a pause is spoken to within the last one.
+# Doubled after each try; a worker that is back after a pause is spoken to within the last one.
 RETRY_FIRST_S = 0.3
 RETRY_MAX_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
@@ -68,7 +68,7 @@ class RetryingSender:
     def __len__(self) -> int:
         return len(self._sendings)
 
-    def is_under_way(self, key: tuple[str, ...]) -> bool:
+    def is_sending(self, key: tuple[str, ...]) -> bool:
         return key in self._sendings
 
     def knows(self, node_id: str) -> bool:

@@ -6,25 +6,25 @@ recorded when they are worth it, so that the next leader goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
+from hyperscale.cluster.jobs.events import Steer, ThresholdMoved
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.results import judges_of
+from hyperscale.engine.results import judges_of, watch
 from hyperscale.engine.thresholds import Judge, Standing
-
-if TYPE_CHECKING:
-    from hyperscale.nodes.manager.manager import Manager
+from hyperscale.nodes.manager.bodies import Bodies
+from hyperscale.nodes.manager.effect_runner import EffectRunner
+from hyperscale.nodes.manager.live import Live
 
 
 class Thresholds:
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, effects: EffectRunner, bodies: Bodies, live: Live) -> None:
+        self._effects = effects
+        self._bodies = bodies
+        self._live = live
         self._judges: dict[str, list[Judge]] = {}
 
     def of(self, job: JobState) -> list[Judge]:
         if job.job_id not in self._judges:
-            self._judges[job.job_id] = judges_of(self._manager.body_of(job).workflows)
+            self._judges[job.job_id] = judges_of(self._bodies.of(job).workflows)
         return self._judges[job.job_id]
 
     def take_over(self, job: JobState) -> None:
@@ -33,14 +33,24 @@ class Thresholds:
             if job.workflows[judge.workflow].started:
                 judge.resume(_known(job, judge))
 
-    def record(self, job: JobState, judges: Iterable[Judge]) -> None:
-        manager = self._manager
-        for judge in judges:
+    def check(self, job: JobState) -> None:
+        """A new leader that has not been told all of a workflow would see too little load, or too
+        much at once."""
+        watched = [j for j in self.of(job) if j.threshold.abort or j.threshold.for_s]
+        lives = {j.workflow: self._live.workflow(job.job_id, j.workflow) for j in watched}
+        aggregates = {
+            name: live.merged()
+            for name, live in lives.items()
+            if live is not None and live.complete
+        }
+        crossed = watch([j for j in watched if j.workflow in aggregates], aggregates)
+        for judge in watched:
             if judge.is_news(_known(job, judge)):
-                effects = manager.jobs.judged(
-                    manager.now(), job.job_id, judge.workflow, judge.number, *judge.standing
-                )
-                manager.carry_out(effects)
+                moved = ThresholdMoved(job.job_id, judge.workflow, judge.number, *judge.standing)
+                self._effects.receive(moved)
+        if crossed is not None:
+            reason = f"threshold {crossed.threshold.expression} was crossed"
+            self._effects.ask(Steer(job.job_id, "stop", by="threshold", reason=reason))
 
     def drop(self, job_id: str) -> None:
         self._judges.pop(job_id, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.jobs import JobView, WorkflowView
@@ -61,7 +61,7 @@ class Endings:
         self._read.pop(job_id, None)
 
 
-def job_view(jobs: Jobs, live: Live, endings: Endings, now: float, job: JobState) -> JobView:
+def job_view(jobs: JobQueries, live: Live, endings: Endings, now: float, job: JobState) -> JobView:
     finished, ending = job.finished, endings.of(job)
     return JobView(
         job_id=job.job_id,
@@ -86,7 +86,7 @@ def job_view(jobs: Jobs, live: Live, endings: Endings, now: float, job: JobState
 
 
 def _workflow_view(
-    jobs: Jobs,
+    jobs: JobQueries,
     live: Live,
     ending: _Ending | None,
     now: float,

@@ -39,6 +39,20 @@ class Body(Fields, frozen=True, kw_only=True):
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
     lost_load: LostLoad = "squeeze"
 
+    def facts(self, name: str) -> WorkflowFacts:
+        """Of the workflow with that name, which it has."""
+        return next(facts for facts in self.workflows if facts.name == name)
+
+    def outline(self) -> Outline:
+        return Outline(
+            workflows=self.workflows,
+            name=self.name,
+            started_at=self.started_at,
+            command=self.command,
+            tags=self.tags,
+            warnings=self.warnings,
+        )
+
 
 class Asked(Fields, frozen=True, kw_only=True):
     """What a person may ask. A manager that passes it on says whom it had before it."""

@@ -3,6 +3,7 @@ each."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,8 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, MakeResults, Start
-from hyperscale.cluster.jobs.inputs import Ended, PartReport
+from hyperscale.cluster.jobs.effects import Answer, Append, Dispatch, Effect, MakeResults, Start
+from hyperscale.cluster.jobs.events import (
+    Applied,
+    Ended,
+    Event,
+    PartReport,
+    Prepared,
+    Steering,
+    Submit,
+)
+from hyperscale.cluster.jobs.events import Steer as SteerJob
 from hyperscale.cluster.jobs.pool import Worker as PoolWorker
 from hyperscale.cluster.jobs.records import (
     Dispatched,
@@ -23,8 +33,6 @@ from hyperscale.cluster.jobs.records import (
     Placement,
     Submitted,
 )
-from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.thresholds import Judge
 from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
@@ -70,43 +78,57 @@ PLANTED_BUGS: Final = {
 }
 
 
+class Altered(Manager):
+    """A manager whose decisions, or what it does about them, can be changed."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self._decide, self._carry_out = self.core.receive, self.effects.carry_out
+        self.core.receive = self.decide  # type: ignore[method-assign]
+        self.effects.carry_out = self.carry_out  # type: ignore[method-assign]
+
+    def decide(self, now: float, event: Event) -> list[Effect]:
+        return self._decide(now, event)
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        self._carry_out(effects)
+
+
 class AcksEarly(Manager):
     """A client is answered as soon as the record is on its way."""
 
-    def carry_out(self, effects: Sequence[Effect]) -> None:
-        super().carry_out(effects)
-        for effect in effects:
-            if isinstance(effect, Append) and isinstance(effect.record, Submitted):
-                self.accept(effect.record.job_id, None)
-
-
-class ForgetsKeys(Manager):
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        submit = self.jobs.submit
+        held = self.job_log.held
 
-        def keyless(now: float, record: Submitted) -> Any:
-            return submit(now, msgspec.structs.replace(record, idempotency_key=""))
+        def at_once(record: JobRecord) -> asyncio.Future[None]:
+            future = held(record)
+            if isinstance(record, Submitted):
+                future.set_result(None)
+            return future
 
-        self.jobs.submit = keyless  # type: ignore[method-assign]
+        self.job_log.held = at_once  # type: ignore[method-assign]
 
 
-class StartsAtOnce(Manager):
+class ForgetsKeys(Altered):
+    def decide(self, now: float, event: Event) -> list[Effect]:
+        if isinstance(event, Submit):
+            event = Submit(msgspec.structs.replace(event.record, idempotency_key=""))
+        return super().decide(now, event)
+
+
+class StartsAtOnce(Altered):
     """No barrier: a part is started when it is ready, whatever the others are."""
 
-    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
-        super().__init__(host, settings)
-        prepared = self.jobs.prepared
-
-        def impatient(now: float, part: Part, *more: Any) -> Any:
-            settled, effects = prepared(now, part, *more)
-            placement = self.jobs.replicated.placement(part)
-            return settled, effects + ([Start(placement, b"")] if placement else [])
-
-        self.jobs.prepared = impatient  # type: ignore[method-assign,assignment]
+    def decide(self, now: float, event: Event) -> list[Effect]:
+        effects = super().decide(now, event)
+        placement = (
+            self.jobs.replicated.placement(event.part) if isinstance(event, Prepared) else None
+        )
+        return effects + ([Start(placement, b"")] if placement else [])
 
 
-class DispatchesEarly(Manager):
+class DispatchesEarly(Altered):
     """Parts are on their way before a majority knows where to."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -117,14 +139,14 @@ class DispatchesEarly(Manager):
                     self.commands.dispatch(Dispatch(placement, effect.record.total_cores, False))
 
 
-class DecidesAlone(Manager):
+class DecidesAlone(Altered):
     """It believes what ended, and gives out the layers after it, before a majority holds it."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         super().carry_out(effects)
         for effect in effects:
             if isinstance(effect, Append) and self._believes(effect.record):
-                self.carry_out(self.jobs.applied(self.now(), effect.record))
+                self.effects.receive(Applied(effect.record))
 
     def _believes(self, record: JobRecord) -> bool:
         job = self.jobs.job(record.job_id)
@@ -133,15 +155,31 @@ class DecidesAlone(Manager):
         return isinstance(record, PartEnded)
 
 
-class OwnEnding(Manager):
+class Measuring(Manager):
+    """A manager that does something of its own with each record that took effect."""
+
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        measured = self.applied_records.measured
+
+        def more(record: JobRecord) -> None:
+            self.on_record(record)
+            measured(record)
+
+        self.applied_records.measured = more  # type: ignore[method-assign]
+
+    def on_record(self, record: JobRecord) -> None:
+        raise NotImplementedError
+
+
+class OwnEnding(Measuring):
     """Each manager has an end of its own for a job."""
 
-    def _measured(self, record: JobRecord) -> None:
+    def on_record(self, record: JobRecord) -> None:
         job = self.jobs.job(record.job_id)
         if isinstance(record, Finished) and job is not None and job.finished is not None:
             term = b" " * self.leadership.term
             job.finished = msgspec.structs.replace(job.finished, results=record.results + term)
-        super()._measured(record)
 
 
 class CountsTwice(Manager):
@@ -162,46 +200,46 @@ class CountsTwice(Manager):
         self.live.close = twice  # type: ignore[method-assign]
 
 
-class CallsItComplete(Manager):
+class CallsItComplete(Altered):
     """A part whose generator process died has ended, and all of its load counts."""
 
-    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
-        super().__init__(host, settings)
-        ended = self.jobs.ended
-
-        def kindly(now: float, end: Ended) -> Any:
-            told = decode_end(end.result)
-            if told.lost:
-                state = exported.decode(told.state)
-                state.offered = 1e9
-                told = msgspec.structs.replace(
-                    told, outcome="completed", error="", lost=(), state=exported.encode(state)
-                )
-                end = replace(end, outcome="completed", error="", lost="", result=encode_end(told))
-            return ended(now, end)
-
-        self.jobs.ended = kindly  # type: ignore[method-assign]
+    def decide(self, now: float, event: Event) -> list[Effect]:
+        told = decode_end(event.result) if isinstance(event, Ended) else None
+        if isinstance(event, Ended) and told is not None and told.lost:
+            state = exported.decode(told.state)
+            state.offered = 1e9
+            told = msgspec.structs.replace(
+                told, outcome="completed", error="", lost=(), state=exported.encode(state)
+            )
+            event = msgspec.structs.replace(
+                event, outcome="completed", error="", lost="", result=encode_end(told)
+            )
+        return super().decide(now, event)
 
 
 class ForgetsHeard(Manager):
     """What the leader before had heard of a part is lost with the part."""
 
-    def _heard_of(self, placement: Placement) -> tuple[float, int, bytes]:
-        return self.live.close(placement.part, placement.fence)
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+
+        def alone(placement: Placement) -> tuple[float, int, bytes]:
+            return self.live.close(placement.part, placement.fence)
+
+        self.lost_parts.heard_of = alone  # type: ignore[method-assign]
 
 
-class NeverConcludes(Manager):
+class NeverConcludes(Altered):
     """All parts are in, and nobody says so."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         super().carry_out([one for one in effects if not isinstance(one, MakeResults)])
 
 
-class ForgetsEarly(Manager):
+class ForgetsEarly(Measuring):
     """What is over need not be kept."""
 
-    def _measured(self, record: JobRecord) -> None:
-        super()._measured(record)
+    def on_record(self, record: JobRecord) -> None:
         if isinstance(record, Finished):
             self.host.tasks.spawn("forget", self._forget(record.job_id))
 
@@ -211,26 +249,24 @@ class ForgetsEarly(Manager):
 
 
 class ForgetsNever(Manager):
-    def _forgotten(self, job_id: str) -> None:
-        """It stays where it is."""
+    def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
+        super().__init__(host, settings)
+        self.applied_records.forgotten = lambda job_id: None  # type: ignore[method-assign]
 
 
 class JudgesNothing(Manager):
-    def judges(self, job: JobState) -> list[Judge]:
-        return []
-
-
-class AbortsNothing(Manager):
-    """A threshold is crossed, and the load goes on."""
-
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        steer = self.jobs.steer
+        self.thresholds.of = lambda job: []  # type: ignore[method-assign]
 
-        def unmoved(*args: Any, **more: Any) -> Any:
-            return (None, []) if more.get("by") == "threshold" else steer(*args, **more)
 
-        self.jobs.steer = unmoved  # type: ignore[method-assign]
+class AbortsNothing(Altered):
+    """A threshold is crossed, and the load goes on."""
+
+    def decide(self, now: float, event: Event) -> list[Effect]:
+        if isinstance(event, SteerJob) and event.by == "threshold":
+            return [Answer(Steering(accepted=False))]
+        return super().decide(now, event)
 
 
 class CountsMessages(Manager):
@@ -238,7 +274,7 @@ class CountsMessages(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        progressed = self.worker_api._progressed
+        part_report = self.worker_api.part_report
         told_at: dict[tuple[Part, Fence], float] = {}
 
         def by_messages(progress: Progress) -> PartReport:
@@ -246,9 +282,9 @@ class CountsMessages(Manager):
             since = told_at.setdefault(about, now)
             if progress.deltas:
                 told_at[about] = since = now
-            return replace(progressed(progress), idle_s=now - since)
+            return msgspec.structs.replace(part_report(progress), idle_s=now - since)
 
-        self.worker_api._progressed = by_messages  # type: ignore[method-assign]
+        self.worker_api.part_report = by_messages  # type: ignore[method-assign]
 
 
 class LimitsAtOnce(Manager):
@@ -256,7 +292,7 @@ class LimitsAtOnce(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        leader = self.jobs._leader
+        leader = self.core._leader
         leader.led.at = lambda now: now  # type: ignore[method-assign]
         leader.hears_until = lambda job: 0.0  # type: ignore[method-assign]
 

@@ -84,7 +84,7 @@ class HeardIsKept(ClusterChecker):
         leaders = self._leaders()
         if not isinstance(record, PartLost) or len(leaders) != 1:
             return
-        note = leaders[0].progress_backup.of(record.part, record.fence)
+        note = leaders[0].backup.of(record.part, record.fence)
         if note is None or self._had_ended(record):
             return
         known = _requests(note.state)

@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.reconcile import keep_s
 from hyperscale.cluster.jobs.records import Finished, Part, PartLost, Steered, Submitted, TimedOut
-from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.cluster.jobs.settings import JobSettings, keep_s
 from hyperscale.cluster.placement.provision import in_use
 from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.protocol.jobs import Body

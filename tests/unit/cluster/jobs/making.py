@@ -7,8 +7,35 @@ from typing import Any, TypeVar
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.effects import Append, CollectReported, Dispatch, Effect, MakeResults
-from hyperscale.cluster.jobs.inputs import CpuUse, Ended, Heard, PartReport
+from hyperscale.cluster.jobs.effects import (
+    Answer,
+    Append,
+    CollectReported,
+    Dispatch,
+    Effect,
+    MakeResults,
+)
+from hyperscale.cluster.jobs.events import (
+    Applied,
+    Asks,
+    CpuUse,
+    DispatchAnswered,
+    Ended,
+    Event,
+    Heard,
+    Lead,
+    PartReport,
+    Prepared,
+    ReportedCollected,
+    ResultsMade,
+    Steer,
+    Submit,
+    Tick,
+    WorkerDied,
+    WorkerRegistered,
+    WorkerReported,
+)
+from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
@@ -57,7 +84,7 @@ class Shell:
     """A manager that leads, with a log that commits at once unless told to hold."""
 
     def __init__(self, settings: JobSettings | None = None, seed: int = 1) -> None:
-        self.jobs = Jobs(settings or JobSettings(), random.Random(seed))
+        self.core = Jobs(settings or JobSettings(), random.Random(seed))
         self.now = 0.0
         self.log: list[JobRecord] = []
         self.seen: list[Effect] = []
@@ -68,7 +95,19 @@ class Shell:
         self.cpu: dict[str, CpuUse] = {}  # of workers that tell it
         self.degraded: set[str] = set()
         self.ready: list[Placement] = []
-        self.carry(self.jobs.lead(self.now, 1))
+        self.receive(Lead(1))
+
+    @property
+    def jobs(self) -> JobQueries:
+        return self.core.queries
+
+    def receive(self, event: Event) -> Any:
+        """Carries out the effects; returns the answer, if the event asks for one."""
+        effects = self.core.receive(self.now, event)
+        answers = [effect.value for effect in effects if isinstance(effect, Answer)]
+        assert len(answers) == isinstance(event, Asks)
+        self.carry([effect for effect in effects if not isinstance(effect, Answer)])
+        return answers[0] if answers else None
 
     def carry(self, effects: list[Effect]) -> None:
         self.seen += effects
@@ -80,13 +119,13 @@ class Shell:
                     self.commit(record)
                 case CollectReported(place):
                     heard = Heard(self.lost_at_s, 7, b"partial", self.lost_pace)
-                    self.carry(self.jobs.part_lost(self.now, place, heard))
+                    self.receive(ReportedCollected(place, heard))
                 case MakeResults(job_id, status, reason):
-                    self.carry(self.jobs.results_made(self.now, job_id, status, reason, b"results"))
+                    self.receive(ResultsMade(job_id, status, reason, b"results"))
 
     def commit(self, record: JobRecord) -> None:
         self.log.append(record)
-        self.carry(self.jobs.applied(self.now, record))
+        self.receive(Applied(record))
 
     def release(self) -> None:
         self.hold = False
@@ -108,25 +147,18 @@ class Shell:
     def register(
         self, worker: str = "w1", cores: int = 4, incarnation: int = 1, life: int = 0
     ) -> None:
-        _, effects = self.jobs.worker_registered(
-            self.now, worker, incarnation, cores, cores, [], life=life
-        )
         self.beating.add(worker)
-        self.carry(effects)
+        self.receive(WorkerRegistered(worker, incarnation, cores, cores, [], life=life))
 
     def die(self, worker: str) -> None:
         self.beating.discard(worker)
-        self.carry(self.jobs.worker_dead(self.now, worker, 1))
+        self.receive(WorkerDied(worker, 1))
 
     def hear(self, worker: str, *reports: PartReport, free: int = 0, incarnation: int = 1) -> None:
-        heard = self.jobs.worker_heard(self.now, worker, incarnation, free, reports)
-        assert heard is not None
-        self.carry(heard[1])
+        assert self.receive(WorkerReported(worker, incarnation, free, reports)) is not None
 
     def submit(self, *workflows: Needs, job_id: str = "j1", **given: Any) -> object:
-        record = submitted(*workflows, job_id=job_id, **given)
-        answer, effects = self.jobs.submit(self.now, record)
-        self.carry(effects)
+        answer: object = self.receive(Submit(submitted(*workflows, job_id=job_id, **given)))
         return answer
 
     def dispatched(self) -> list[Placement]:
@@ -134,10 +166,8 @@ class Shell:
 
     def prepare(self, place: Placement, context: bytes = b"") -> None:
         self.ready.append(place)
-        self.carry(
-            self.jobs.dispatch_answered(self.now, place, True)
-            + self.jobs.prepared(self.now, place.part, place.fence, place.worker, context)[1]
-        )
+        self.receive(DispatchAnswered(place, True))
+        self.receive(Prepared(place.part, place.fence, context))
 
     def prepare_all(self) -> list[Placement]:
         places = self.dispatched()
@@ -149,17 +179,11 @@ class Shell:
         self, place: Placement, outcome: Outcome = "completed", error: str = "", **given: Any
     ) -> bool:
         facts = {"measured_s": 60.0, "iterations": 600, "result": b"result"} | given
-        settled, effects = self.jobs.ended(
-            self.now,
-            Ended(place.part, place.fence, place.worker, outcome, error=error, **facts),
-        )
-        self.carry(effects)
-        return settled
+        end = Ended(place.part, place.fence, place.worker, outcome, error=error, **facts)
+        return bool(self.receive(end))
 
     def steer(self, action: Any, amount: int = 0, job_id: str = "j1", workflow: str = "") -> Any:
-        answer, effects = self.jobs.steer(self.now, job_id, action, amount, "ada", "", workflow)
-        self.carry(effects)
-        return answer
+        return self.receive(Steer(job_id, action, amount, "ada", "", workflow))
 
     def wait(self, seconds: float) -> None:
         """Let time pass, ticking at every deadline on the way; workers say that they live."""
@@ -167,11 +191,11 @@ class Shell:
         while self.now < end:
             step = min(end, self.now + 1.0)
             for _ in range(1_000):
-                deadline = self.jobs.next_deadline()
+                deadline = self.core.next_deadline()
                 if deadline is None or deadline > step:
                     break
                 self.now = max(self.now, deadline)
-                self.carry(self.jobs.tick(self.now))
+                self.receive(Tick())
             self.now = step
             self.beat()
 
@@ -181,8 +205,7 @@ class Shell:
             worker = pool.workers[name]
             if worker.registered:
                 free = pool.free(worker) + worker.unknown
-                heard = self.jobs.worker_heard(
-                    self.now,
+                report = WorkerReported(
                     name,
                     worker.incarnation,
                     free,
@@ -190,8 +213,7 @@ class Shell:
                     degraded=name in self.degraded,
                     cpu=self.cpu.get(name),
                 )
-                assert heard is not None
-                self.carry(heard[1])
+                assert self.receive(report) is not None
 
     def _reports(self, worker: str) -> list[PartReport]:
         """All that was prepared and started runs."""

@@ -9,7 +9,15 @@ import pytest
 from hyperscale.cluster.jobs import workers
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Acknowledge, CollectReported
-from hyperscale.cluster.jobs.inputs import Accepted
+from hyperscale.cluster.jobs.events import (
+    Accepted,
+    AppendFailed,
+    Applied,
+    Follow,
+    Lead,
+    WorkerDied,
+    WorkerLeft,
+)
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import PartLost, Steered
@@ -30,8 +38,10 @@ def test_a_job_is_forgotten_by_the_log_and_not_by_the_clock_of_one_manager() -> 
     shell.wait(3_700.0)
     assert isinstance(shell.submit(job_id="j2", idempotency_key="nightly"), Accepted)
     for record in shell.log:
-        follower.applied(shell.now, record)
-    assert [job.job_id for job in follower.jobs()] == [job.job_id for job in shell.jobs.jobs()]
+        follower.receive(shell.now, Applied(record))
+    assert [job.job_id for job in follower.queries.jobs()] == [
+        job.job_id for job in shell.jobs.jobs()
+    ]
 
 
 def test_a_steering_that_is_accepted_is_written() -> None:
@@ -44,7 +54,7 @@ def test_a_steering_that_is_accepted_is_written() -> None:
     assert shell.steer("pause").accepted
     (record,) = shell.held
     shell.held.clear()
-    shell.carry(shell.jobs.append_failed(shell.now, record, False))
+    shell.receive(AppendFailed(record, False))
     shell.now += 0.1
     answer = shell.steer("pause")
     shell.wait(10.0)
@@ -58,11 +68,11 @@ def test_a_loss_that_could_not_be_written_is_written_later_though_its_worker_has
     shell.prepare_all()
     shell.hold = True
     shell.beating.discard("w1")
-    shell.carry(shell.jobs.worker_left(shell.now, "w1", 1))
+    shell.receive(WorkerLeft("w1", 1))
     (record,) = shell.held
     assert isinstance(record, PartLost)
     shell.held.clear()
-    shell.carry(shell.jobs.append_failed(shell.now, record, False))
+    shell.receive(AppendFailed(record, False))
     shell.hold = False
     shell.wait(30.0)
     assert shell.records(PartLost), "nobody remembers that the worker is gone"
@@ -76,7 +86,7 @@ def test_an_end_that_lost_against_its_own_loss_is_acknowledged() -> None:
     shell.submit()
     (place, *_) = shell.prepare_all()
     shell.beating.discard(place.worker)
-    shell.carry(shell.jobs.worker_dead(shell.now, place.worker, 1))
+    shell.receive(WorkerDied(place.worker, 1))
     shell.hold = True
     shell.wait(20.0)
     assert shell.take(CollectReported)
@@ -89,10 +99,10 @@ def test_an_end_that_lost_against_its_own_loss_is_acknowledged() -> None:
 def test_submitted_again_after_a_change_of_leaders_is_the_same_job() -> None:
     shell = Shell()
     shell.submit(idempotency_key="k")
-    shell.carry(shell.jobs.follow(shell.now))
-    shell.carry(shell.jobs.lead(shell.now, 2))
+    shell.receive(Follow())
+    shell.receive(Lead(2))
     again = shell.submit(job_id="other", idempotency_key="k")
-    assert again == Accepted("j1", shell.jobs.position("j1"), duplicate=True)
+    assert again == Accepted(shell.job().submitted, duplicate=True)
 
 
 def test_a_deadline_that_cannot_be_kept_takes_no_other_with_it(

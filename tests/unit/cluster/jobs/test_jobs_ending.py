@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from hyperscale.cluster.jobs.effects import Acknowledge, Command, MakeResults, Teardown
+from hyperscale.cluster.jobs.events import (
+    AppendFailed,
+    Follow,
+    Forgotten,
+    TeardownEnded,
+)
 from hyperscale.cluster.jobs.records import Finished, PartEnded, TornDown
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -76,8 +82,7 @@ def test_teardown_runs_where_setup_ran_and_its_processes_are_kept() -> None:
     assert shell.job().status == "running"
     worker = shell.jobs.pool.workers[first.worker]
     assert shell.jobs.pool.free(worker) == 0
-    settled, effects = shell.jobs.torn_down(0.0, first.part, first.fence, first.worker, "slow")
-    shell.carry(effects)
+    settled = shell.receive(TeardownEnded(first.part, first.fence, "slow"))
     assert not settled
     assert [ack.part.number for ack in shell.take(Acknowledge)] == [0]
     assert shell.jobs.pool.free(worker) == 4
@@ -122,7 +127,7 @@ def test_teardown_runs_after_a_cancel_too() -> None:
     shell.steer("cancel")
     shell.end(place, "cancelled")
     assert [teardown.placement for teardown in shell.take(Teardown)] == [place]
-    shell.carry(shell.jobs.torn_down(0.0, place.part, place.fence, "w1")[1])
+    shell.receive(TeardownEnded(place.part, place.fence))
     assert shell.job().status == "cancelled"
 
 
@@ -144,7 +149,7 @@ def test_results_that_were_not_written_are_asked_for_again() -> None:
     shell.held.clear()
     assert len(shell.take(MakeResults)) == 1
     shell.hold = False
-    shell.carry(shell.jobs.append_failed(shell.now, finished, maybe_written=False))
+    shell.receive(AppendFailed(finished, maybe_written=False))
     shell.wait(1.0)
     assert len(shell.take(MakeResults)) == 1
     assert shell.job().status == "completed"
@@ -165,11 +170,11 @@ def test_jobs_are_forgotten_when_the_log_says_so() -> None:
     assert (shell.jobs.keep_s("completed"), shell.jobs.keep_s("failed")) == (300.0, 3600.0)
     shell.wait(4_000.0)
     assert [job.job_id for job in shell.jobs.jobs()] == ["j1", "j2"]
-    shell.carry(shell.jobs.forget(shell.now, "j1"))
+    shell.receive(Forgotten("j1"))
     assert shell.jobs.job("j1") is None
     assert shell.job("j2").status == "failed"
-    shell.carry(shell.jobs.follow(shell.now))  # forgetting is not the leader's alone
-    shell.carry(shell.jobs.forget(shell.now, "j2"))
+    shell.receive(Follow())  # forgetting is not the leader's alone
+    shell.receive(Forgotten("j2"))
     assert shell.jobs.jobs() == []
     assert shell.jobs.replicated.keys == {}
 

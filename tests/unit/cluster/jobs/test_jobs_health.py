@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
+from hyperscale.cluster.jobs.events import (
+    PartReport,
+    WorkerRegistered,
+)
 from hyperscale.cluster.jobs.health import (
     Grade,
     HealthTracker,
@@ -17,7 +21,6 @@ from hyperscale.cluster.jobs.health import (
     grade,
     route,
 )
-from hyperscale.cluster.jobs.inputs import PartReport
 from hyperscale.cluster.jobs.records import TimedOut
 from tests.unit.cluster.jobs.making import Shell, needs
 
@@ -169,7 +172,7 @@ def test_a_worker_that_lists_its_parts_has_not_moved_by_that() -> None:
         idle_s = max(0.0, second - 60.0)
         shell.hear("w1", replace(told, counter=min(second, 60), idle_s=idle_s))
         if second % 30 == 0:  # as a scan, or a worker that registers again
-            shell.carry(shell.jobs.worker_registered(shell.now, "w1", 1, 4, 0, [told])[1])
+            shell.receive(WorkerRegistered("w1", 1, 4, 0, [told]))
     (timed_out,) = shell.records(TimedOut)
     assert "no progress" in timed_out.reason
     assert 175.0 <= timed_out.age_s <= 185.0

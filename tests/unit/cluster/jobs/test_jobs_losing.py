@@ -5,8 +5,29 @@ from __future__ import annotations
 import random
 
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.effects import CollectReported, Command, Dispatch, MakeResults, Start
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.effects import (
+    Answer,
+    CollectReported,
+    Command,
+    Dispatch,
+    MakeResults,
+    Start,
+)
+from hyperscale.cluster.jobs.events import (
+    Applied,
+    Follow,
+    Lead,
+    PartReport,
+    Tick,
+    WorkerAlive,
+    WorkerAnswered,
+    WorkerDied,
+    WorkerListed,
+    WorkerReached,
+    WorkerRegistered,
+    WorkerReported,
+    WorkerUnreached,
+)
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import Dispatched, GivenUp, PartLost, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -52,8 +73,8 @@ def test_a_worker_that_probes_find_alive_and_that_says_nothing_loses_its_part() 
     shell.wait(20.0)
     shell.beating.discard(place.worker)
     shell.wait(7.9)
-    shell.carry(shell.jobs.worker_dead(shell.now, place.worker, 1))
-    shell.carry(shell.jobs.worker_alive(shell.now, place.worker, 1))
+    shell.receive(WorkerDied(place.worker, 1))
+    shell.receive(WorkerAlive(place.worker, 1))
     assert not shell.take(CollectReported)
     shell.wait(0.2)
     [lost] = shell.records(PartLost)
@@ -70,7 +91,7 @@ def test_a_worker_that_we_reach_and_that_does_not_reach_us_loses_its_part() -> N
     shell.beating.discard(place.worker)
     for _ in range(8):
         shell.wait(1.0)
-        shell.carry(shell.jobs.worker_holds(shell.now, place.worker, 1, [report(place)])[1])
+        shell.receive(WorkerListed(place.worker, 1, [report(place)]))
     assert len(shell.records(PartLost)) == 1
 
 
@@ -82,10 +103,9 @@ def test_a_worker_whose_ends_do_not_arrive_loses_its_part() -> None:
     shell.beating.discard(place.worker)
     for _ in range(8):
         assert not shell.records(PartLost)
-        _, effects = shell.jobs.worker_registered(
-            shell.now, place.worker, 1, 4, 4, [report(place, "ended")], cut_off=True
+        shell.receive(
+            WorkerRegistered(place.worker, 1, 4, 4, [report(place, "ended")], cut_off=True)
         )
-        shell.carry(effects)
         assert shell.jobs.pool.is_lost(shell.now, shell.jobs.pool.workers[place.worker])
         shell.wait(1.0)
     assert "could not tell how it ended" in shell.records(PartLost)[0].reason
@@ -99,7 +119,7 @@ def test_reports_without_news_are_contact() -> None:
     shell.beating.discard(place.worker)
     for _ in range(30):
         shell.wait(1.0)
-        shell.jobs.worker_answered(shell.now, place.worker)
+        shell.receive(WorkerAnswered(place.worker))
     assert not shell.records(PartLost)
 
 
@@ -118,12 +138,12 @@ def test_a_silent_worker_takes_no_new_work() -> None:
 def test_a_worker_to_which_no_connection_can_be_made_takes_no_new_work() -> None:
     shell = Shell()
     shell.register("w1", 4)
-    shell.carry(shell.jobs.worker_unreached(shell.now, "w1", False))
+    shell.receive(WorkerUnreached("w1", False))
     shell.wait(2.9)
     assert shell.jobs.pool.free_cores(shell.now) == 4, "it may be a moment's trouble"
     shell.wait(0.2)
     assert shell.jobs.pool.free_cores(shell.now) == 0
-    shell.carry(shell.jobs.worker_reached(shell.now, "w1"))
+    shell.receive(WorkerReached("w1"))
     assert shell.jobs.pool.free_cores(shell.now) == 4
 
 
@@ -133,7 +153,7 @@ def test_a_worker_whose_port_is_refused_is_cut_off_at_once_and_its_part_moves_in
     shell.wait(20.0)
     shell.beating.discard(place.worker)
     shell.wait(1.0)
-    shell.carry(shell.jobs.worker_unreached(shell.now, place.worker, True))
+    shell.receive(WorkerUnreached(place.worker, True))
     worker = shell.jobs.pool.workers[place.worker]
     assert shell.jobs.pool.is_lost(shell.now, worker)
     assert shell.jobs.routing(place.worker) == "hold"
@@ -445,13 +465,12 @@ def test_a_worker_that_refuted_its_death_keeps_its_parts() -> None:
     [place] = shell.prepare_all()
     shell.wait(2.0)
     held = [PartReport(place.part, place.fence, "running", 2.0, 20)]
-    unwanted, effects = shell.jobs.worker_registered(shell.now, "w1", 2, 4, 4 - place.cores, held)
-    shell.carry(effects)
+    unwanted = shell.receive(WorkerRegistered("w1", 2, 4, 4 - place.cores, held))
     assert not unwanted
     for _ in range(10):
         shell.now += 1.0
         shell.hear("w1", *held, free=4 - place.cores, incarnation=2)
-        shell.carry(shell.jobs.tick(shell.now))
+        shell.receive(Tick())
     assert not shell.records(PartLost)
     assert shell.jobs.pool.free(shell.jobs.pool.workers["w1"]) == 4 - place.cores
 
@@ -471,9 +490,7 @@ def test_parts_nobody_waits_for_are_unwanted() -> None:
     shell = running()
     [place] = shell.prepare_all()
     stranger = PartReport(place.part, place.fence._replace(epoch=9), "running")
-    unwanted, _ = shell.jobs.worker_registered(
-        shell.now, place.worker, 1, 4, 2, [report(place), stranger]
-    )
+    unwanted = shell.receive(WorkerRegistered(place.worker, 1, 4, 2, [report(place), stranger]))
     assert unwanted == ((stranger.part, stranger.fence),)
 
 
@@ -531,12 +548,12 @@ def test_a_part_that_stands_still_beside_one_that_moves_is_moved_alone() -> None
 def successor(shell: Shell, term: int = 2) -> Shell:
     """Another manager with the same log takes over."""
     heir = Shell(shell.jobs.settings)
-    heir.jobs = Jobs(shell.jobs.settings, random.Random(9))
+    heir.core = Jobs(shell.jobs.settings, random.Random(9))
     heir.now = shell.now
     heir.log = list(shell.log)
     for record in shell.log:
-        assert heir.jobs.applied(heir.now, record) == []
-    heir.carry(heir.jobs.lead(heir.now, term))
+        assert heir.core.receive(heir.now, Applied(record)) == [Answer(True)]
+    heir.receive(Lead(term))
     return heir
 
 
@@ -545,10 +562,9 @@ def test_a_new_leader_dispatches_nothing_that_runs() -> None:
     places = shell.prepare_all()
     heir = successor(shell)
     for place in places:
-        unwanted, effects = heir.jobs.worker_registered(
-            heir.now, place.worker, 1, 4, 0, [report(place, elapsed_s=3.0)]
+        unwanted = heir.receive(
+            WorkerRegistered(place.worker, 1, 4, 0, [report(place, elapsed_s=3.0)])
         )
-        heir.carry(effects)
         assert unwanted == ()
     assert not heir.take(Dispatch)
     assert not heir.take(Start)
@@ -569,10 +585,9 @@ def test_it_starts_what_was_prepared() -> None:
     shell = running()
     [place] = shell.dispatched()
     heir = successor(shell)
-    _, effects = heir.jobs.worker_registered(
-        heir.now, place.worker, 1, 4, 2, [report(place, "prepared", context=b"setup")]
+    heir.receive(
+        WorkerRegistered(place.worker, 1, 4, 2, [report(place, "prepared", context=b"setup")])
     )
-    heir.carry(effects)
     assert [(s.placement, s.context) for s in heir.take(Start)] == [(place, b"setup")]
 
 
@@ -626,11 +641,11 @@ def test_the_job_grows_older_under_every_leader() -> None:
 
 def test_a_leader_that_follows_decides_nothing() -> None:
     shell = running()
-    shell.jobs.follow(shell.now)
+    shell.receive(Follow())
     shell.seen.clear()
     shell.wait(1000.0)
     assert shell.seen == []
-    assert shell.jobs.worker_heard(shell.now, "w1", 1, 4, []) is None
+    assert shell.receive(WorkerReported("w1", 1, 4, [])) is None
 
 
 def test_nobody_is_looked_for_during_a_pause_and_that_is_not_held_against_a_part() -> None:

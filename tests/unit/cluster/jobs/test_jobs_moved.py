@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperscale.cluster.jobs.effects import Start
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.events import PartReport
 from hyperscale.cluster.jobs.records import PartLost
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.effects import Append, Command, Dispatch, Start
-from hyperscale.cluster.jobs.inputs import Accepted, PartReport, Rejected
+from hyperscale.cluster.jobs.effects import Answer, Append, Command, Dispatch, Start
+from hyperscale.cluster.jobs.events import (
+    Accepted,
+    AppendFailed,
+    DispatchAnswered,
+    Follow,
+    Lead,
+    PartReport,
+    Rejected,
+    Submit,
+    WorkerRegistered,
+)
 from hyperscale.cluster.jobs.records import Dispatched, Failed, Placement, Started
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs, submitted
@@ -45,11 +55,12 @@ def test_a_record_that_was_not_written_is_decided_again() -> None:
     shell.submit(needs(), job_id="j2")
     [record] = shell.held
     shell.held.clear()
-    shell.carry(shell.jobs.append_failed(shell.now, record, maybe_written=False))
-    answer, effects = shell.jobs.submit(shell.now + 0.1, submitted(needs(), job_id="j2"))
-    assert isinstance(answer, Rejected)
-    assert answer.retry_after_s > 0
-    assert not effects
+    shell.receive(AppendFailed(record, maybe_written=False))
+    again = Submit(submitted(needs(), job_id="j2"))
+    (answer,) = shell.core.receive(shell.now + 0.1, again)
+    assert isinstance(answer, Answer)
+    assert isinstance(answer.value, Rejected)
+    assert answer.value.retry_after_s > 0
     shell.wait(1.0)
     assert isinstance(shell.submit(needs(), job_id="j2"), Accepted)
 
@@ -62,7 +73,7 @@ def test_a_doubtful_record_is_handed_over_again_as_it_is() -> None:
     [record] = shell.held
     shell.held.clear()
     shell.take(Append)
-    shell.carry(shell.jobs.append_failed(shell.now, record, maybe_written=True))
+    shell.receive(AppendFailed(record, maybe_written=True))
     shell.wait(6.0)
     assert [effect.record for effect in shell.take(Append)] == [record]
     shell.hold = False
@@ -251,7 +262,7 @@ def test_no_room_after_all_costs_no_retry() -> None:
     shell.register("w1", 4)
     shell.submit(needs(priority="exclusive"))
     [place] = shell.dispatched()
-    shell.carry(shell.jobs.dispatch_answered(shell.now, place, False, no_room=True, free=0))
+    shell.receive(DispatchAnswered(place, False, no_room=True, free=0))
     assert shell.workflow().lifecycle.state.value == "pending"
     assert not shell.dispatched()  # the worker is left alone for a moment
     shell.wait(1.0)
@@ -267,7 +278,7 @@ def test_the_others_of_a_returned_workflow_are_told_to_let_go() -> None:
     shell.submit(needs(priority="exclusive"))
     first, second = shell.dispatched()
     shell.prepare(first)
-    shell.carry(shell.jobs.dispatch_answered(shell.now, second, False, no_room=True))
+    shell.receive(DispatchAnswered(second, False, no_room=True))
     cancelled = {command.placement.worker for command in shell.take(Command)}
     assert cancelled == {"w1", "w2"}
 
@@ -278,7 +289,7 @@ def test_a_refusal_is_a_lost_attempt_on_another_worker() -> None:
         shell.register(name, 4)
     shell.submit(needs(peak_vus=2))
     [place] = shell.dispatched()
-    shell.carry(shell.jobs.dispatch_answered(shell.now, place, False, reason="unreachable"))
+    shell.receive(DispatchAnswered(place, False, reason="unreachable"))
     [again] = shell.dispatched()
     assert again.worker != place.worker
     assert again.fence.attempt == 2
@@ -295,11 +306,7 @@ def test_what_cannot_be_sent_to_anybody_fails_at_once_with_the_reason() -> None:
     )
     big = [place for place in shell.dispatched() if place.part.workflow == "Big"]
     for place in big:
-        shell.carry(
-            shell.jobs.dispatch_answered(
-                shell.now, place, False, reason="it takes 40 MB", for_good=True
-            )
-        )
+        shell.receive(DispatchAnswered(place, False, reason="it takes 40 MB", for_good=True))
     workflow = shell.workflow("Big")
     assert (workflow.lifecycle.state.value, workflow.error) == (
         "failed",
@@ -317,7 +324,7 @@ def test_a_lost_answer_does_not_move_a_part_that_is_there() -> None:
         shell.register(name, 4)
     shell.submit(needs(peak_vus=2))
     [place] = shell.prepare_all()
-    shell.carry(shell.jobs.dispatch_answered(shell.now, place, False, reason="unreachable"))
+    shell.receive(DispatchAnswered(place, False, reason="unreachable"))
     assert not shell.dispatched()
     assert shell.workflow().lifecycle.state.value == "running"
 
@@ -328,7 +335,7 @@ def test_a_refused_part_is_not_started_when_it_turns_up() -> None:
     shell.submit(needs(peak_vus=2))
     [place] = shell.dispatched()
     shell.hold = True
-    shell.carry(shell.jobs.dispatch_answered(shell.now, place, False, reason="unreachable"))
+    shell.receive(DispatchAnswered(place, False, reason="unreachable"))
     shell.prepare(place)
     shell.release()
     shell.wait(1.0)
@@ -341,15 +348,15 @@ class TestSubmission:
         shell = Shell()
         shell.submit(job_id="j1", idempotency_key="k")
         again = shell.submit(job_id="j2", idempotency_key="k")
-        assert again == Accepted("j1", position=1, duplicate=True)
+        assert again == Accepted(shell.job().submitted, duplicate=True)
         assert shell.jobs.job("j2") is None
 
     def test_also_while_the_first_is_on_its_way(self) -> None:
         shell = Shell()
         shell.hold = True
         shell.submit(job_id="j1", idempotency_key="k")
-        assert shell.submit(job_id="j2", idempotency_key="k") == Accepted("j1", 0, duplicate=True)
-        assert len(shell.held) == 1
+        again = shell.submit(job_id="j2", idempotency_key="k")
+        assert [again] == [Accepted(record, duplicate=True) for record in shell.held]
 
     def test_the_same_id_or_key_with_another_body_is_a_conflict(self) -> None:
         shell = Shell()
@@ -367,19 +374,17 @@ class TestSubmission:
             (submitted(needs("a", priority="urgent")), "a: there is no priority urgent"),
             (submitted(needs(), timeout_s=0.0), "the job's timeout must be positive"),
         ):
-            answer, effects = shell.jobs.submit(0.0, record)
-            assert answer == Rejected(sentence)
-            assert not effects
+            assert shell.core.receive(0.0, Submit(record)) == [Answer(Rejected(sentence))]
 
     def test_only_the_leader_accepts(self) -> None:
         shell = Shell()
-        shell.jobs.follow(0.0)
+        shell.core.receive(0.0, Follow())
         answer = shell.submit()
         assert isinstance(answer, Rejected)
         assert answer.retry_after_s > 0
 
 
-# -- cores that are done before their part ------------------------------------------------
+# -- cores that are done before their part -------------------------------------------------------
 
 
 def running(shell: Shell, cores: int) -> Placement:
@@ -442,10 +447,9 @@ def test_the_next_leader_hears_of_cores_that_are_done() -> None:
     shell = Shell()
     place = running(shell, 4)
     shell.hear("w1", done(place, 2), free=2)
-    shell.carry(shell.jobs.follow(shell.now))
-    shell.carry(shell.jobs.lead(shell.now, 2))
-    _, effects = shell.jobs.worker_registered(shell.now, "w1", 1, 4, 2, [done(place, 2)])
-    shell.carry(effects)
+    shell.receive(Follow())
+    shell.receive(Lead(2))
+    shell.receive(WorkerRegistered("w1", 1, 4, 2, [done(place, 2)]))
     assert shell.jobs.pool.free(shell.jobs.pool.workers["w1"]) == 2
 
 

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.cluster.jobs.core import Jobs
+from hyperscale.cluster.jobs.draft import Draft
+from hyperscale.cluster.jobs.events import Lead, WorkerRegistered
 from hyperscale.cluster.jobs.health import Routing
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -25,7 +27,7 @@ def pool(**cores: int) -> tuple[Pool, ReplicatedState]:
 
 
 def chosen(made: Pool, cores: int, excluded: set[str] = frozenset()) -> dict[str, int] | None:  # type: ignore[assignment]
-    found = made.draft(0.0, excluded).take(cores)
+    found = Draft(made, 0.0, excluded).take(cores)
     return None if found is None else {worker.name: n for worker, n in found}
 
 
@@ -42,7 +44,7 @@ def test_few_workers_rather_than_many() -> None:
 
 def test_choices_of_one_draft_do_not_overlap() -> None:
     made, _ = pool(w1=4, w2=4)
-    draft = made.draft(0.0, ())
+    draft = Draft(made, 0.0, ())
     taken = [draft.take(3), draft.take(3)]
     assert {worker.name for found in taken if found for worker, _ in found} == {"w1", "w2"}
     assert draft.free == 2
@@ -146,9 +148,9 @@ def test_workers_that_come_while_nothing_waits_are_not_counted_each_time(
     counted: list[float] = []
     monkeypatch.setattr(Pool, "total_cores", lambda _pool, now: counted.append(now) or 0)
     jobs = Jobs(JobSettings(), random.Random(3))
-    jobs.lead(0.0, 1)
+    jobs.receive(0.0, Lead(1))
     for number in range(20):
-        jobs.worker_registered(1.0, f"w{number}", 1, 4, 4, [])
+        jobs.receive(1.0, WorkerRegistered(f"w{number}", 1, 4, 4, []))
     assert counted == []
 
 

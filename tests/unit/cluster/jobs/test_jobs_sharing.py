@@ -7,7 +7,10 @@ from collections import defaultdict
 import pytest
 
 from hyperscale.cluster.jobs.effects import Start
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.events import (
+    DispatchAnswered,
+    PartReport,
+)
 from hyperscale.cluster.jobs.records import Needs, Placement, Started
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -109,7 +112,7 @@ def test_one_that_was_given_back_joins_the_others() -> None:
     a, b, c = shell.dispatched()
     shell.prepare(a)
     shell.prepare(b)
-    shell.carry(shell.jobs.dispatch_answered(shell.now, c, False, no_room=True, reason="full"))
+    shell.receive(DispatchAnswered(c, False, no_room=True, reason="full"))
     shell.wait(1.0)
     [again] = shell.prepare_all()
     assert (again.part.workflow, again.slots) == ("C", a.slots)

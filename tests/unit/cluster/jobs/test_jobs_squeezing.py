@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from hyperscale.cluster.jobs.coverage import coverage, losses, sentences
-from hyperscale.cluster.jobs.inputs import CpuUse
+from hyperscale.cluster.jobs.events import (
+    CpuUse,
+    DispatchAnswered,
+)
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     GivenUp,
@@ -279,10 +282,7 @@ def test_a_worker_that_refuses_is_not_asked_for_ever() -> None:
         shell.wait(1.0)
         for place in shell.dispatched():
             refused += 1
-            answer = shell.jobs.dispatch_answered(
-                shell.now, place, False, no_room=True, reason="full", free=0
-            )
-            shell.carry(answer)
+            shell.receive(DispatchAnswered(place, False, no_room=True, reason="full", free=0))
     assert refused == REFUSALS_MAX
     shell.register("w3", 1)
     [again] = shell.dispatched()
@@ -320,7 +320,7 @@ def test_a_piece_that_is_given_back_is_missing_until_it_goes_on() -> None:
     shell.wait(UNTIL_KNOWN_S)
     first, second = shell.dispatched()
     shell.prepare(first)
-    shell.carry(shell.jobs.dispatch_answered(shell.now, second, False, no_room=True, reason="full"))
+    shell.receive(DispatchAnswered(second, False, no_room=True, reason="full"))
     facts = losses(shell.job())
     assert {fact.worker: fact.cores for fact in facts} == {"big": 1}
     assert sorted(fact.resumed_at_s is None for fact in facts) == [False, True]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start
-from hyperscale.cluster.jobs.inputs import PartReport, Steering
+from hyperscale.cluster.jobs.events import (
+    AppendFailed,
+    ExtensionAsked,
+    PartReport,
+    Steering,
+    ThresholdMoved,
+)
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import (
     Dispatched,
@@ -20,6 +26,13 @@ from hyperscale.cluster.jobs.records import (
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import ReplicatedState
 from tests.unit.cluster.jobs.making import Shell, needs
+
+
+def accepted(answer: Steering) -> int:
+    """How many workflows it concerns."""
+    assert answer.accepted
+    assert not answer.error
+    return answer.workflows
 
 
 def running(*workflows: object, **settings: object) -> Shell:
@@ -37,7 +50,7 @@ class TestCancel:
     def test_while_it_waits(self) -> None:
         shell = Shell()
         shell.submit(needs())
-        assert shell.steer("cancel") == Steering(True, 1)
+        assert accepted(shell.steer("cancel")) == 1
         assert shell.job().status == "cancelled"
         shell.register("w1", 4)
         assert not shell.dispatched()
@@ -70,7 +83,7 @@ class TestCancel:
     def test_while_it_runs(self) -> None:
         shell = running(needs(priority="exclusive"), needs("next", depends=("load",)))
         [place] = shell.prepare_all()
-        assert shell.steer("cancel") == Steering(True, 2)
+        assert accepted(shell.steer("cancel")) == 2
         assert shell.job().status == "cancelling"
         assert shell.workflow("next").lifecycle.state is LifecycleState.CANCELLED
         shell.end(place, "cancelled")
@@ -114,7 +127,7 @@ class TestCancel:
         shell.steer("cancel")
         [record] = shell.held
         shell.hold = False
-        shell.carry(shell.jobs.append_failed(shell.now, record, maybe_written=False))
+        shell.receive(AppendFailed(record, maybe_written=False))
         shell.wait(1.0)
         assert shell.job().ending == "cancel"
 
@@ -218,7 +231,7 @@ class TestScale:
     def test_running_tests_are_told_the_new_total(self) -> None:
         shell = running(needs("load", peak_vus=2), needs("tool", is_test=False))
         shell.prepare_all()
-        assert shell.steer("scale", 50) == Steering(True, 1)
+        assert accepted(shell.steer("scale", 50)) == 1
         [command] = shell.take(Command)
         assert (command.placement.part.workflow, command.action, command.amount) == (
             "load", "scale", 50,
@@ -244,8 +257,8 @@ class TestScale:
     def test_one_workflow_is_scaled_and_the_other_is_not(self) -> None:
         shell = running(needs("load", peak_vus=2), needs("other", peak_vus=2))
         shell.prepare_all()
-        assert shell.steer("scale", 50, workflow="load") == Steering(True, 1)
-        assert shell.steer("rate", 120, workflow="other") == Steering(True, 1)
+        assert accepted(shell.steer("scale", 50, workflow="load")) == 1
+        assert accepted(shell.steer("rate", 120, workflow="other")) == 1
         told = {(c.placement.part.workflow, c.action, c.amount) for c in shell.take(Command)}
         assert told == {("load", "scale", 50), ("other", "rate", 120)}
         marks = {(mark.workflow, mark.text) for mark in shell.job().marks}
@@ -293,8 +306,7 @@ class TestTime:
         shell = running(needs(priority="exclusive", planned_s=900.0, limit_s=999.0))
         [place] = shell.prepare_all()
         self.moving(shell, place, 100)
-        grant, effects = shell.jobs.extension(shell.now, "w1", "gc_pause", 0.3)
-        shell.carry(effects)
+        grant = shell.receive(ExtensionAsked("w1", "gc_pause", 0.3))
         assert (grant.granted, grant.seconds) == (True, 15.0)
         assert shell.records(Extended)[0].seconds == 15.0
         self.moving(shell, place, 214)
@@ -357,13 +369,13 @@ def test_how_a_threshold_stands_is_known_to_the_next_leader() -> None:
     shell = Shell()
     shell.register("w1", 4)
     shell.submit(needs())
-    shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, 12.5, None))
+    shell.receive(ThresholdMoved("j1", "load", 1, 12.5, None))
     assert shell.job().judged == {("load", 1): (12.5, None)}
-    shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, None, 812.0))
+    shell.receive(ThresholdMoved("j1", "load", 1, None, 812.0))
     again = ReplicatedState()
     for record in shell.log:
         apply(again, decode(encode(record)))
     assert again.jobs["j1"].judged == {("load", 1): (None, 812.0)}
-    shell.carry(shell.jobs.judged(shell.now, "j1", "nobody", 0, 1.0, None))
-    shell.carry(shell.jobs.judged(shell.now, "j9", "load", 0, 1.0, None))
+    shell.receive(ThresholdMoved("j1", "nobody", 0, 1.0, None))
+    shell.receive(ThresholdMoved("j9", "load", 0, 1.0, None))
     assert list(shell.job().judged) == [("load", 1)]

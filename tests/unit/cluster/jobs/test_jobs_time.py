@@ -8,7 +8,15 @@ import random
 import pytest
 
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.inputs import PartReport
+from hyperscale.cluster.jobs.events import (
+    Applied,
+    Follow,
+    Lead,
+    LeaderSeen,
+    PartReport,
+    Tick,
+    WorkerRegistered,
+)
 from hyperscale.cluster.jobs.led_time import LOOK_S_MAX, LedTime
 from hyperscale.cluster.jobs.records import Aged, Failed, Placement, TimedOut
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -32,10 +40,10 @@ def running(*workflows: object, **given: object) -> tuple[Shell, Placement]:
 def restarted(shell: Shell, after_s: float = 0.0) -> Shell:
     """A manager that was started again with the same log, and does not lead yet."""
     heir = Shell(shell.jobs.settings)
-    heir.jobs = Jobs(shell.jobs.settings, random.Random(9))
+    heir.core = Jobs(shell.jobs.settings, random.Random(9))
     heir.now, heir.log = shell.now + after_s, list(shell.log)
     for record in shell.log:
-        heir.jobs.applied(heir.now, record)
+        heir.receive(Applied(record))
     return heir
 
 
@@ -69,7 +77,7 @@ class TestAges:
         shell, place = running()
         move(shell, place, 250)
         heir = restarted(shell)
-        heir.carry(heir.jobs.lead(heir.now, 2))
+        heir.receive(Lead(2))
         assert 235.0 <= heir.jobs.age_s(heir.now, "j1") <= 250.0
         heir.register("w1")
         move(heir, place, 70)
@@ -85,15 +93,15 @@ class TestAges:
         shell, _ = running()
         heir = restarted(shell)
         for second in range(1, 101):
-            heir.jobs.look(heir.now + second, led=second <= 40)
+            heir.core.receive(heir.now + second, LeaderSeen(led=second <= 40))
         assert heir.jobs.age_s(heir.now + 100.0, "j1") == pytest.approx(40.0, abs=1.5)
 
     def test_time_without_a_leader_is_not_held_against_a_job(self) -> None:
         shell, place = running()
         move(shell, place, 100)
-        shell.jobs.follow(shell.now)
+        shell.receive(Follow())
         shell.now += 1_000.0
-        shell.carry(shell.jobs.lead(shell.now, 2))
+        shell.receive(Lead(2))
         assert shell.jobs.age_s(shell.now, "j1") == pytest.approx(100.0, abs=0.1)
         shell.register("w1")
         move(shell, place, 195)
@@ -105,7 +113,7 @@ class TestAges:
         shell, place = running()
         move(shell, place, 10)
         shell.now += 1_000.0
-        shell.carry(shell.jobs.tick(shell.now))
+        shell.receive(Tick())
         assert not shell.job().ending
         assert shell.jobs.age_s(shell.now, "j1") == pytest.approx(10.0 + LOOK_S_MAX, abs=0.1)
 
@@ -117,11 +125,11 @@ class TestHearingFirst:
         shell, place = running(*workflows, **given)
         move(shell, place, 55)
         heir = restarted(shell)
-        heir.jobs.look(heir.now, led=True)
+        heir.receive(LeaderSeen(led=True))
         for second in range(1, 301):
-            heir.jobs.look(heir.now + second, led=True)
+            heir.core.receive(heir.now + second, LeaderSeen(led=True))
         heir.now += 300.0
-        heir.carry(heir.jobs.lead(heir.now, 2))
+        heir.receive(Lead(2))
         return heir, place
 
     def test_a_run_that_completed_meanwhile_is_completed(self) -> None:
@@ -129,7 +137,7 @@ class TestHearingFirst:
         heir.wait(5.0)
         assert not heir.records(Failed) + heir.records(TimedOut)
         listed = [report(place, "ended")]
-        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 4, listed)[1])
+        heir.receive(WorkerRegistered("w1", 1, 4, 4, listed))
         heir.beating.add("w1")
         heir.wait(5.0)
         heir.end(place)
@@ -139,13 +147,13 @@ class TestHearingFirst:
         heir, place = self.late(timeout_s=100.0)
         heir.wait(5.0)
         assert not heir.records(TimedOut)
-        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 3, [report(place)])[1])
+        heir.receive(WorkerRegistered("w1", 1, 4, 3, [report(place)]))
         assert heir.records(TimedOut)
 
     def test_an_end_that_is_not_told_after_all_holds_up_nothing_for_ever(self) -> None:
         heir, place = self.late(timeout_s=100.0)
         listed = [report(place, "ended")]
-        heir.carry(heir.jobs.worker_registered(heir.now, "w1", 1, 4, 4, listed)[1])
+        heir.receive(WorkerRegistered("w1", 1, 4, 4, listed))
         heir.wait(14.0)
         assert not heir.records(TimedOut)
         heir.wait(2.0)
@@ -166,7 +174,7 @@ class TestHearingFirst:
     def test_silence_before_it_led_is_not_held_against_a_part(self) -> None:
         shell, place = running()
         heir = restarted(shell)
-        heir.carry(heir.jobs.lead(heir.now, 2))
+        heir.receive(Lead(2))
         heir.register("w1")
         for second in range(1, 122):
             heir.wait(1.0)

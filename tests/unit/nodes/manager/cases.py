@@ -9,8 +9,8 @@ from hyperscale.cluster.jobs.records import Part, Placement, Submitted
 from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
-from hyperscale.nodes.manager.client_api import submitting
 from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.manager.submissions import record_of
 from hyperscale.nodes.protocol.jobs import SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
@@ -78,7 +78,7 @@ def hear(live: Live, told: Progress) -> bool:
 
 def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     """The record of a submission, made in one go."""
-    steps = submitting(ask, sealing)
+    steps = record_of(ask, sealing)
     while True:
         try:
             next(steps)

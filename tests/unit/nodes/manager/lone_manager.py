@@ -92,7 +92,7 @@ class LoneManager:
         await self.tell(ready)
 
     async def tell(self, event: PartEvent) -> bool:
-        answer = await self.manager.worker_api.event(
+        answer = await self.manager.part_events.tell(
             self.call("tell.event"), TellEvent(event=event)
         )
         return answer.settled

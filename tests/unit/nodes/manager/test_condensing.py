@@ -47,10 +47,10 @@ def test_its_results_and_updates_are_there_all_the_same() -> None:
     async def story(lone: LoneManager) -> None:
         await over(lone)
         call = lone.call("ask.results", "client", "c1")
-        told = await lone.client_api.results(call, AskResults(job_id="j1"))
+        told = await lone.manager.client_queries.results(call, AskResults(job_id="j1"))
         assert decode(told.results).requests == 7
         updates: list[JobUpdate] = [
-            update async for update in lone.client_api.watch(call, WatchJob(job_id="j1"))
+            update async for update in lone.manager.watching.watch(call, WatchJob(job_id="j1"))
         ]
         assert updates[-1].final
         [done] = [one for update in updates for one in update.done]

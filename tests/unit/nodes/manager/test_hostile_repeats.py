@@ -68,7 +68,7 @@ def test_commands_to_parts_whose_names_read_the_same_do_not_replace_each_other()
         )
         for part in (Part("a/b", "c", 0), Part("a", "b/c", 0)):
             where = Placement(part, Fence(1, 1, 1), "w1", 1, 0, 1)
-            lone.manager.commands.start(Start(where, b""))
+            lone.manager.effects.carry_out([Start(where, b"")])
         assert len(set(keys)) == 2
 
     play(story)
@@ -82,7 +82,7 @@ def test_of_pause_and_resume_only_the_last_is_under_way() -> None:
         )
         where = Placement(Part("j", "w", 0), Fence(1, 1, 1), "w1", 1, 0, 1)
         for action in ("pause", "resume", "scale", "cancel"):
-            lone.manager.commands.command(Command(where, action))  # type: ignore[arg-type]
+            lone.manager.effects.carry_out([Command(where, action)])  # type: ignore[arg-type]
         assert keys[0] == keys[1], "a resume takes the place of a pause that has not arrived"
         assert len(set(keys)) == 3
 

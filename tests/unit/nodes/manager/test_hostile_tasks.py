@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.jobs.core import HANDLERS
+from hyperscale.cluster.jobs.effects import LogEvent
+from hyperscale.cluster.jobs.events import Applied
+from hyperscale.cluster.jobs.records import TimedOut
 from hyperscale.cluster.overload import LoadLevel
 from hyperscale.errors import RunFailed
 from hyperscale.ledger.records.entries import LogEntry
@@ -71,7 +74,7 @@ def test_a_record_that_cannot_be_taken_in_ends_neither_the_manager_nor_other_job
         def broken(_record: object) -> None:
             raise KeyError("a workflow")
 
-        monkeypatch.setattr(manager, "_measured", broken)
+        monkeypatch.setattr(manager.applied_records, "measured", broken)
         order = await lone.running()
         assert await lone.tell(end_of(order))
         await lone.until(lambda: manager.faults.count > 0)
@@ -93,7 +96,7 @@ def test_one_effect_that_fails_takes_no_other_with_it(monkeypatch: pytest.Monkey
         def broken(_effect: object) -> None:
             raise KeyError("a logger")
 
-        monkeypatch.setattr(manager, "_tell", broken)
+        manager.effects.on(LogEvent, broken)
         assert await lone.tell(end_of(order))
         await lone.until(lambda: manager.jobs.job("j1").is_over)
         assert manager.faults.count > 0
@@ -103,10 +106,10 @@ def test_one_effect_that_fails_takes_no_other_with_it(monkeypatch: pytest.Monkey
 
 def test_a_disk_that_fails_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(lone: LoneManager) -> None:
-        def broken(_now: float, _record: object) -> None:
+        def broken(*_given: object) -> bool:
             raise OSError(5, "I/O error")
 
-        monkeypatch.setattr(lone.manager.jobs, "applied", broken)
+        monkeypatch.setitem(HANDLERS, Applied, broken)
         with suppress(Exception):
             await lone.submit()
         await lone.manager.host.clock.sleep(60.0)
@@ -184,7 +187,7 @@ def test_a_round_that_is_lost_ends_the_manager(monkeypatch: pytest.MonkeyPatch) 
         def broken() -> float | None:
             raise RuntimeError("no deadlines")
 
-        monkeypatch.setattr(lone.manager.jobs, "next_deadline", broken)
+        monkeypatch.setattr(lone.manager.core, "next_deadline", broken)
         await lone.manager.over.wait()
         assert isinstance(lone.manager.failure, RuntimeError)
 
@@ -192,16 +195,26 @@ def test_a_round_that_is_lost_ends_the_manager(monkeypatch: pytest.MonkeyPatch) 
         play(story)
 
 
-def test_who_waits_for_a_leader_is_told_when_it_leads_no_more() -> None:
+def test_who_waits_for_a_leader_is_told_when_it_leads_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def story(lone: LoneManager) -> None:
         manager = lone.manager
-        given_up, waiting = manager.accepting("j1"), manager.accepting("j1")
-        settling = manager.settling(Part("j1", "Shop", 0), Fence(1))
-        given_up.cancel()  # type: ignore[attr-defined]
+        order = await lone.running()
+
+        async def never(*_given: object) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(manager.records, "append", never)
+        record = TimedOut("j1", 1.0, "stuck")
+        given_up, waiting = manager.job_log.append(record), manager.job_log.held(record)
+        given_up.cancel()
+        telling = manager.host.tasks.spawn("tell", lone.tell(end_of(order)))
+        await lone.until(lambda: bool(manager.part_events._acknowledged._waiting))
         manager._deposed(1, "a test")
         with pytest.raises(RunFailed, match="leadership ended"):
             await waiting
-        assert await settling is False
+        assert await telling is False
 
     play(story)
 

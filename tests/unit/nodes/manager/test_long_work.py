@@ -77,7 +77,7 @@ async def all_running(lone: LoneManager) -> list[DispatchPart]:
     for order in orders_sent:
         worker = worker_of(lone, order)
         ready = PartPrepared(part=order.part, fence=order.fence, worker=worker, seconds=0.1)
-        await lone.manager.worker_api.event(
+        await lone.manager.part_events.tell(
             lone.call("tell.event", node_id=worker), TellEvent(event=ready)
         )
     job = lone.manager.jobs.job("j1")
@@ -134,7 +134,7 @@ def test_ends_that_come_together_are_read_in_steps(monkeypatch: pytest.MonkeyPat
         ]  # fmt: skip
         answers = await asyncio.gather(
             *(
-                manager.worker_api.event(
+                manager.part_events.tell(
                     lone.call("tell.event", node_id=end.worker), TellEvent(event=end)
                 )
                 for end in ends

@@ -35,7 +35,7 @@ def joins(lone: LoneManager, *parts: PartStatus) -> None:
 
 
 async def tells(lone: LoneManager, event: PartEvent) -> None:
-    await lone.manager.worker_api.event(
+    await lone.manager.part_events.tell(
         lone.call("tell.event", node_id="w2"), TellEvent(event=event)
     )
 

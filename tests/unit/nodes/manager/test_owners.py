@@ -51,7 +51,7 @@ def owner(manager: Manager, job_id: str = "j1") -> str:
 def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> None:
     async def story(lone: LoneManager) -> None:
         await lone.client_api.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
-        view = await lone.client_api.job(client(lone, "alice"), AskJob(job_id="j1"))
+        view = await lone.manager.client_queries.job(client(lone, "alice"), AskJob(job_id="j1"))
         assert (view.owner, view.requested_by) == ("alice", "boss@hq")
 
     play(story)
@@ -61,7 +61,7 @@ def test_others_read_it_and_do_not_steer_it() -> None:
     async def story(lone: LoneManager) -> None:
         await lone.client_api.submit(client(lone, "alice"), submission())
         bob = client(lone, "bob")
-        assert (await lone.client_api.job(bob, AskJob(job_id="j1"))).job_id == "j1"
+        assert (await lone.manager.client_queries.job(bob, AskJob(job_id="j1"))).job_id == "j1"
         ack = await cancel(lone, bob, by="alice")
         assert not ack.accepted
         assert ack.error == (
@@ -153,7 +153,7 @@ def test_where_others_may_steer_they_do() -> None:
 
 def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
     async def story(lone: LoneManager) -> None:
-        client_api = lone.client_api
+        client_api, queries = lone.client_api, lone.manager.client_queries
         lone.register()
         await client_api.submit(
             client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef")
@@ -161,21 +161,21 @@ def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
         await lone.until(lambda: bool(lone.dispatched()))
         bob, alice = client(lone, "bob"), client(lone, "alice")
         for asks, message in (
-            (client_api.job, AskJob(job_id="j1")),
-            (client_api.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
-            (client_api.results, AskResults(job_id="j1")),
-            (client_api.workers, AskWorkers(job_id="j1")),
+            (queries.job, AskJob(job_id="j1")),
+            (queries.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
+            (queries.results, AskResults(job_id="j1")),
+            (queries.workers, AskWorkers(job_id="j1")),
             (client_api.steer, SteerJob(job_id="j1", action="cancel")),
         ):
             with pytest.raises(Refused, match="belongs to alice; bob may neither") as refusal:
                 await asks(bob, message)  # type: ignore[operator]
             assert refusal.value.code == NOT_OWNER
         with pytest.raises(Refused, match="belongs to alice"):
-            await anext(client_api.watch(bob, WatchJob(job_id="j1")))
-        assert (await client_api.jobs(bob, AskJobs())).jobs == ()
-        assert len((await client_api.jobs(alice, AskJobs())).jobs) == 1
-        assert [row.parts for row in (await client_api.workers(bob, AskWorkers())).workers] == [()]
-        assert (await client_api.workers(alice, AskWorkers())).workers[0].parts
+            await anext(lone.manager.watching.watch(bob, WatchJob(job_id="j1")))
+        assert (await queries.jobs(bob, AskJobs())).jobs == ()
+        assert len((await queries.jobs(alice, AskJobs())).jobs) == 1
+        assert [row.parts for row in (await queries.workers(bob, AskWorkers())).workers] == [()]
+        assert (await queries.workers(alice, AskWorkers())).workers[0].parts
 
     play(story, jobs_of_others="none")
 

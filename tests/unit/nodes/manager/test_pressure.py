@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.cluster.overload import LoadLevel
-from hyperscale.nodes.manager.worker_api import DELAYS_MS, PRESSURE_S
+from hyperscale.nodes.manager.report_filter import DELAYS_MS, PRESSURE_S
 from hyperscale.wire.errors import Refused
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
@@ -19,7 +19,7 @@ def test_the_level_follows_what_comes_in_and_is_told_with_every_answer() -> None
         told = []
         for share in (0.69, 0.71, 0.86, 0.96, 5.0, 0.0):
             await manager.host.clock.sleep(PRESSURE_S)
-            manager.worker_api.deltas += int(share * most * PRESSURE_S)
+            manager.pressure.deltas += int(share * most * PRESSURE_S)
             answer = lone.report(free=2)
             assert answer.delay_ms == DELAYS_MS[answer.level]
             told.append(answer.level)

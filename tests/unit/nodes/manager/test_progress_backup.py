@@ -62,12 +62,12 @@ def test_the_next_leader_writes_down_what_the_one_before_it_had_heard() -> None:
         )  # fmt: skip
         term, manager.leadership.term = manager.leadership.term, 0  # before it led
         call = lone.call("note.parts", "manager", "m2")
-        manager.progress_backup.heard(call, NoteParts(term=term, notes=(note,)))
+        manager.backup.heard(call, NoteParts(term=term, notes=(note,)))
         manager.leadership.term = term
         manager.live.clear()
         manager.live.follow(FACTS, place, fresh=False)
 
-        at_s, iterations, told = manager._heard_of(place)
+        at_s, iterations, told = manager.lost_parts.heard_of(place)
         assert (at_s, iterations) == (30.0, 9)
         whole = aggregate_of(FACTS)
         whole.absorb(told)
@@ -76,6 +76,6 @@ def test_the_next_leader_writes_down_what_the_one_before_it_had_heard() -> None:
         manager.live.clear()  # what the worker itself tells it counts more
         manager.live.follow(FACTS, place, fresh=True)
         manager.live.heard(progress(place, 40.0, delta(1, 1600)), place.worker)
-        assert manager._heard_of(place)[0] == 40.0
+        assert manager.lost_parts.heard_of(place)[0] == 40.0
 
     play(story)

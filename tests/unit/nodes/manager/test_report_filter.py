@@ -21,15 +21,15 @@ REPORT = ReportProgress(
 
 
 def test_a_report_of_nothing_but_numbers_is_routine() -> None:
-    routine = ReportFilter()
-    assert not routine.holds(0.0, REPORT)
+    reports = ReportFilter()
+    assert not reports.is_repeat(0.0, REPORT)
     later = progress(placement(0), 1.1, delta(2, 30))
-    assert routine.holds(0.1, msgspec.structs.replace(REPORT, parts=(later,), cpu_percent=90.0))
+    assert reports.is_repeat(0.1, msgspec.structs.replace(REPORT, parts=(later,), cpu_percent=90.0))
 
 
 def test_the_core_hears_of_a_worker_once_a_second() -> None:
-    routine = ReportFilter()
-    heard = [at / 100 for at in range(0, 1_000, 10) if not routine.holds(at / 100, REPORT)]
+    reports = ReportFilter()
+    heard = [at / 100 for at in range(0, 1_000, 10) if not reports.is_repeat(at / 100, REPORT)]
     assert len(heard) == 10.0 / CORE_S
 
 
@@ -47,35 +47,35 @@ def test_the_core_hears_of_a_worker_once_a_second() -> None:
     ],
 )
 def test_anything_else_is_heard_at_once(news: dict[str, object]) -> None:
-    routine = ReportFilter()
-    routine.holds(0.0, REPORT)
-    assert not routine.holds(0.01, msgspec.structs.replace(REPORT, **news))
+    reports = ReportFilter()
+    reports.is_repeat(0.0, REPORT)
+    assert not reports.is_repeat(0.01, msgspec.structs.replace(REPORT, **news))
 
 
 def test_workers_are_told_apart_and_forgotten() -> None:
-    routine = ReportFilter()
-    routine.holds(0.0, REPORT)
-    assert not routine.holds(0.0, msgspec.structs.replace(REPORT, worker="w2"))
-    routine.repeat("w1")
-    assert not routine.holds(0.01, REPORT)
-    routine.forget("w1")
-    assert not routine.holds(0.01, REPORT)
-    routine.clear()
-    assert len(routine) == 0
+    reports = ReportFilter()
+    reports.is_repeat(0.0, REPORT)
+    assert not reports.is_repeat(0.0, msgspec.structs.replace(REPORT, worker="w2"))
+    reports.pass_next("w1")
+    assert not reports.is_repeat(0.01, REPORT)
+    reports.forget("w1")
+    assert not reports.is_repeat(0.01, REPORT)
+    reports.clear()
+    assert len(reports) == 0
 
 
 def test_a_worker_that_reports_without_end_is_told_to_wait() -> None:
-    routine = ReportFilter()
-    assert [routine.wait_s(0.0, "w1") for _ in range(REPORTS_MAX)] == [0.0] * REPORTS_MAX
-    assert routine.wait_s(2.0, "w1") == REPORTS_S - 2.0
-    routine.repeat("w1")
-    assert routine.wait_s(2.0, "w1") == REPORTS_S - 2.0
-    assert routine.wait_s(2.0, "w2") == 0.0
-    assert routine.wait_s(REPORTS_S, "w1") == 0.0
+    reports = ReportFilter()
+    assert [reports.wait_s(0.0, "w1") for _ in range(REPORTS_MAX)] == [0.0] * REPORTS_MAX
+    assert reports.wait_s(2.0, "w1") == REPORTS_S - 2.0
+    reports.pass_next("w1")
+    assert reports.wait_s(2.0, "w1") == REPORTS_S - 2.0
+    assert reports.wait_s(2.0, "w2") == 0.0
+    assert reports.wait_s(REPORTS_S, "w1") == 0.0
 
 
 def test_workers_without_number_do_not_fill_the_memory() -> None:
-    routine = ReportFilter()
+    reports = ReportFilter()
     for number in range(WORKERS_MAX + 10):
-        routine.wait_s(0.0, f"w{number}")
-    assert len(routine) <= WORKERS_MAX
+        reports.wait_s(0.0, f"w{number}")
+    assert len(reports) <= WORKERS_MAX

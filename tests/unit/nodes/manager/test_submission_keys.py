@@ -33,7 +33,7 @@ async def submit(
 
 async def ask(lone: LoneManager, key: str) -> JobView:
     question = AskJob(job_id="", idempotency_key=key)
-    return await lone.client_api.job(lone.call("ask.job", "client", "c1"), question)
+    return await lone.manager.client_queries.job(lone.call("ask.job", "client", "c1"), question)
 
 
 @pytest.mark.parametrize("key", ["not a key", "\n\x00", "x" * 1_000_000, "ci:1:0123456789ABCDEF"])

@@ -9,13 +9,13 @@ import pytest
 
 from hyperscale.engine import results as engine_results
 from hyperscale.nodes.manager import dispatch
-from hyperscale.nodes.manager.client_api import submitting
 from hyperscale.nodes.manager.submission_limits import (
     LOAD_BYTES_MAX,
     STEPS_MAX,
     THRESHOLDS_MAX,
     check_sizes,
 )
+from hyperscale.nodes.manager.submissions import record_of
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
@@ -89,7 +89,7 @@ def test_what_was_counted_is_what_a_job_is_made_of() -> None:
 
 def test_thresholds_are_judged_in_steps() -> None:
     facts = with_(steps=(STEP,), thresholds=(THRESHOLD,) * 200)
-    steps = sum(1 for _ in submitting(ask(facts)))
+    steps = sum(1 for _ in record_of(ask(facts)))
     assert steps >= 200 // dispatch.JUDGED_IN_A_STEP
 
 
