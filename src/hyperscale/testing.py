@@ -15,7 +15,13 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
-from hyperscale.workload.replies import TCPResponse, UDPResponse
+from hyperscale.workload.replies import (
+    RedisResponse,
+    SSEResponse,
+    TCPResponse,
+    UDPResponse,
+    WebSocketResponse,
+)
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
@@ -40,7 +46,10 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "RedisResponse",
+    "SSEResponse",
     "TCPResponse",
     "UDPResponse",
+    "WebSocketResponse",
     "feed",
 ]

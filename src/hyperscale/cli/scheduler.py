@@ -14,7 +14,7 @@ import typer
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-@borrowing(shared.client_of, without=("plain_http",))
+@options_of(shared.client_of, without=("plain_http",))
 def scheduler(
     action: Annotated[
         str,

@@ -23,7 +23,7 @@ def test_it_finishes_what_runs_takes_nothing_new_and_comes_back() -> None:
         await manager.until(lambda: manager.reports[-1].draining, "to hear of it")
         refused = await manager.dispatch("w1", manager.order(facts("Other")))
         assert (refused.accepted, refused.no_room) == (False, True)
-        assert "drained by ann@context" in refused.reason
+        assert "drained by ann@desk" in refused.reason
         assert not gauges.readiness(cluster.worker).ok
 
         end = await manager.ended(order)
@@ -62,7 +62,7 @@ def test_a_leader_of_an_earlier_term_is_refused_and_so_is_a_way_back_from_leavin
         assert not (await manager.drain("w1")).obeyed
         assert not cluster.worker.parts.draining
         manager.term = 7
-        cluster.worker.parts.duty.leaving = True
+        cluster.worker.parts.drain_state.leaving = True
         assert (await manager.drain("w1", undo=True)).reason == "this worker is leaving"
         assert cluster.worker.parts.draining
 
