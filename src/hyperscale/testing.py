@@ -22,7 +22,7 @@ from hyperscale.workload.replies import (
     UDPResponse,
     WebSocketResponse,
 )
-from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",

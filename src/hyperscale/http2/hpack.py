@@ -73,10 +73,10 @@ class Table:
 
     __slots__ = ("decoded", "encoded", "entries", "limit", "size")
 
-    def __init__(self, entries: Entries, limit: int) -> None:
+    def __init__(self, entries: Entries, limit: int, size: int) -> None:
         self.entries = entries
         self.limit = limit
-        self.size = sum(map(_size, entries))
+        self.size = size
         self.decoded: dict[bytes, Block] = {}
         self.encoded: dict[Hashable, tuple[bytes, Table]] = {}
 
@@ -91,17 +91,17 @@ class Tables:
         self._known: dict[tuple[int, Entries], Table] = {}
         self._count = 0
 
-    def table(self, entries: Entries = (), limit: int = TABLE_BYTES) -> Table:
+    def table(self, entries: Entries = (), limit: int = TABLE_BYTES, size: int = 0) -> Table:
         known = self._known.get((limit, entries))
         if known is None:
             self._make_room()
-            known = self._known[limit, entries] = Table(entries, limit)
+            known = self._known[limit, entries] = Table(entries, limit, size)
         return known
 
     def resized(self, table: Table, limit: int) -> Table:
         entries = list(table.entries)
-        _evict(entries, table.size, limit)
-        return self.table(tuple(entries), limit)
+        size = _evict(entries, table.size, limit)
+        return self.table(tuple(entries), limit, size)
 
     def _make_room(self) -> None:
         if len(self._known) + self._count >= BLOCKS_MAX:
@@ -161,7 +161,7 @@ class Tables:
             if room < 0:
                 most = self.list_bytes_max
                 raise BadBlock(f"headers of more than {most} bytes (max_header_bytes)")
-        return Block(tuple(fields), self.table(tuple(entries), limit))
+        return Block(tuple(fields), self.table(tuple(entries), limit, size))
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Tables:
         """The block and the table after it, kept under the key when there is one."""
         entries = list(table.entries)
         block = b"".join([_field(entries, table.limit, field) for field in fields])
-        made = block, self.table(tuple(entries), table.limit)
+        made = block, self.table(tuple(entries), table.limit, sum(map(_size, entries)))
         if key is not None:
             self._keep(table.encoded, key, made)
         return made

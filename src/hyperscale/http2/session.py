@@ -38,7 +38,9 @@ from hyperscale.http2.stream import (
 # large so that a distant server need not wait for leave to go on.
 STREAM_WINDOW = 4 * 1024 * 1024
 CONNECTION_WINDOW = 16 * 1024 * 1024
-STREAMS_ASSUMED = 100  # that a peer allows, until it says so: as most clients and servers do
+# That a peer allows until it has said how many. Most clients assume a hundred, and a server that
+# allows fewer may end the connection; the wait is for one round trip, and for other calls only.
+STREAMS_ASSUMED = 1
 # Frames in a row that end nothing and bring no data: pings, settings, empty ones, resets of streams
 # that nobody waits for. A decent server sends a handful.
 IDLE_FRAMES_MAX = 10_000

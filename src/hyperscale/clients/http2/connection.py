@@ -137,13 +137,18 @@ class Connection(Channel):
 
     def received(self, data: bytes, now: float) -> None:
         http = self.http
-        if not http.is_greeted and not self._heard:
-            wrong = _not_http2(data)
+        if http.is_greeted:
+            self._heard = now
+            http.receive(data, now)
+        else:
+            wrong = "" if self._heard else _not_http2(data)
             if wrong:
                 self._end(Outcome.PROTOCOL, wrong, now)
                 return
-        self._heard = now
-        http.receive(data, now)
+            self._heard = now
+            http.receive(data, now)
+            if http.is_greeted:
+                self.held.wake_all()
         if http.out:
             self.flush(now)
         if http.fault:
@@ -201,10 +206,9 @@ class Connection(Channel):
             if not call.is_over:
                 is_dead = is_dead and self._heard < call.started
                 call.expire(now)
+        self.flush(now)
         if is_dead:  # it has said nothing to anybody: the next call had better try another one
             self._end(Outcome.RESET, "was silent and its connection was given up", now)
-        else:
-            self.flush(now)
 
     def cancel(self) -> None:
         now = perf_counter()

@@ -41,11 +41,15 @@ class Held:
         return None
 
     def count(self, route: Route) -> int:
-        """Of those that are open or about to be."""
-        usable = (
-            one.alive and not one.http.is_closing for one in self.connections if one.route is route
-        )
-        return sum(usable) + self.opening[route]
+        """Of the connections that are there to stay."""
+        found = [one for one in self.connections if one.route is route]
+        return sum(one.alive and not one.http.is_closing for one in found)
+
+    def is_opening(self, route: Route) -> bool:
+        """Whether there will soon be a connection, or word of how many streams one allows."""
+        if self.opening[route]:
+            return True
+        return any(one.route is route and not one.http.is_greeted for one in self.connections)
 
     async def change(self, route: Route, deadline: float) -> None:
         """Until a connection may have room. Raises Failure."""

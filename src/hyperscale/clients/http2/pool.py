@@ -75,8 +75,8 @@ class StreamPool(OriginPool[Connection]):
     def _may_open(self, held: Held, route: Route) -> bool:
         if not self.keeps:
             return True
-        if held.opening[route]:
-            return False  # it will have room for this call, too
+        if held.is_opening(route):
+            return False  # it may have room for this call, too
         most = (self.options.max_connections or 2**31) if self.shares else 1
         return held.count(route) < most
 
