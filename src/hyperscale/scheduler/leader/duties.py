@@ -211,7 +211,7 @@ class Duties:
         self._fired_s = self._steady()
         self._figures.broken = decided.broken or self._figures.broken
         refused: list[SchedulerError] = []
-        for outcome in outcomes:
+        for firing, outcome in zip(decided.firings, outcomes, strict=True):
             if isinstance(outcome, StaleLeader | StoreUnavailable):
                 raise outcome
             if isinstance(outcome, VersionConflict | NotFound):
@@ -219,6 +219,8 @@ class Duties:
             if isinstance(outcome, SchedulerError):
                 refused.append(outcome)
             else:
+                assert firing.advance is not None
+                assert outcome.schedule.cursor == firing.advance.cursor, "what was fired is stored"
                 self._figures.fired += len(outcome.jobs)
         return refused
 

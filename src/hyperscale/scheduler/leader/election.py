@@ -57,6 +57,7 @@ class Term:
         return max(0.0, self._trusted_until_s - self._clock())
 
     def renewed(self, trusted_until_s: float) -> None:
+        assert not self.lost.is_set(), "a term that is over is not renewed"
         if self.remaining_s > 0:
             self._trusted_until_s = max(self._trusted_until_s, trusted_until_s)
 
@@ -143,12 +144,14 @@ class LeasedElection:
         while True:
             asked_at = self._clock()
             try:
-                token = await self._timed(ACQUIRE, self._lease.acquire(await floor()))
+                above = await floor()
+                token = await self._timed(ACQUIRE, self._lease.acquire(above))
             except ElectionUnavailable as error:
                 await self._unavailable(error)
                 continue
             self._trouble = ""
             until = self._trusted_until(asked_at)
+            assert token is None or token > above, "a term's token is above all before it"
             if token is not None and self._clock() < until:
                 return self._begin(Term(token, until, self._clock))
             await self._wait_vacant()
