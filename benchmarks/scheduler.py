@@ -45,15 +45,15 @@ from scheduler_contenders import (
     scheduler,
     submit_many,
     wait_completed,
+    wall_clock,
 )
 
-from hyperscale.runtime.real import run
+from hyperscale.runtime.real import RealHost, run
 from hyperscale.scheduler.instants import SECOND
 from hyperscale.scheduler.queue.job import JobState, new_job
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
-from hyperscale.scheduler.service import wall_clock
 from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
 from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
@@ -250,6 +250,7 @@ async def _ten_thousand_jobs(directory: Path) -> None:
         await submit_many(running.store, 10_000, "m")
         workers = [
             WorkerService(
+                RealHost("bench", directory),
                 running.store,
                 WorkerSettings(id=f"worker-{number}", slots=SLOTS, spool=directory / "spool"),
                 Executors({"python": _Nothing()}),

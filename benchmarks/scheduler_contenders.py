@@ -17,16 +17,18 @@ from typing import Any
 
 from harness import NotMeasured, last_words
 
-from hyperscale.runtime.real import run
+from hyperscale.runtime.real import RealClock, run
 from hyperscale.scheduler.http.process import tune_collector
+from hyperscale.scheduler.instants import instants_of
 from hyperscale.scheduler.queue.job import JobState, new_job
 from hyperscale.scheduler.queue.spec import JobSpec
-from hyperscale.scheduler.service import Scheduler, wall_clock
+from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Submission
 
 SLOTS = 4
+wall_clock = instants_of(RealClock())
 BATCH = 500
 PEERS = Path(__file__).parent / "peers"
 NOTHING = JobSpec(name="nothing", kind="python", payload={"call": "noop:nothing"})

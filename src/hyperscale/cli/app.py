@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from hyperscale import __version__
 from hyperscale.cli import streams
 from hyperscale.cli.command import as_typed, names_of, write_rows
-from hyperscale.cli.commands import EXAMPLES, GROUPS, Commands
+from hyperscale.cli.commands import EXAMPLES, GROUPS, MOVED, Commands
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.ui.errors import print_error
 from hyperscale.workload.secrets import mask
@@ -141,6 +141,8 @@ def _expand(argv: Sequence[str]) -> list[str]:
 
 def _usage(error: Exception, argv: Sequence[str]) -> BadInput:
     """A typing mistake in typer's words, as one sentence of ours."""
+    if argv and argv[0] in MOVED:
+        return BadInput(*MOVED[argv[0]])
     sentence = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
     command = f"{PROGRAM} {argv[0]}" if argv and argv[0] in EXAMPLES else PROGRAM
     usage = BadInput(

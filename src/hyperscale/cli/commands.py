@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "By the clock": {
         "scheduler": "scheduler",
         "schedule": "schedule",
-        "job": "job",
+        "queue": "queue",
         "cron": "cron",
     },
     "Nodes": {
@@ -202,10 +202,10 @@ Examples:
   hyperscale schedule add nightly --cron "0 2 * * *" --loadtest test.py --overlap skip
   hyperscale schedule list
 """,
-    "job": """
+    "queue": """
 Examples:
-  hyperscale job submit probe --http https://example.com/ --timeout 30
-  hyperscale job list --state FAILED
+  hyperscale queue submit probe --http https://example.com/ --timeout 30
+  hyperscale queue list --state FAILED
 """,
     "sim": """
 Examples:
@@ -213,6 +213,14 @@ Examples:
   hyperscale sim membership --nodes 100 --seeds 17 --trace
 """,
 }
+
+MOVED = {
+    "job": (
+        "the scheduler's jobs are now under hyperscale queue",
+        "hyperscale queue takes the same actions; jobs of a cluster are under hyperscale jobs",
+    ),
+}
+"""Commands that people may still type, and what they are told."""
 
 
 class Commands(Mapping[str, Any]):

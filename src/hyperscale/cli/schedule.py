@@ -180,7 +180,7 @@ def _ran(answer: dict[str, Any]) -> str:
 
 
 def _runs(answer: list[dict[str, Any]]) -> str:
-    from hyperscale.cli.job import listed
+    from hyperscale.cli.queue import listed
 
     return listed(answer) if answer else "no runs yet"
 

@@ -189,6 +189,12 @@ class Task(Protocol):
 
     def done(self) -> bool: ...
 
+    @property
+    def asyncio_task(self) -> asyncio.Task[Any]:
+        """For `asyncio.wait` and `runtime.tasks.ended`. Whoever takes it looks at how it ended: a
+        failure of it is not reported any more."""
+        ...
+
     def __await__(self) -> Any: ...
 
 

@@ -63,6 +63,11 @@ class RealTask:
     def done(self) -> bool:
         return self._inner.done()
 
+    @property
+    def asyncio_task(self) -> asyncio.Task[Any]:
+        self.observed = True
+        return self._inner
+
     def __await__(self) -> Generator[Any, None, Any]:
         self.observed = True
         return self._inner.__await__()

@@ -6,8 +6,11 @@ Integers compare exactly, sort as text when padded, and stay exact in a Lua doub
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from hyperscale.runtime.host import Clock
 
 Instant = int
 
@@ -23,6 +26,11 @@ def instant_of(moment: datetime) -> Instant:
 
 def moment_of(instant: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=instant)
+
+
+def instants_of(clock: Clock) -> Callable[[], Instant]:
+    """What a host's wall clock shows."""
+    return lambda: round(clock.wall() * SECOND)
 
 
 def after(instant: Instant, seconds: float) -> Instant:

@@ -6,15 +6,15 @@ ticks; everything else a caller wants is the store's own method.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from types import TracebackType
 
-from hyperscale.scheduler.instants import Instant
+from hyperscale.runtime.host import Host
+from hyperscale.runtime.real import RealHost
+from hyperscale.scheduler.instants import Instant, instants_of
 from hyperscale.scheduler.leader.coordinator import Coordinator
 from hyperscale.scheduler.leader.election import Leader
 from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess
@@ -40,11 +40,12 @@ from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 from hyperscale.scheduler.worker.executors.registry import open_executors
 from hyperscale.scheduler.worker.registration import SUSPECT_SHARE
 from hyperscale.scheduler.worker.service import WorkerService
-from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, spool_of
-
-
-def wall_clock() -> Instant:
-    return time.time_ns() // 1000
+from hyperscale.scheduler.worker.settings import (
+    WorkerSettings,
+    new_worker_id,
+    spool_of,
+    state_directory,
+)
 
 
 def limits_of(settings: SchedulerSettings) -> StoreLimits:
@@ -76,22 +77,24 @@ class Scheduler:
         settings: SchedulerSettings,
         *,
         store: Store | None = None,
-        now: Callable[[], Instant] = wall_clock,
+        host: Host | None = None,
+        now: Callable[[], Instant] | None = None,
         node: str = "",
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
-        """A store that is given stays open at the end; otherwise `start` opens the settings'."""
+        """A store that is given stays open at the end; otherwise `start` opens the settings'. `now`
+        is the host's wall clock unless another one is given."""
         self.settings = settings
         self.node = node or settings.node or new_worker_id()
-        self.now = now
+        self._host = host or RealHost(self.node, state_directory())
+        self.now = now or instants_of(self._host.clock)
         self._telemetry = telemetry
-        self._dice = Random()
         self.worker: WorkerService | None = None
         self.kinds: tuple[str, ...] = ()
         self._given = store
         self._store = store
         self._coordinator: Coordinator | None = None
-        self._started_at = now()
+        self._started_at = self.now()
 
     @property
     def store(self) -> Store:
@@ -108,6 +111,7 @@ class Scheduler:
         if self._store is None:
             self._store = await open_store(settings.store, limits_of(settings), self._telemetry)
         self._election = open_election(
+            self._host,
             settings.election,
             self._store,
             self.node,
@@ -129,11 +133,13 @@ class Scheduler:
             grace_s=settings.grace_s,
             keep=settings.keep,
         )
-        self._coordinator = Coordinator(self._store, self._election, numbers, self.now)
+        self._coordinator = Coordinator(self._host, self._store, self._election, numbers, self.now)
         self._coordinator.start()
         if settings.worker:
             worker_id = new_worker_id(settings.node)
-            worker = _worker(settings, self._store, worker_id, self.now, self._telemetry)
+            worker = _worker(
+                self._host, settings, self._store, worker_id, self.now, self._telemetry
+            )
             await worker.start()
             self.worker = worker
             self.kinds = worker.kinds
@@ -239,7 +245,7 @@ class Scheduler:
     # Jobs.
 
     def new_id(self) -> str:
-        return time_ordered_id(self.now(), self._dice)
+        return time_ordered_id(self.now(), self._host.random)
 
     async def submit(
         self,
@@ -254,7 +260,7 @@ class Scheduler:
     ) -> Submitted:
         """Raises InvalidJob, AlreadyExists, DedupConflict, StoreFull, StoreUnavailable."""
         now = self.now()
-        name = job_id or time_ordered_id(now, self._dice)
+        name = job_id or time_ordered_id(now, self._host.random)
         job = new_job(
             name, check_spec(spec), now, due_at=due_at, correlation_id=correlation_id or name
         )
@@ -266,6 +272,7 @@ class Scheduler:
 
 
 def _worker(
+    host: Host,
     settings: SchedulerSettings,
     store: Store,
     worker_id: str,
@@ -292,14 +299,14 @@ def _worker(
         loadtest_dir=settings.loadtest_dir,
         http_allow=settings.http_allow,
     )
-    return WorkerService(store, numbers, executors, now)
+    return WorkerService(host, store, numbers, executors, now)
 
 
 @asynccontextmanager
 async def open_worker(
     settings: SchedulerSettings,
-    now: Callable[[], Instant] = wall_clock,
     *,
+    host: Host | None = None,
     store: Store | None = None,
     worker_id: str = "",
     telemetry: Telemetry = NO_TELEMETRY,
@@ -308,7 +315,9 @@ async def open_worker(
     used = store or await open_store(settings.store, limits_of(settings), telemetry)
     try:
         name = worker_id or new_worker_id(settings.node)
-        worker = _worker(settings, used, name, now, telemetry)
+        host = host or RealHost(name, state_directory())
+        now = instants_of(host.clock)
+        worker = _worker(host, settings, used, name, now, telemetry)
         await worker.start()
         try:
             yield worker

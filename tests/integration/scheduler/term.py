@@ -22,6 +22,7 @@ from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
 from hyperscale.scheduler.worker.registration import Worker
 from tests.unit.scheduler.store.cases.harness import NOON
+from tests.unit.scheduler.worlds import host_of
 
 SPEC = JobSpec(name="job", kind="python", retry=RetryPolicy(max_retries=3))
 EVERY_MINUTE = ScheduleDefinition(name="m", cron="* * * * *", job=SPEC)
@@ -53,7 +54,7 @@ async def leading(
     """One term under a clock that the test moves."""
     figures = Figures()
     await store.raise_epoch(token)
-    run = Duties(store, endless(token), settings, clock, figures, clock.steady).run()
+    run = Duties(host_of(clock.steady), store, endless(token), settings, clock, figures).run()
     task = asyncio.create_task(run)
     try:
         async with asyncio.timeout(60):

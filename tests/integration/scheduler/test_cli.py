@@ -54,11 +54,11 @@ def test_a_schedule_runs_a_load_test_and_its_history_tells(scheduler: SchedulerP
         return done[-1] if done else None
 
     job = until(ran, "a run of the schedule")
-    log = scheduler.command("job", "logs", job["id"])
+    log = scheduler.command("queue", "logs", job["id"])
     assert job["state"] == "COMPLETED", log
     assert "passed: 1 requests" in log
     assert not log.startswith("{")
-    assert "Tiny" in scheduler.json("job", "logs", job["id"])["log"]
+    assert "Tiny" in scheduler.json("queue", "logs", job["id"])["log"]
     assert "is paused" in scheduler.command("schedule", "pause", "nightly")
     shown = scheduler.json("schedule", "show", "nightly")
     assert shown["paused"] is True
@@ -70,22 +70,30 @@ def test_a_schedule_runs_a_load_test_and_its_history_tells(scheduler: SchedulerP
 
 
 def test_a_job_is_submitted_shown_and_retried(scheduler: SchedulerProcess) -> None:
-    job = scheduler.json("job", "submit", "hello", "--command", "echo hello world")
+    job = scheduler.json("queue", "submit", "hello", "--command", "echo hello world")
     job_id = job["job_id"]
-    until(lambda: scheduler.json("job", "show", job_id)["state"] == "COMPLETED", "the job's end")
-    assert scheduler.command("job", "logs", job_id).strip() == "hello world"
-    shown = scheduler.command("job", "show", job_id)
+    until(lambda: scheduler.json("queue", "show", job_id)["state"] == "COMPLETED", "the job's end")
+    assert scheduler.command("queue", "logs", job_id).strip() == "hello world"
+    shown = scheduler.command("queue", "show", job_id)
     assert "COMPLETED" in shown
-    assert "hello" in scheduler.command("job", "list")
-    assert f"like {job_id}" in scheduler.command("job", "retry", job_id)
+    assert "hello" in scheduler.command("queue", "list")
+    assert f"like {job_id}" in scheduler.command("queue", "retry", job_id)
 
 
 def test_a_key_makes_one_job_and_a_waiting_job_is_cancelled(scheduler: SchedulerProcess) -> None:
-    words = ("job", "submit", "later", "--http", "http://127.0.0.1:1/", "--at", "2099-01-01T00:00Z")
+    words = (
+        "queue",
+        "submit",
+        "later",
+        "--http",
+        "http://127.0.0.1:1/",
+        "--at",
+        "2099-01-01T00:00Z",
+    )
     first = scheduler.json(*words, "--key", "one")
     again = scheduler.command(*words, "--key", "one")
     assert f"job {first['job_id']} exists already" in again
-    assert "cancelled" in scheduler.command("job", "cancel", first["job_id"])
+    assert "cancelled" in scheduler.command("queue", "cancel", first["job_id"])
 
 
 def test_mistakes_are_one_sentence(scheduler: SchedulerProcess, tmp_path: Path) -> None:
@@ -99,27 +107,27 @@ def test_mistakes_are_one_sentence(scheduler: SchedulerProcess, tmp_path: Path) 
     assert "NAME: takes 1 to 63 letters" in said
     assert "--dst: input should be 'debian', 'literal' or 'skip'" in said
     assert "--retries: input should be less than or equal to 100" in said
-    assert "nothing to run" in scheduler.command("job", "submit", "x", expect=2)
-    assert "there is no action" in scheduler.command("job", "explode", "x", expect=2)
-    nobody = scheduler.command("job", "list", "--url", "http://127.0.0.1:1", expect=1)
+    assert "nothing to run" in scheduler.command("queue", "submit", "x", expect=2)
+    assert "there is no action" in scheduler.command("queue", "explode", "x", expect=2)
+    nobody = scheduler.command("queue", "list", "--url", "http://127.0.0.1:1", expect=1)
     assert "no scheduler answers" in nobody
 
 
 def test_everything_is_stopped_and_goes_on(scheduler: SchedulerProcess) -> None:
     said = scheduler.command("scheduler", "stop", "--reason", "bad deploy")
     assert "nothing starts, what runs may finish" in said
-    job = scheduler.json("job", "submit", "patient", "--command", "echo at last")["job_id"]
+    job = scheduler.json("queue", "submit", "patient", "--command", "echo at last")["job_id"]
     assert "bad deploy" in scheduler.command("scheduler", "doctor", expect=1)
-    assert scheduler.json("job", "show", job)["state"] == "PENDING"
+    assert scheduler.json("queue", "show", job)["state"] == "PENDING"
     assert "jobs start again" in scheduler.command("scheduler", "go")
-    until(lambda: scheduler.json("job", "show", job)["state"] == "COMPLETED", "the job's end")
+    until(lambda: scheduler.json("queue", "show", job)["state"] == "COMPLETED", "the job's end")
     assert "nothing was stopped" in scheduler.command("scheduler", "go")
 
 
 def test_doctor_and_audit(scheduler: SchedulerProcess) -> None:
     until(lambda: not scheduler.json("scheduler", "doctor")["findings"], "a healthy scheduler")
     assert "nothing is stuck" in scheduler.command("scheduler", "doctor")
-    scheduler.command("job", "submit", "audited", "--command", "true")
+    scheduler.command("queue", "submit", "audited", "--command", "true")
     verdict = scheduler.json("scheduler", "verify")
     assert verdict["good"] is True
     assert verdict["rows"] >= 1

@@ -16,7 +16,7 @@ from hyperscale.scheduler.queue.reports import Accepted, Refused, Started
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import Overlap, ScheduleDefinition
-from hyperscale.scheduler.service import Scheduler, wall_clock
+from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
@@ -37,6 +37,7 @@ from tests.integration.scheduler.term import (
 )
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.store.cases.harness import NOON, completed
+from tests.unit.scheduler.worlds import host_of, wall_clock
 
 
 def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
         await add(store, clock)
         await store.raise_epoch(5)
         clock.forward(60)
-        old = Duties(store, endless(4), QUICK, clock, Figures())
+        old = Duties(host_of(), store, endless(4), QUICK, clock, Figures())
         async with asyncio.timeout(30):
             await old.run()
         assert await count(store) == 0
@@ -90,7 +91,7 @@ def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
         monotonic[0] = 9.0  # it was paused: nobody told it anything yet
         clock.forward(60)
         async with asyncio.timeout(30):
-            await Duties(store, term, QUICK, clock, Figures()).run()
+            await Duties(host_of(), store, term, QUICK, clock, Figures()).run()
         assert await count(store) == 0
 
     asyncio.run(run())

@@ -41,6 +41,7 @@ from tests.integration.scheduler.term import (
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.store.cases.harness import NOON, submit_all
 from tests.unit.scheduler.store.cases.harness import beat as beat_of
+from tests.unit.scheduler.worlds import host_of
 
 
 def test_a_store_that_was_away_gives_everybody_grace() -> None:
@@ -340,7 +341,7 @@ def test_a_clock_that_jumps_takes_nothing_from_living_workers() -> None:
         held = await held_by_a_worker(store, clock, start=True)
         await store.raise_epoch(1)
         figures = Figures()
-        term = Duties(store, endless(1), QUICK, clock, figures, steady.steady)
+        term = Duties(host_of(steady.steady), store, endless(1), QUICK, clock, figures)
         task = asyncio.create_task(term.run())
         session = (await store.workers())[0].session
         for second in range(1, 61):  # past the grace after the takeover, heard every second
@@ -379,9 +380,8 @@ def test_ticks_that_stand_still_end_the_term() -> None:
         clock = Clock()
         impatient = replace_settings(QUICK, stalled_s=0.2)
         async with asyncio.timeout(30):
-            await Duties(
-                Stuck(MemoryGround()), endless(1), impatient, clock, Figures(), clock.steady
-            ).run()
+            store = Stuck(MemoryGround())
+            await Duties(host_of(), store, endless(1), impatient, clock, Figures()).run()
 
     asyncio.run(run())
 

@@ -29,7 +29,6 @@ from hyperscale.scheduler.queue.reports import Completed, Refused
 from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import Misfire, MisfirePolicy, ScheduleDefinition
-from hyperscale.scheduler.service import wall_clock
 from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import JobFilter, Submission
@@ -37,6 +36,7 @@ from tests.integration.scheduler.cast import Cast, cast_of
 from tests.integration.scheduler.fault_process import TTL_S
 from tests.integration.scheduler.truth import check_jobs, check_ticks
 from tests.integration.scheduler.waiting import until
+from tests.unit.scheduler.worlds import host_of, wall_clock
 
 BAD_TIME_S = float(os.environ.get("HYPERSCALE_SOAK_S", "30"))
 SQLITE_SHARE = 0.4
@@ -68,7 +68,7 @@ class Play:
     ) -> None:
         self.store = store
         self.address = address
-        self.election = open_election(election, store, "onlooker")
+        self.election = open_election(host_of(), election, store, "onlooker")
         self.journal = directory / "journal"
         self.spec = job_spec(self.journal)
         self.until_s = time.monotonic() + bad_time_s

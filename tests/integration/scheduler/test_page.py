@@ -13,10 +13,10 @@ import pytest
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
-from hyperscale.scheduler.service import wall_clock
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
+from tests.unit.scheduler.worlds import wall_clock
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WAIT_MS = 30_000

@@ -79,9 +79,9 @@ from hyperscale.scheduler.settings import SchedulerSettings
 
 open_store = process.open_store
 
-async def told(address):
+async def told(*arguments):
     os.kill(os.getpid(), signal.SIGTERM)
-    return await open_store(address)
+    return await open_store(*arguments)
 
 process.open_store = told
 settings = SchedulerSettings(store=sys.argv[2], python_allow=("time:*",))

@@ -41,7 +41,7 @@ def test_whoever_trusts_the_authority_is_served(
     with SchedulerClient(scheduler.url, TOKEN, ca=authority.ca) as client:
         made = client.submit_job(name="sealed", payload={"url": "http://127.0.0.1:1/"})
         assert client.job(made["job_id"])["name"] == "sealed"
-    assert "sealed" in scheduler.command("job", "list", "--ca", authority.ca)
+    assert "sealed" in scheduler.command("queue", "list", "--ca", authority.ca)
 
 
 def test_an_authority_nobody_knows_is_one_sentence(scheduler: SchedulerProcess) -> None:
@@ -50,7 +50,7 @@ def test_an_authority_nobody_knows_is_one_sentence(scheduler: SchedulerProcess) 
         pytest.raises(Unreachable, match="is not trusted"),
     ):
         client.overview()
-    said = scheduler.command("job", "list", expect=1)
+    said = scheduler.command("queue", "list", expect=1)
     assert "--ca FILE" in said
     assert "Traceback" not in said
 

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.errors import StaleSession, StoreUnavailable
 from hyperscale.scheduler.queue.history import Outcome
 from hyperscale.scheduler.queue.job import Failure, Job, JobState, new_job
 from hyperscale.scheduler.queue.reports import Answer, Completed, Report
 from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.service import open_worker, wall_clock
+from hyperscale.scheduler.service import open_worker
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
@@ -34,6 +35,7 @@ from hyperscale.scheduler.worker.settings import WorkerSettings
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.store.cases.harness import submit_all
 from tests.unit.scheduler.worker.executors.test_executors import gone
+from tests.unit.scheduler.worlds import host_of, wall_clock
 
 ONCE = RetryPolicy(max_retries=0)
 
@@ -81,7 +83,9 @@ class Bench:
         executors = executors or open_executors(
             ("time:*", "os:getpid", "operator:add"), command=True
         )
-        worker = WorkerService(self.store, replace(self.settings, **numbers), executors, wall_clock)
+        worker = WorkerService(
+            host_of(), self.store, replace(self.settings, **numbers), executors, wall_clock
+        )
         await worker.start()
         return worker
 
@@ -258,7 +262,7 @@ def test_reports_survive_the_store_being_away_and_the_process(tmp_path: Path) ->
                 return len(spool.left()) == 1
 
             await until(kept)
-            await worker._tasks.stop()  # as if the process had died now
+            await ended(worker._tasks)  # as if the process had died now
             assert (await b.job("done")).state is JobState.EXECUTING
             b.store.away = False
             second = await b.worker(id="worker-2")

@@ -64,13 +64,13 @@ def test_who_has_no_token_changes_and_sees_nothing(scheduler: SchedulerProcess) 
 
 
 def test_its_users_commands_need_no_word_of_it(scheduler: SchedulerProcess) -> None:
-    job = scheduler.json("job", "submit", "mine", "--command", "echo mine")["job_id"]
-    until(lambda: scheduler.json("job", "show", job)["state"] == "COMPLETED", "the job's end")
+    job = scheduler.json("queue", "submit", "mine", "--command", "echo mine")["job_id"]
+    until(lambda: scheduler.json("queue", "show", job)["state"] == "COMPLETED", "the job's end")
     assert "local" in scheduler.command("scheduler", "audit")
 
 
 def test_what_it_keeps_is_closed_to_others(scheduler: SchedulerProcess) -> None:
-    scheduler.json("job", "submit", "kept", "--command", "true")
+    scheduler.json("queue", "submit", "kept", "--command", "true")
     kept = [path for path in scheduler.directory.glob("jobs.db*") if path.is_file()]
     assert {path.name for path in kept} == {"jobs.db", "jobs.db-wal", "jobs.db-shm"}
     assert {mode(path) for path in kept} == {0o600}

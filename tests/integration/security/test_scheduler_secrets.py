@@ -66,7 +66,7 @@ def test_a_request_that_fails_shows_no_user(scheduler: SchedulerProcess, url: st
         shown = json.dumps([record, client.audit(), client.letters()])
     assert "PASSWORD66" not in shown
     assert "PASSWORD66" not in (scheduler.directory / "all.log").read_text()
-    for words in (("job", "show", job), ("job", "list"), ("scheduler", "doctor")):
+    for words in (("queue", "show", job), ("queue", "list"), ("scheduler", "doctor")):
         assert "PASSWORD66" not in scheduler.command(*words)
 
 

@@ -51,7 +51,7 @@ def test_the_scheduler_names_what_to_install(tmp_path: Path, words: tuple[str, .
 def test_everything_else_runs_without(tmp_path: Path) -> None:
     for words, code in (
         (("cron", "0 2 * * *"), 0),
-        (("job", "list", "--url", "http://127.0.0.1:1"), 1),
+        (("queue", "list", "--url", "http://127.0.0.1:1"), 1),
         (("scheduler", "doctor", "--url", "http://127.0.0.1:1"), 1),
         (("new", "test.py"), 0),
         (("demo", "-d", "1s", "--ui", "none"), 0),

@@ -1,4 +1,4 @@
-"""`schedule`, `job` and `scheduler` say the same things in the same words."""
+"""`schedule`, `queue` and `scheduler` say the same things in the same words."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import typer
 
-from hyperscale.cli.app import app
+from hyperscale.cli.app import app, execute
 from hyperscale.cli.scheduler_client import client_of
 from hyperscale.cli.scheduler_work import work_of
-from hyperscale.errors import BadInput
+from hyperscale.errors import BadInput, ExitCode
 
 
 def options(name: str) -> set[str]:
@@ -24,11 +24,11 @@ def lent(lender: Any) -> set[str]:
 
 
 def test_what_to_run_is_said_alike() -> None:
-    assert lent(work_of) <= options("job") & options("schedule")
+    assert lent(work_of) <= options("queue") & options("schedule")
 
 
 def test_which_scheduler_is_said_alike() -> None:
-    assert lent(client_of) <= options("job") & options("schedule") & options("scheduler")
+    assert lent(client_of) <= options("queue") & options("schedule") & options("scheduler")
 
 
 def test_a_file_of_another_machine_is_not_looked_for_here() -> None:
@@ -57,3 +57,10 @@ def test_what_does_not_fit_is_refused(given: dict[str, Any]) -> None:
 def test_a_priority_has_a_name_or_a_number() -> None:
     assert work_of(True, http="http://x/", priority="high")["priority"] == 100
     assert work_of(True, http="http://x/", priority="7")["priority"] == 7
+
+
+def test_who_types_the_old_name_is_told_both_new_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["job", "list"]) == ExitCode.BAD_INPUT
+    told = capsys.readouterr().err
+    assert "hyperscale queue" in told
+    assert "hyperscale jobs" in told

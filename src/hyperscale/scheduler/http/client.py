@@ -7,6 +7,9 @@
 `AsyncSchedulerClient` has the same methods, awaited. Answers are plain dicts and lists as the API
 gives them. A request that found nobody, or a 503, is repeated with backoff: every call may be
 (submissions carry an idempotency key; a run by hand is not repeated).
+
+It blocks, also inside somebody's event loop, so it stands on the standard library's client and not
+on `runtime.http`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Who decides: elections, the coordinator, and what a leader does during its term."""

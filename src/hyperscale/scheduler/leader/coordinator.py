@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from hyperscale.runtime.host import Host
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.errors import StaleLeader, StoreUnavailable
@@ -24,11 +25,13 @@ RESIGNATION_S: Final = 10.0
 class Coordinator:
     def __init__(
         self,
+        host: Host,
         store: Store,
         election: Election,
         settings: CoordinatorSettings,
         now: Callable[[], Instant],
     ) -> None:
+        self._host = host
         self._store = store
         self._election = election
         self._settings = settings
@@ -52,7 +55,7 @@ class Coordinator:
         return 0.0 if self._term is None else self._term.remaining_s
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="coordinator")
+        self._task = self._host.tasks.spawn("coordinator", self._run()).asyncio_task
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -89,6 +92,7 @@ class Coordinator:
         self.terms += 1
         self._log.info(events.LEADING, epoch=term.token)
         try:
-            await Duties(self._store, term, self._settings, self._now, self.figures).run()
+            duties = Duties(self._host, self._store, term, self._settings, self._now, self.figures)
+            await duties.run()
         finally:
             self._log.info("no longer leading", epoch=term.token)

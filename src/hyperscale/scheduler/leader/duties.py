@@ -7,13 +7,13 @@ token. Trouble with the store ends no term: the leader waits, and gives everybod
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import astuple
 
+from hyperscale.runtime.host import Host
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.errors import (
@@ -67,20 +67,21 @@ class Deposed(Exception):
 class Duties:
     def __init__(
         self,
+        host: Host,
         store: Store,
         term: Term,
         settings: CoordinatorSettings,
         now: Callable[[], Instant],
         figures: Figures,
-        steady: Callable[[], float] = time.monotonic,
         probe: Probe = answers,
     ) -> None:
+        self._tasks = host.tasks
         self._store = store
         self._term = term
         self._settings = settings
         self._now = now
         self._figures = figures
-        self._steady = steady
+        self._steady = steady = host.clock.now
         self._probe = probe
         self._hearing = Hearing(steady())
         self._fired_s = steady()
@@ -91,13 +92,13 @@ class Duties:
     async def run(self) -> None:
         """Until the term is over; then none of its loops runs any more."""
         loops = [
-            self._forever(self._tick, 0.0),
-            self._forever(self._sweep, self._settings.sweep_s),
-            self._forever(self._scan, self._settings.scan_s),
-            self._forever(self._tidy, self._settings.tidy_s),
-            self._until_lost(),
+            ("ticks of a term", self._forever(self._tick, 0.0)),
+            ("sweeps of a term", self._forever(self._sweep, self._settings.sweep_s)),
+            ("scans of a term", self._forever(self._scan, self._settings.scan_s)),
+            ("tidying of a term", self._forever(self._tidy, self._settings.tidy_s)),
+            ("end of a term", self._until_lost()),
         ]
-        tasks = [asyncio.create_task(loop) for loop in loops]
+        tasks = [self._tasks.spawn(name, loop).asyncio_task for name, loop in loops]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -110,7 +111,7 @@ class Duties:
 
     async def _until_lost(self) -> None:
         """Or until the ticks stand still: a term that does nothing is worse than none."""
-        clock = asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time  # which timeouts are counted on
         while (left_s := self._term.remaining_s) > 0:
             stalled_in_s = self._moved_s + self._settings.stalled_s - clock()
             if stalled_in_s <= 0:
@@ -211,7 +212,7 @@ class Duties:
         self._fired_s = self._steady()
         self._figures.broken = decided.broken or self._figures.broken
         refused: list[SchedulerError] = []
-        for outcome in outcomes:
+        for firing, outcome in zip(decided.firings, outcomes, strict=True):
             if isinstance(outcome, StaleLeader | StoreUnavailable):
                 raise outcome
             if isinstance(outcome, VersionConflict | NotFound):
@@ -219,6 +220,8 @@ class Duties:
             if isinstance(outcome, SchedulerError):
                 refused.append(outcome)
             else:
+                assert firing.advance is not None
+                assert outcome.schedule.cursor == firing.advance.cursor, "what was fired is stored"
                 self._figures.fired += len(outcome.jobs)
         return refused
 
@@ -300,7 +303,7 @@ class Duties:
     async def _tidy(self) -> None:
         """Batch after batch until nothing is left to do, resting as long as each one took: it keeps
         up with thousands of jobs a second, and takes half of the store's time at most."""
-        clock = asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time  # which sleeps are counted on
         for _ in range(ROUNDS_MAX):
             began_s = clock()
             aged = await self._store.age(self._now(), TIDY_BATCH, self._require_lease())

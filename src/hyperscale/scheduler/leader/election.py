@@ -10,11 +10,11 @@ tokens, which covers the moment between looking and writing.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hyperscale.errors import HyperscaleError
+from hyperscale.runtime.host import Host
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.telemetry import events
@@ -57,6 +57,7 @@ class Term:
         return max(0.0, self._trusted_until_s - self._clock())
 
     def renewed(self, trusted_until_s: float) -> None:
+        assert not self.lost.is_set(), "a term that is over is not renewed"
         if self.remaining_s > 0:
             self._trusted_until_s = max(self._trusted_until_s, trusted_until_s)
 
@@ -117,16 +118,17 @@ class Lease(Protocol):
 class LeasedElection:
     def __init__(
         self,
+        host: Host,
         lease: Lease,
         ttl_s: float = TTL_S,
-        clock: Callable[[], float] = time.monotonic,
         telemetry: Telemetry = NO_TELEMETRY,
         service: str = "",
     ) -> None:
         """`service` is what telemetry calls whoever hands out the lease."""
         self._lease = lease
         self._ttl_s = ttl_s
-        self._clock = clock
+        self._tasks = host.tasks
+        self._clock = host.clock.now
         self._telemetry = telemetry
         self._service = service
         self._term: Term | None = None
@@ -143,12 +145,14 @@ class LeasedElection:
         while True:
             asked_at = self._clock()
             try:
-                token = await self._timed(ACQUIRE, self._lease.acquire(await floor()))
+                above = await floor()
+                token = await self._timed(ACQUIRE, self._lease.acquire(above))
             except ElectionUnavailable as error:
                 await self._unavailable(error)
                 continue
             self._trouble = ""
             until = self._trusted_until(asked_at)
+            assert token is None or token > above, "a term's token is above all before it"
             if token is not None and self._clock() < until:
                 return self._begin(Term(token, until, self._clock))
             await self._wait_vacant()
@@ -178,7 +182,7 @@ class LeasedElection:
 
     def _begin(self, term: Term) -> Term:
         self._term = term
-        self._renewing = asyncio.create_task(self._renew(term), name="election renewal")
+        self._renewing = self._tasks.spawn("election renewal", self._renew(term)).asyncio_task
         return term
 
     async def _wait_vacant(self) -> None:
@@ -213,7 +217,7 @@ class LeasedElection:
 
     async def _timed(self, call: Call, asked: Awaitable[T]) -> T:
         """What takes, keeps or gives up the lead is timed; what waits or looks is not."""
-        begun = time.perf_counter()
+        begun = self._clock()
         trouble: BaseException | None = None
         try:
             return await asked
@@ -221,7 +225,7 @@ class LeasedElection:
             trouble = error
             raise
         finally:
-            took_s = time.perf_counter() - begun
+            took_s = self._clock() - begun
             self._telemetry.called(call, took_s, trouble, self._service)
 
     async def _stop_renewing(self) -> None:

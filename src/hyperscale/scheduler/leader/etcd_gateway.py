@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.http import Answer, Connection, HttpFailed, request_of
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -18,7 +19,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-import httptools
 import msgspec
 
 from hyperscale.scheduler.leader.election import ElectionUnavailable
@@ -55,78 +55,10 @@ ANONYMOUS: Final = EtcdAccess()
 
 
 IDLE_MAX: Final = 2
-ANSWER_BYTES_MAX: Final = 1 << 20
 AUTHENTICATION_S: Final = 5.0
 """etcd makes hashing a password costly on purpose: a tenth of a second, more on a busy machine."""
-_READ_BYTES: Final = 64 * 1024
 _UNAUTHENTICATED: Final = (b"invalid auth token", b"user name is empty", b"auth: revision")
 """etcd forgets tokens when it restarts, and voids them when users or roles change."""
-
-
-class _Broken(Exception):
-    """No whole answer on this connection."""
-
-
-class _Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    def send(self, host: str, path: str, token: str, body: bytes) -> None:
-        lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}"]
-        if token:
-            lines.append(f"Authorization: {token}")
-        self._writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-
-    async def answer(self) -> tuple[int, bytes]:
-        reading = _Reading()
-        parser = httptools.HttpResponseParser(reading)
-        while not reading.complete:
-            await self._feed(parser)
-            if reading.size > ANSWER_BYTES_MAX:
-                raise _Broken("an answer of more than a megabyte")
-        return parser.get_status_code(), reading.taken()
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, until somebody closes."""
-        reading = _Reading()
-        parser = httptools.HttpResponseParser(reading)
-        while not reading.complete:
-            await self._feed(parser)
-            yield reading.taken()
-
-    async def _feed(self, parser: httptools.HttpResponseParser) -> None:
-        try:
-            data = await self._reader.read(_READ_BYTES)
-            if not data:
-                raise _Broken("the connection closed before an answer")
-            parser.feed_data(data)
-        except (OSError, httptools.HttpParserError) as error:
-            raise _Broken(str(error)) from error
-
-    def drop(self) -> None:
-        """Without a goodbye: under TLS a member that hangs would be waited for half a minute."""
-        self._writer.transport.abort()
-
-
-class _Reading:
-    """Callbacks of the parser."""
-
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self.size = 0
-        self.complete = False
-
-    def on_body(self, body: bytes) -> None:
-        self.size += len(body)
-        self._chunks.append(body)
-
-    def on_message_complete(self) -> None:
-        self.complete = True
-
-    def taken(self) -> bytes:
-        chunks, self._chunks, self.size = self._chunks, [], 0
-        return b"".join(chunks)
 
 
 class Gateway:
@@ -137,17 +69,17 @@ class Gateway:
         self._access = access
         self._timeout_s = timeout_s
         self._endpoints = list(endpoints)
-        self._idle: dict[str, list[_Connection]] = {}
+        self._idle: dict[str, list[Connection]] = {}
         self._token = ""
 
     async def call(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """Raises ElectionUnavailable when no endpoint gives an answer."""
         body = msgspec.json.encode(request)
-        trouble: Exception = _Broken("no endpoint")
+        trouble: Exception = HttpFailed("no endpoint")
         for _ in range(len(self._endpoints)):
             try:
                 return await self._asked(self._endpoints[0], path, body)
-            except (_Broken, TimeoutError, OSError) as error:
+            except (HttpFailed, TimeoutError, OSError) as error:
                 trouble = error
                 self._turn()
         raise _silent(trouble) from trouble
@@ -159,20 +91,20 @@ class Gateway:
             await self._authenticate(endpoint)
             async with asyncio.timeout(self._timeout_s):
                 connection = await self._opened(endpoint)
-        except (_Broken, TimeoutError, OSError) as error:
+        except (HttpFailed, TimeoutError, OSError) as error:
             self._turn()
             raise _silent(error) from error
         try:
             body = msgspec.json.encode(request)
-            connection.send(_host(endpoint), path, self._token, body)
+            connection.send(request_of("POST", path, self._headers(endpoint), body))
             rest = b""
             async for chunk in connection.chunks():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield msgspec.json.decode(line)
             # A proxy's word, or etcd's own refusal: whoever came back at once would hammer it.
-            raise _Broken(f"the stream ended: {rest[:200].decode(errors='replace')}")
-        except (_Broken, msgspec.DecodeError) as error:
+            raise HttpFailed(f"the stream ended: {rest[:200].decode(errors='replace')}")
+        except (HttpFailed, msgspec.DecodeError) as error:
             self._turn()
             raise _silent(error) from error
         finally:
@@ -186,38 +118,40 @@ class Gateway:
 
     async def _asked(self, endpoint: str, path: str, body: bytes) -> dict[str, Any]:
         await self._authenticate(endpoint)
-        status, answer = await self._exchange(endpoint, path, body, self._timeout_s)
-        if status != 200 and self._token and any(sign in answer for sign in _UNAUTHENTICATED):
+        answer = await self._exchange(endpoint, path, body, self._timeout_s)
+        if (
+            answer.status != 200
+            and self._token
+            and any(sign in answer.body for sign in _UNAUTHENTICATED)
+        ):
             self._token = ""
             await self._authenticate(endpoint)
-            status, answer = await self._exchange(endpoint, path, body, self._timeout_s)
-        return _read(status, answer)
+            answer = await self._exchange(endpoint, path, body, self._timeout_s)
+        return _read(answer)
 
     async def _authenticate(self, endpoint: str) -> None:
         if self._token or not self._access.user:
             return
         who = {"name": self._access.user, "password": self._access.password}
         path, body = "/v3/auth/authenticate", msgspec.json.encode(who)
-        status, answer = await self._exchange(endpoint, path, body, AUTHENTICATION_S)
-        self._token = str(_read(status, answer).get("token", ""))
+        answer = await self._exchange(endpoint, path, body, AUTHENTICATION_S)
+        self._token = str(_read(answer).get("token", ""))
 
-    async def _exchange(
-        self, endpoint: str, path: str, body: bytes, timeout_s: float
-    ) -> tuple[int, bytes]:
+    async def _exchange(self, endpoint: str, path: str, body: bytes, timeout_s: float) -> Answer:
         async with asyncio.timeout(timeout_s):
             kept = self._idle.get(endpoint)
             if kept:
                 # It may have been closed at the other end meanwhile: then once more, on a new one.
-                with suppress(_Broken):
+                with suppress(HttpFailed):
                     return await self._over(kept.pop(), endpoint, path, body)
             return await self._over(await self._opened(endpoint), endpoint, path, body)
 
-    async def _over(
-        self, connection: _Connection, endpoint: str, path: str, body: bytes
-    ) -> tuple[int, bytes]:
+    async def _over(self, connection: Connection, endpoint: str, path: str, body: bytes) -> Answer:
         try:
-            connection.send(_host(endpoint), path, self._token, body)
+            connection.send(request_of("POST", path, self._headers(endpoint), body))
             answer = await connection.answer()
+            if not answer.whole:
+                raise HttpFailed("the answer is cut short")
         except BaseException:
             connection.drop()
             raise
@@ -228,28 +162,30 @@ class Gateway:
             connection.drop()
         return answer
 
-    async def _opened(self, endpoint: str) -> _Connection:
+    async def _opened(self, endpoint: str) -> Connection:
         parts = urlsplit(endpoint)
         context = self._tls if parts.scheme == "https" else None
-        return _Connection(*await asyncio.open_connection(parts.hostname, parts.port, ssl=context))
+        host = parts.hostname or ""
+        return await Connection.open([host], parts.port or 2379, context, host)
+
+    def _headers(self, endpoint: str) -> dict[str, str]:
+        host = {"Host": urlsplit(endpoint).netloc}
+        return {**host, "Authorization": self._token} if self._token else host
 
     def _turn(self) -> None:
         self._endpoints.append(self._endpoints.pop(0))
 
 
-def _host(endpoint: str) -> str:
-    return urlsplit(endpoint).netloc
-
-
-def _read(status: int, answer: bytes) -> dict[str, Any]:
+def _read(answer: Answer) -> dict[str, Any]:
+    status, body, _ = answer
     if status == 200:
         try:
-            return msgspec.json.decode(answer, type=dict[str, Any])
+            return msgspec.json.decode(body, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise _Broken(f"not etcd's words: {answer[:200].decode(errors='replace')}") from error
-    if b"lease not found" in answer:
+            raise HttpFailed(f"not etcd's words: {body[:200].decode(errors='replace')}") from error
+    if b"lease not found" in body:
         return {}
-    raise _Broken(f"status {status}: {answer[:200].decode(errors='replace')}")
+    raise HttpFailed(f"status {status}: {body[:200].decode(errors='replace')}")
 
 
 def _silent(error: Exception) -> ElectionUnavailable:

@@ -8,12 +8,11 @@ saves the wait when everything had been down.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from hyperscale.runtime.host import Clock
 from hyperscale.scheduler.errors import StoreUnavailable, VersionConflict
 from hyperscale.scheduler.leader.election import ElectionUnavailable, Leader
 from hyperscale.scheduler.store.store import Store
@@ -34,21 +33,13 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class LocalLease:
-    def __init__(
-        self,
-        store: Store,
-        node: str,
-        address: str,
-        ttl_s: float,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, clock: Clock, store: Store, node: str, address: str, ttl_s: float) -> None:
         self._store = store
         self._node = node
         self._address = address
         self._ttl_s = ttl_s
-        self._clock = clock
-        self._wall = wall
+        self._clock = clock.now
+        self._wall = clock.wall
         self._version = 0
         self._seen: tuple[int, float] = (-1, 0.0)
         self._unanswered: set[bytes] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.host import Host
 from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.leader.election import TTL_S, Election, Lease, LeasedElection
 from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
@@ -17,6 +18,7 @@ _ETCD = {"etcd": "http", "etcds": "https"}
 
 
 def open_election(
+    host: Host,
     address: str,
     store: Store,
     node: str,
@@ -29,12 +31,12 @@ def open_election(
     lease: Lease
     scheme, separator, rest = address.partition("://")
     if address == "local":
-        lease = LocalLease(store, node, node_address, ttl_s)
+        lease = LocalLease(host.clock, store, node, node_address, ttl_s)
     elif scheme in _ETCD and rest:
         from hyperscale.scheduler.leader.etcd_lease import EtcdLease
 
         hosts, _, prefix = rest.partition("/")
-        endpoints = [_endpoint(_ETCD[scheme], host) for host in hosts.split(",") if host]
+        endpoints = [_endpoint(_ETCD[scheme], each) for each in hosts.split(",") if each]
         prefix = prefix or "hyperscale-scheduler"
         lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix, access)
     elif scheme in ("redis", "rediss", "unix") and separator and rest:
@@ -43,7 +45,7 @@ def open_election(
         lease = RedisLease(address, node, node_address, ttl_s)
     else:
         raise BadInput(f"{plain_address(address)!r} is not an election", _HINT)
-    return LeasedElection(lease, ttl_s, telemetry=telemetry, service=scheme)
+    return LeasedElection(host, lease, ttl_s, telemetry=telemetry, service=scheme)
 
 
 def _endpoint(scheme: str, host: str) -> str:

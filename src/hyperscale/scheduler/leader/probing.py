@@ -14,7 +14,8 @@ from urllib.parse import quote
 import msgspec
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.exchange import ExchangeFailed, exchange
+from hyperscale.runtime.http import HttpFailed
+from hyperscale.scheduler.http.exchange import exchange
 from hyperscale.scheduler.worker.registration import Worker
 
 ANSWER_S: Final = 2.0
@@ -36,7 +37,7 @@ async def answers(worker: Worker) -> bool:
         async with asyncio.timeout(ANSWER_S):
             answer = await exchange("GET", _question(worker))
         said = msgspec.json.decode(answer.body, type=_Alive)
-    except (TimeoutError, ExchangeFailed, BadInput, msgspec.DecodeError):
+    except (TimeoutError, HttpFailed, BadInput, msgspec.DecodeError):
         return False
     return said.worker == worker.id
 

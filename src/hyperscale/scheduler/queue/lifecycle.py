@@ -74,6 +74,7 @@ def to(job: Job, event: Event) -> JobState:
 
 
 def claimed(job: Job, worker: str, token: int, now: Instant, lease_s: float) -> Job:
+    assert token > job.token, "a token only grows"
     return replace(
         job,
         state=to(job, Event.CLAIM),
@@ -157,6 +158,8 @@ def failed(
 
 def taken_away(job: Job, token: int, now: Instant) -> Step:
     """Its lease ended or its worker is lost; `token` is fresh, the former holder's is void."""
+    assert job.held, "only what somebody holds can be taken away"
+    assert token > job.token, "a token only grows"
     if job.state is JobState.EXECUTING:
         over, attempt = _failed(job, *_why_lost(job, now), now, Outcome.LOST)
         return Step(replace(over, token=token), attempt)

@@ -81,6 +81,9 @@ def settle(records: Records, before: Job, step: Step, now: Instant) -> Job:
 def write_step(records: Records, before: Job, step: Step, now: Instant) -> None:
     """Without moving the line: the caller does."""
     job = step.job
+    assert job.id == before.id, "a step moves one job"
+    assert not before.ended, "an end is final"
+    assert step.attempt is None or step.attempt.token == before.token, "an attempt ends its token"
     records.put_job(before, job, now)
     if step.attempt is not None:
         _keep_attempt(records, step.attempt)
@@ -190,6 +193,7 @@ def take(queue: Queue, wanted: Claim, now: Instant, promote_max: int) -> Taken:
             break
         if job.avoid_worker == wanted.worker and after(job.due_at, AVOID_S) > now:
             continue
+        assert not job.held, "a ready job is nobody's"
         mine = claimed(job, wanted.worker, queue.token(), now, wanted.lease_s)
         if wanted.start:
             mine = started(mine, now, wanted.lease_s)

@@ -111,7 +111,7 @@ def _expire(records: Records, job_id: str, now: Instant, epoch: int) -> Job | No
     job = records.job(job_id)
     if job is None or not job.held or job.lease_until is None or job.lease_until > now:
         return None
-    return settle(records, job, taken_away(job, records.token(), now), now)
+    return _take_away(records, job, now)
 
 
 def _recover(records: Records, job_id: str, worker_id: str, now: Instant, epoch: int) -> Job | None:
@@ -119,7 +119,14 @@ def _recover(records: Records, job_id: str, worker_id: str, now: Instant, epoch:
     job = records.job(job_id)
     if job is None or not job.held or job.worker != worker_id:
         return None
-    return settle(records, job, taken_away(job, records.token(), now), now)
+    return _take_away(records, job, now)
+
+
+def _take_away(records: Records, job: Job, now: Instant) -> Job:
+    free = settle(records, job, taken_away(job, records.token(), now), now)
+    assert not free.held, "what was taken away is nobody's"
+    assert free.token > job.token, "the former holder's token is void"
+    return free
 
 
 def _age(records: Records, job_id: str, now: Instant, epoch: int) -> bool:

@@ -1,0 +1,1 @@
+"""When something is due: cron, schedules, their ticks, firing and overlap."""

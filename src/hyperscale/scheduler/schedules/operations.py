@@ -102,12 +102,16 @@ def fire(records: Records, firing: Firing, now: Instant, epoch: int, limits: Sto
     schedule = _existing(records, firing.schedule_id, firing.version)
     if firing.advance is not None and firing.advance.before != schedule.cursor:
         raise VersionConflict("schedule", schedule.id)
+    if firing.advance is not None:
+        assert firing.advance.cursor >= schedule.cursor, "no tick is decided twice"
     records.expect([job.id for job in firing.jobs])
     require_room(records, len(firing.jobs), limits)
     entries = _Entries(records, schedule, firing.overlap, now, limits)
     for job in firing.jobs:
         entries.enter(job)
     entries.close()
+    accounted = len(entries.inserted) + entries.existing + entries.skipped
+    assert accounted == len(firing.jobs), "each tick is stored, there already, or skipped"
     fired = _counted(schedule, firing, entries)
     records.put(SCHEDULES, schedule.id, fired)
     return Fired(
@@ -171,6 +175,7 @@ class _Entries:
         self.skipped = 0
 
     def enter(self, job: Job) -> None:
+        assert job.schedule_id == self._schedule_id, "an instance belongs to its schedule"
         if self._records.job(job.id) is not None:
             self.existing += 1
             return

@@ -1,0 +1,1 @@
+"""Where everything is kept: one store over a ground that a database brings."""

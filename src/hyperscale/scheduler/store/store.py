@@ -147,7 +147,9 @@ class Store:
             return []
         work = self._ground.take(claim, now, queue.PROMOTE_PER_CLAIM)
         taken = await self._run(calls.CLAIM, work, self._claimed)
-        assert all(job.worker == claim.worker and job.token for job in taken.jobs)
+        for job in taken.jobs:
+            assert job.held, "a claimed job is held"
+            assert job.worker == claim.worker, "by whoever claimed it"
         return taken.jobs
 
     def _claimed(self, taken: Taken, took_s: float) -> None:
@@ -163,7 +165,9 @@ class Store:
     async def report_batch(self, reports: Sequence[Report], now: Instant) -> list[Answer]:
         """In the given order; one job may occur more than once."""
         note = partial(self._telemetry.reported, reports, now)
-        return await self._run(calls.REPORT_BATCH, self._report_batch(reports, now), note)
+        answers = await self._run(calls.REPORT_BATCH, self._report_batch(reports, now), note)
+        assert len(answers) == len(reports), "each report has its answer"
+        return answers
 
     async def _report_batch(self, reports: Sequence[Report], now: Instant) -> list[Answer]:
         steps: list[Operation[Answer]] = [partial(queue.report, said=r, now=now) for r in reports]

@@ -173,7 +173,7 @@ def _kind(story: Sequence[Entry], end: Instant) -> tuple[str, str, str]:
         return (
             "failed",
             last.why or "no reason was given",
-            "hyperscale job logs JOB shows its output; hyperscale job retry JOB runs it again",
+            "hyperscale queue logs JOB shows its output; hyperscale queue retry JOB runs it again",
         )
     if events.REFUSED in told:
         return (

@@ -1,0 +1,1 @@
+"""Who runs jobs: a worker, its slots, reports and executors."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
@@ -84,6 +83,7 @@ async def execute(
     running: Running,
     executors: Executors,
     breakers: Breakers,
+    clock: Callable[[], float],
     pipeline: Pipeline | None = None,
     upcoming: Sequence[Running] = (),
 ) -> Result:
@@ -92,7 +92,7 @@ async def execute(
     executor = executors.get(kind) if pipeline is None else None
     if pipeline is None and executor is None:
         return permanent(f"this worker has no executor {kind!r}")
-    if not running.admitted and not breakers.admits(target, time.monotonic()):
+    if not running.admitted and not breakers.admits(target, clock()):
         error = f"{mask(target)} keeps failing and rests"
         return Broken(failure=Failure.EXHAUSTED, error=error)
     task = running.as_task()
@@ -104,15 +104,15 @@ async def execute(
         assert executor is not None
         with correlated(correlation_id=task.correlation_id, job_id=task.job_id):
             result = await _result(running.job, executor.run(task))
-    tell(breakers, running, result)
+    tell(breakers, running, result, clock())
     return result
 
 
-def tell(breakers: Breakers, running: Running, result: Result) -> None:
+def tell(breakers: Breakers, running: Running, result: Result, now_s: float) -> None:
     if isinstance(result, Done):
-        breakers.ended(running.target, True, time.monotonic())
+        breakers.ended(running.target, True, now_s)
     elif counts(running.job.spec.kind, result.failure):
-        breakers.ended(running.target, False, time.monotonic())
+        breakers.ended(running.target, False, now_s)
 
 
 async def _result(job: Job, work: Coroutine[Any, Any, Result]) -> Result:

@@ -8,12 +8,12 @@ runs may finish while heartbeats go on, the rest is released, reports are sent, 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from hyperscale.runtime.host import Host
 from hyperscale.runtime.logs import logger
-from hyperscale.runtime.tasks import RealTasks
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.errors import NotFound, StaleSession, StoreUnavailable
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.job import Failure, Job
@@ -39,6 +39,7 @@ and another worker may be idle."""
 class WorkerService:
     def __init__(
         self,
+        host: Host,
         store: Store,
         settings: WorkerSettings,
         executors: Executors,
@@ -49,14 +50,15 @@ class WorkerService:
         self._settings = settings
         self._executors = executors
         self._now = now
-        self._instance = uuid.uuid4().hex
+        self._instance = f"{host.random.getrandbits(128):032x}"
         self._started_at = now()
         self._session = 0
         self._sequence = 0
         self._held: dict[str, Running] = {}
-        self._slots = Slots(settings.slots, executors, self._over)
+        self._slots = Slots(host, settings.slots, executors, self._over)
         self._prefetch = Prefetch(settings.slots)
-        self._tasks = RealTasks()
+        self._host = host
+        self._tasks: list[asyncio.Task[Any]] = []
         self._room = asyncio.Event()
         self._draining = False
         self._ended = asyncio.Event()
@@ -79,11 +81,16 @@ class WorkerService:
         self._spool = await asyncio.to_thread(Spool, self._settings.spool)
         self._reporter = Reporter(self._store, self._spool, self._now)
         await self._register()
-        self._tasks.spawn("worker reports", self._tireless(self._reporter.run))
+        self._spawn("worker reports", self._reporter.run)
         await self._reporter.send_left()
-        self._tasks.spawn("worker heartbeat", self._tireless(self._beat_forever))
-        self._tasks.spawn("job heartbeats", self._tireless(self._beat_jobs_forever))
-        self._claiming = self._tasks.spawn("worker claims", self._tireless(self._claim_forever))
+        self._spawn("worker heartbeat", self._beat_forever)
+        self._spawn("job heartbeats", self._beat_jobs_forever)
+        self._claiming = self._spawn("worker claims", self._claim_forever)
+
+    def _spawn(self, name: str, loop: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
+        task = self._host.tasks.spawn(name, self._tireless(loop)).asyncio_task
+        self._tasks.append(task)
+        return task
 
     def drain(self) -> None:
         """Finish what runs, take nothing more."""
@@ -116,7 +123,8 @@ class WorkerService:
 
     async def _end(self) -> None:
         await self._slots.idle()
-        await self._tasks.stop()
+        me = asyncio.current_task()  # one of them, when another process took the id
+        await ended([task for task in self._tasks if task is not me])
         await self._executors.close()
         self._ended.set()
 

@@ -11,11 +11,11 @@ a long one while a slot is free.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from hyperscale.runtime.host import Host
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.scheduler.worker.executors.breaker import Breakers, Circuit
 from hyperscale.scheduler.worker.executors.executor import Broken, Pipeline, Pipelined, Result
@@ -61,17 +61,19 @@ Ended = Callable[[Running, Result, float], None]
 
 
 class _Slot:
-    def __init__(self) -> None:
+    def __init__(self, begun_s: float) -> None:
         self.upcoming: deque[Running] = deque()
         self.pipelines: dict[str, Pipeline] = {}
         self.kind = ""
         """Of the upcoming."""
-        self.begun_s = time.monotonic()
+        self.begun_s = begun_s
         """When its job began."""
 
 
 class Slots:
-    def __init__(self, count: int, executors: Executors, ended: Ended) -> None:
+    def __init__(self, host: Host, count: int, executors: Executors, ended: Ended) -> None:
+        self._host = host
+        self._clock = host.clock.now
         self._count = count
         self._executors = executors
         self._breakers = Breakers()
@@ -83,15 +85,15 @@ class Slots:
     def add(self, jobs: Iterable[Running]) -> None:
         self._waiting.extend(jobs)
         for _ in range(min(len(self._waiting), self._count - len(self._working))):
-            slot = _Slot()
+            slot = _Slot(self._clock())
             self._working.append(slot)
-            task = asyncio.create_task(self._work(slot), name="slot of a worker")
+            task = self._host.tasks.spawn("slot of a worker", self._work(slot)).asyncio_task
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     def quick(self, within_s: float) -> int:
         """How many are free, or at their job for no longer than this."""
-        since_s = time.monotonic() - within_s
+        since_s = self._clock() - within_s
         return self._count - sum(slot.begun_s < since_s for slot in self._working)
 
     def not_begun(self) -> list[Running]:
@@ -150,22 +152,24 @@ class Slots:
         result = slot.pipelines[slot.kind].answered(running.job.id)
         if result is None:
             return False
-        tell(self._breakers, running, result)
+        tell(self._breakers, running, result, self._clock())
         self._ended(running, result, 0.0)
         return True
 
     async def _run(self, slot: _Slot, running: Running) -> None:
         kind = running.job.spec.kind
-        slot.begun_s = begun_s = time.monotonic()
+        slot.begun_s = begun_s = self._clock()
         try:
             pipeline = self._pipeline(slot, kind)
             upcoming = [] if pipeline is None else self._look_ahead(slot, kind)
-            result = await execute(running, self._executors, self._breakers, pipeline, upcoming)
+            result = await execute(
+                running, self._executors, self._breakers, self._clock, pipeline, upcoming
+            )
         except asyncio.CancelledError:
             result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
         finally:
             running.task = None
-        self._ended(running, result, time.monotonic() - begun_s)
+        self._ended(running, result, self._clock() - begun_s)
 
     def _pipeline(self, slot: _Slot, kind: str) -> Pipeline | None:
         if kind not in slot.pipelines:

@@ -16,6 +16,7 @@ from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Value
 from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
+from tests.unit.scheduler.worlds import host_of
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def ground() -> Ground:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Callable[[str], Election]]:
         store = Store(MemoryGround())
-        yield lambda node: open_election("local", store, node, f"http://{node}", TTL_S)
+        yield lambda node: open_election(host_of(), "local", store, node, f"http://{node}", TTL_S)
 
     return opened
 
@@ -43,8 +44,8 @@ class Clock:
 def test_a_paused_leader_finds_out_by_its_own_clock() -> None:
     async def run() -> None:
         clock = Clock()
-        lease = LocalLease(Store(MemoryGround()), "one", "", 10.0, clock, clock)
-        election = LeasedElection(lease, 10.0, clock)
+        lease = LocalLease(host_of(clock, clock).clock, Store(MemoryGround()), "one", "", 10.0)
+        election = LeasedElection(host_of(clock), lease, 10.0)
         term = await election.campaign(zero)
         assert term.remaining_s == pytest.approx(8.0)
         clock.now_s += 7.9
@@ -62,8 +63,8 @@ def test_a_row_long_past_its_time_needs_no_waiting() -> None:
     async def run() -> None:
         store = Store(MemoryGround())
         wall = Clock()
-        await LocalLease(store, "one", "", 10.0, Clock(), wall).acquire(0)
-        other = LocalLease(store, "two", "", 10.0, Clock(), wall)
+        await LocalLease(host_of(Clock(), wall).clock, store, "one", "", 10.0).acquire(0)
+        other = LocalLease(host_of(Clock(), wall).clock, store, "two", "", 10.0)
         assert await other.acquire(0) is None
         wall.now_s += 25
         assert await other.acquire(0) is None
@@ -77,9 +78,9 @@ def test_a_clock_that_steps_back_does_not_prolong_the_wait() -> None:
     async def run() -> None:
         store = Store(MemoryGround())
         clock, wall = Clock(), Clock()
-        await LocalLease(store, "one", "", 10.0, Clock(), wall).acquire(0)
+        await LocalLease(host_of(Clock(), wall).clock, store, "one", "", 10.0).acquire(0)
         wall.now_s -= 3600
-        other = LocalLease(store, "two", "", 10.0, clock, wall)
+        other = LocalLease(host_of(clock, wall).clock, store, "two", "", 10.0)
         assert await other.acquire(0) is None
         clock.now_s += 10
         assert await other.acquire(0) == 2
@@ -104,7 +105,7 @@ class Lossy(Store):
 def test_a_renewal_whose_answer_is_lost_costs_no_term(lost: int) -> None:
     async def run() -> None:
         store = Lossy(MemoryGround())
-        lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
+        lease = LocalLease(host_of(Clock(), Clock()).clock, store, "one", "", 10.0)
         token = await lease.acquire(0)
         assert token == 1
         store.lost = lost
@@ -120,7 +121,7 @@ def test_a_renewal_whose_answer_is_lost_costs_no_term(lost: int) -> None:
 def test_a_takeover_whose_answer_is_lost_is_not_waited_for() -> None:
     async def run() -> None:
         store = Lossy(MemoryGround())
-        lease = LocalLease(store, "one", "", 10.0, Clock(), Clock())
+        lease = LocalLease(host_of(Clock(), Clock()).clock, store, "one", "", 10.0)
         store.lost = 1
         with pytest.raises(ElectionUnavailable):
             await lease.acquire(0)
@@ -135,7 +136,9 @@ def test_a_row_of_somebody_else_under_the_same_name_is_not_ours() -> None:
     async def run() -> None:
         store, walls = Lossy(MemoryGround()), [Clock(), Clock()]
         walls[1].now_s += 1  # two processes are never at it in the same microsecond
-        one, two = (LocalLease(store, "one", "", 10.0, Clock(), wall) for wall in walls)
+        one, two = (
+            LocalLease(host_of(Clock(), wall).clock, store, "one", "", 10.0) for wall in walls
+        )
         token = await one.acquire(0)
         assert token == 1
         store.lost = 1
@@ -162,4 +165,4 @@ def test_an_ended_term_has_no_time_left() -> None:
 @pytest.mark.parametrize("address", ["", "zookeeper://x", "etcd://", "redis:"])
 def test_an_unknown_address_is_refused(address: str) -> None:
     with pytest.raises(BadInput):
-        open_election(address, Store(MemoryGround()), "node")
+        open_election(host_of(), address, Store(MemoryGround()), "node")

@@ -14,6 +14,7 @@ from hyperscale.scheduler.worker.executors.python import PythonExecutor
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.running import Running
 from hyperscale.scheduler.worker.slots import UPCOMING_MAX, Slots
+from tests.unit.scheduler.worlds import host_of
 
 
 def held(job_id: str, call: str, args: str = "[]", timeout_s: float | None = None) -> Running:
@@ -36,7 +37,7 @@ class Bench:
         self._changed = asyncio.Event()
         executors = Executors({"python": PythonExecutor(["os:getpid", "time:*"])})
         self.executors = executors
-        self.slots = Slots(count, executors, self._over)
+        self.slots = Slots(host_of(), count, executors, self._over)
 
     def _over(self, running: Running, result: Result, _: float) -> None:
         assert running.job.id not in self.ended, "a job ends once"
@@ -154,7 +155,10 @@ def test_kinds_without_a_lane_run_one_by_one() -> None:
         plain = Plain()
         ended: list[str] = []
         slots = Slots(
-            3, Executors({"plain": plain}), lambda running, _, __: ended.append(running.job.id)
+            host_of(),
+            3,
+            Executors({"plain": plain}),
+            lambda running, _, __: ended.append(running.job.id),
         )
         jobs = [new_job(f"p{i:02}", JobSpec(name="p", kind="plain"), 0) for i in range(20)]
         slots.add(Running(job) for job in jobs)

@@ -7,6 +7,11 @@
     HALF_OPEN  failure of it                           OPEN, for `rest_s`
 
 Pure: time comes in as an argument. Bounded: the breaker used least recently is forgotten.
+
+Not `cluster.overload.circuit`, which counts failures within seconds and takes a result only with
+the ticket of its request. Jobs run for seconds or for hours, so no window fits them: what counts is
+failures in a row, whenever they end. And a pipeline is told of jobs before they are known to run,
+so there is no moment at which each could be given a ticket.
 """
 
 from __future__ import annotations

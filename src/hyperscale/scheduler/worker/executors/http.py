@@ -14,9 +14,10 @@ import math
 from typing import Final
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.http import HttpFailed
 from hyperscale.scheduler.addresses import plain_url
 from hyperscale.scheduler.errors import InvalidJob
-from hyperscale.scheduler.exchange import ExchangeFailed, exchange
+from hyperscale.scheduler.http.exchange import exchange
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 from hyperscale.scheduler.worker.executors.executor import (
@@ -61,7 +62,7 @@ class HttpExecutor:
             return permanent(f"{error.message}; {error.hint}" if error.hint else error.message)
         except TimeoutError:
             return Broken(failure=Failure.TRANSIENT, error=f"no answer within {timeout_s:g} s")
-        except ExchangeFailed as error:
+        except HttpFailed as error:
             return Broken(failure=Failure.TRANSIENT, error=str(error))
         shown = answer.body[:LOG_BODY_BYTES].decode(errors="replace")
         log = mask_body(shown, headers.items())

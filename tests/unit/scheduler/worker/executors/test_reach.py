@@ -9,7 +9,7 @@ import pytest
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.errors import InvalidJob
-from hyperscale.scheduler.exchange import exchange
+from hyperscale.scheduler.http.exchange import exchange
 from hyperscale.scheduler.worker.executors.reach import Reach
 
 

@@ -1,4 +1,4 @@
-"""`hyperscale job`: single runs, and what became of them."""
+"""`hyperscale queue`: single runs, and what became of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUMMARY = '{"schema":"hyperscale.results/'
 
 @options_of(shared.client_of)
 @options_of(work_of, without=("here",))
-def job(
+def queue(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
     name: Annotated[str, typer.Argument(metavar="JOB", help="its id; submit: a name for it")] = "",
     at: Annotated[
@@ -52,12 +52,14 @@ def job(
     debug: flags.Debug = False,
     **given: Any,
 ) -> int:
-    """Submit single jobs and look after them."""
+    """Submit single jobs to the scheduler and look after them."""
     if action not in _SHOWN:
         raise BadInput(f"there is no action {action!r}", f"there are: {ACTIONS}")
     if not name and action != "list":
         what = "name for the job" if action == "submit" else "job"
-        raise BadInput(f"there is no {what}", f"hyperscale job {action} {what.split()[0].upper()}")
+        raise BadInput(
+            f"there is no {what}", f"hyperscale queue {action} {what.split()[0].upper()}"
+        )
     ask: Callable[[SchedulerClient], Any]
     if action == "submit":
         work = shared.called(work_of, given, here=shared.is_here(given["url"]))
