@@ -1,1 +1,1 @@
-"""What becomes of a job: its life, claims, reports, retries, keys, sweeps and the emergency stop."""
+"""What becomes of a job: its life, claims, reports, retries, keys, sweeps, emergency stop."""
