@@ -74,18 +74,18 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/scheduler.py
 
 soak: $(VENV)/.bench
-	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
+	TESTS_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
 	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim membership --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim wal --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim records --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
-	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
-	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
+	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
+	TESTS_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200
-	HYPERSCALE_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
-	HYPERSCALE_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
+	TESTS_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
+	TESTS_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6
 
 format: $(VENV)/.test

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hyperscale.cli import flags, streams
+from hyperscale.cli.settings_table import show
 
 if TYPE_CHECKING:
     from hyperscale.nodes.client.cluster import Cluster
@@ -77,25 +78,26 @@ def connection(
     cluster_id: ClusterId = "",
     environment: Environment = "",
     config: flags.Config = None,
+    show_settings: flags.ShowSettings = False,
     debug: flags.Debug = False,
 ) -> None:
-    """The options that say which cluster is meant, for commands to borrow."""
+    """The options that say which cluster is meant, shared by commands (`shared_options`)."""
 
 
 def settings_of(where: Mapping[str, Any]) -> ClusterSettings:
     """From the options of `connection`, the environment and `[cluster]` of the config file."""
-    from hyperscale.config import find_file
-    from hyperscale.nodes.client.settings import read_cluster, read_table
+    from hyperscale.config.sections import Reading, sources_of
+    from hyperscale.nodes.client.settings import SECTION, cluster_settings
 
     given = {
+        **where,
         "manager": where.get("manager") or where.get("cluster"),
-        "certs": where.get("certs"),
-        "name": where.get("name"),
         "id": where.get("cluster_id"),
-        "environment": where.get("environment"),
     }
-    file = find_file(where.get("config") or os.environ.get("HYPERSCALE_CONFIG"))
-    return read_cluster(given, os.environ, read_table(file) if file is not None else {})
+    reading = Reading(sources_of(given, os.environ), [SECTION])
+    if where.get("show_settings"):
+        raise typer.Exit(show(reading.rows()))
+    return cluster_settings(reading, os.environ)
 
 
 def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -> T:

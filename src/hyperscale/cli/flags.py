@@ -135,7 +135,14 @@ Secret = Annotated[
 ]
 EnvFile = Annotated[Text, _option(HOW, "--env-file", metavar="FILE")]
 Config = Annotated[
-    Text, _option(HOW, "-c", "--config", metavar="FILE", help="TOML (./hyperscale.toml)")
+    Text,
+    _option(
+        HOW, "-c", "--config", metavar="FILE", help="(./hyperscale.toml); --show-settings lists all"
+    ),
 ]
 Timeout = Annotated[Text, _option(HOW, "--timeout", metavar="TIME", help="give up the whole run")]
+ShowSettings = Annotated[
+    bool, _option(HOW, "--show-settings", help="list them and who set them; start nothing")
+]
+QuietShowSettings = Annotated[bool, typer.Option("--show-settings", hidden=True)]
 Seed = Annotated[Text, _option(HOW, "--seed", metavar="N", help="repeat the random choices")]

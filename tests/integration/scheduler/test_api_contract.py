@@ -27,7 +27,7 @@ from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.stores.memory import MemoryStore
 from tests.unit.scheduler.api.harness import TOKENS, tokens
 
-EXAMPLES = os.environ.get("HYPERSCALE_SCHEMATHESIS_EXAMPLES", "10")
+EXAMPLES = os.environ.get("TESTS_SCHEMATHESIS_EXAMPLES", "10")
 PROGRAM = Path(sys.executable).with_name("schemathesis")
 
 

@@ -13,7 +13,6 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,20 @@ import pytest
 import typer
 import yaml
 
-from hyperscale import config
 from hyperscale.cli.app import app
 from hyperscale.clients.http.verbs import Verbs
-from hyperscale.clients.io import readiness
+from hyperscale.config.file import CONFIG_FILE
+from hyperscale.config.run import SECTION as RUN
+from hyperscale.config.run import filled_by
+from hyperscale.config.sections import NOT_SETTINGS, Section, sources_of
 from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
-from hyperscale.scheduler.settings import ENV_PREFIX as SCHEDULER_PREFIX
-from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.nodes.client.settings import SECTION as CLUSTER
+from hyperscale.nodes.manager.settings import SECTIONS as MANAGER
+from hyperscale.nodes.worker.settings import SECTION as WORKER
+from hyperscale.scheduler.api.settings import SECTIONS as SCHEDULER
 from hyperscale.target import running
 from hyperscale.target.echo import Echo
 from hyperscale.workload import load_settings
@@ -47,6 +50,8 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 ENOUGH_ITERATIONS = 20  # for a step that runs in one of five
 SHOWN_TARGET = "http://127.0.0.1:8080"
+ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *SCHEDULER)
+OF_SCHEDULER_CLIENTS = {f"HYPERSCALE_SCHEDULER_{name}" for name in ("URL", "TOKEN")}
 OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "wrk")
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -225,13 +230,13 @@ def test_flags_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_of_the_environment_exist(page: Path) -> None:
-    known = {config.ENV_PREFIX + name.upper() for name in (*config.NAMES, "config")}
-    scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
-    known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
-    known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
-    known.add(readiness.SETTING)
-    named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
-    assert named <= known
+    named = re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text())
+    for variable in {*named} - NOT_SETTINGS - OF_SCHEDULER_CLIENTS:
+        assert any(variable in variables_of(section) for section in ALL_SECTIONS), variable
+
+
+def variables_of(section: Section) -> set[str]:
+    return {section.prefix + name.upper() for name in section.defaults}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -244,9 +249,9 @@ def test_yaml_blocks_are_yaml(page: Path) -> None:
 def test_config_files_can_be_read(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         tomllib.loads(block)
-        file = tmp_path / config.CONFIG_FILE
+        file = tmp_path / CONFIG_FILE
         file.write_text(block)
-        config.from_file(file)
+        filled_by(sources_of({"config": str(file)}, {}))
 
 
 def test_no_page_installs_the_distribution_of_somebody_else() -> None:
