@@ -13,7 +13,7 @@ ROUNDS ?= 20
 SEED ?= 1
 AT_ONCE ?= 2
 
-.PHONY: run test check tests unit simulation integration chaos bench soak format clean
+.PHONY: run test check docs tests unit simulation integration chaos bench soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,10 @@ check: $(VENV)/.test
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The page of all commands; a test says when it is not current.
+docs: $(VENV)/.test
+	$(BIN)/python -m tests.unit.docs.cli_page
 
 # In one go, so that nobody idles at the end of a part; what takes longest comes first.
 tests: $(VENV)/.test

@@ -61,9 +61,12 @@ LostLoad = Annotated[
     ),
 ]
 # `run` understands them, `submit` explains them.
-QuietCerts = Annotated[str, typer.Option("--certs", hidden=True)]
-QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
-QuietLostLoad = Annotated[str | None, typer.Option("--lost-load", hidden=True)]
+SEE_SUBMIT = "with --cluster; see submit"
+QuietCerts = Annotated[str, typer.Option("--certs", metavar="DIR", help=SEE_SUBMIT, hidden=True)]
+QuietDetach = Annotated[bool, typer.Option("--detach", help=SEE_SUBMIT, hidden=True)]
+QuietLostLoad = Annotated[
+    str | None, typer.Option("--lost-load", metavar="HOW", help=SEE_SUBMIT, hidden=True)
+]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
 MaybeJob = Annotated[

@@ -44,6 +44,7 @@ from hyperscale.workload.plan import Overrides, WorkflowPlan, plan_test
 from hyperscale.workload.results import WITHOUT_LATENCY, Outcome
 from hyperscale.workload.thresholds import METRICS
 from tests.fixtures.echo import echoing
+from tests.unit.docs import cli_page
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -230,7 +231,8 @@ def test_flags_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_of_the_environment_exist(page: Path) -> None:
-    named = re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text())
+    refused = re.compile(r"^error: .*$", re.MULTILINE)
+    named = re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", refused.sub("", page.read_text()))
     for variable in {*named} - NOT_SETTINGS - OF_SCHEDULER_CLIENTS:
         assert any(variable in variables_of(section) for section in ALL_SECTIONS), variable
 
@@ -274,6 +276,11 @@ def test_every_page_is_on_the_map() -> None:
     links = {link.partition("#")[0] for link in _LINK.findall((DOCS / "index.md").read_text())}
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"index.md"}
     assert pages <= links
+
+
+def test_the_page_of_the_commands_is_current() -> None:
+    assert cli_page.PAGE.read_text() == cli_page.page(), "make docs writes it"
+    assert "|  |" not in cli_page.page(), "an option without a line of help"
 
 
 def test_every_load_setting_is_explained() -> None:
