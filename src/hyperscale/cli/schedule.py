@@ -15,7 +15,7 @@ from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.client import SchedulerClient
+    from hyperscale.scheduler.http.client import SchedulerClient
 
 WHEN = "When (add)"
 HEAD = ("SCHEDULE", "WHEN", "ZONE", "RUNS", "NEXT", "LAST", "FIRED", "MISSED", "SKIPPED")

@@ -21,8 +21,8 @@ from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from hyperscale.config.sections import Reading
-    from hyperscale.scheduler.api.access import Access
     from hyperscale.scheduler.api.settings import ProcessSettings
+    from hyperscale.scheduler.http.access import Access
     from hyperscale.scheduler.settings import SchedulerSettings
 
 API = "Its API"
@@ -163,7 +163,7 @@ def scheduler(
 
 def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
     from hyperscale.runtime.real import run
-    from hyperscale.scheduler.api.process import serve
+    from hyperscale.scheduler.http.process import serve
 
     def ready(url: str, access: Access) -> None:
         # Whatever else reads what a process says, such as a journal, is not who started it.
@@ -176,7 +176,7 @@ def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) ->
 
 def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
     from hyperscale.runtime.real import run
-    from hyperscale.scheduler.api.process import work
+    from hyperscale.scheduler.http.process import work
 
     def ready(name: str, url: str) -> None:
         where = f" (health and metrics: {url})" if url else ""

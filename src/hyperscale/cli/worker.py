@@ -11,7 +11,7 @@ from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import ExitCode
 
 
-@options_of(node, without=("role", "voters", "manager_secret_file"))
+@options_of(node, without=("role", "voters", "manager_secret_file", "previous_manager_secret_file"))
 def worker(
     ctx: typer.Context,
     cores: Annotated[

@@ -58,6 +58,7 @@ def test_nodes_take_what_a_bare_member_takes() -> None:
         "role",
         "voters",
         "manager_secret_file",
+        "previous_manager_secret_file",
     }
     assert {"cores", "memory_mb"} <= set(options("worker"))
 

@@ -289,7 +289,7 @@ class Live:
         known = self._part(part)
         return None if known is None or not known.complete else (known.fence, known.seq)
 
-    def note(self, part: Part) -> Note | None:
+    def backup(self, part: Part) -> Note | None:
         """All that was heard of it, without its course over time."""
         known = self._part(part)
         if known is None or not known.seq:

@@ -11,11 +11,11 @@ from typing import Final
 from hyperscale.config.sections import Reading, Section, defaults_of
 from hyperscale.config.values import Kind, share, whole
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.access import Access, access_for
-from hyperscale.scheduler.loopback import is_loopback
-from hyperscale.scheduler.observability.sampling import SHARES
-from hyperscale.scheduler.observability.sampling import Kind as Traced
+from hyperscale.scheduler.addresses import is_loopback
+from hyperscale.scheduler.http.access import Access, access_for
 from hyperscale.scheduler.settings import KEEP, OWN
+from hyperscale.scheduler.telemetry.hook import TraceClass
+from hyperscale.scheduler.telemetry.sampling import SHARES
 
 PORT_DEFAULT: Final = 8090
 
@@ -34,7 +34,7 @@ class ProcessSettings:
     """Tokens may travel unencrypted: something in front does TLS, or the network is trusted."""
     otlp: str = ""
     """Where traces go, such as http://127.0.0.1:4318; empty: nowhere."""
-    trace_share: float = SHARES[Traced.JOB]
+    trace_share: float = SHARES[TraceClass.JOB]
 
     def access(self, admin_token: str) -> Access:
         return access_for(self.host, self.tokens, admin_token, self.open)
@@ -64,7 +64,7 @@ class ProcessSettings:
 _DECLARED: Final = {
     **defaults_of(ProcessSettings),
     "port": Kind(whole(0, 65535)),
-    "trace_share": Kind(share, SHARES[Traced.JOB]),
+    "trace_share": Kind(share, SHARES[TraceClass.JOB]),
 }
 SECTION: Final = Section(
     "scheduler",
