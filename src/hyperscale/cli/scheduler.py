@@ -21,8 +21,8 @@ from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from hyperscale.config.sections import Reading
-    from hyperscale.scheduler.api.settings import ProcessSettings
     from hyperscale.scheduler.http.access import Access
+    from hyperscale.scheduler.http.settings import ProcessSettings
     from hyperscale.scheduler.settings import SchedulerSettings
 
 API = "Its API"
@@ -193,7 +193,7 @@ def _settings(
     from hyperscale.config.sections import Reading, sources_of
 
     _check_libraries()
-    from hyperscale.scheduler.api.settings import SECTIONS, process_settings
+    from hyperscale.scheduler.http.settings import SECTIONS, process_settings
     from hyperscale.scheduler.settings import ENV_PREFIX, scheduler_settings
 
     taken = taken_environment(ENV_PREFIX)

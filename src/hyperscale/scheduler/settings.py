@@ -98,7 +98,7 @@ def _user() -> str:
         return "its user"
 
 
-# Names of the process around it stand in the same table (`scheduler.api.settings`).
+# Names of the process around it stand in the same table (`scheduler.http.settings`).
 OWN: Final = defaults_of(SchedulerSettings)
 KEEP: Final = Section(
     "scheduler.keep", dict(zip(Keep.__struct_fields__, Keep.__struct_defaults__, strict=True))

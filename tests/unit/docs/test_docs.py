@@ -34,7 +34,7 @@ from hyperscale.metrics.histogram import LATENCY
 from hyperscale.nodes.client.settings import SECTION as CLUSTER
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER
 from hyperscale.nodes.worker.settings import SECTION as WORKER
-from hyperscale.scheduler.api.settings import SECTIONS as SCHEDULER
+from hyperscale.scheduler.http.settings import SECTIONS as SCHEDULER
 from hyperscale.target import running
 from hyperscale.target.echo import Echo
 from hyperscale.workload import load_settings
@@ -48,7 +48,22 @@ from tests.unit.docs import cli_page
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.rglob("*.md")),
+]
+# Pages for people who change Hyperscale; on the others a path may be of the reader's own.
+MAPS = [
+    ROOT / "CONTRIBUTING.md",
+    DOCS / "architecture.md",
+    DOCS / "where.md",
+    *sorted(DOCS.glob("decisions/*.md")),
+]
+PACKAGE = ROOT / "src" / "hyperscale"
+SPLIT = ("nodes", "scheduler", "ledger", "cluster")  # rooms whose folders are rooms themselves
+BASES = (ROOT, PACKAGE, DOCS)
 ENOUGH_ITERATIONS = 20  # for a step that runs in one of five
 SHOWN_TARGET = "http://127.0.0.1:8080"
 ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *SCHEDULER)
@@ -59,6 +74,8 @@ _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _INSTALLED = re.compile(r"pip install\s+(?:-\S+\s+)*['\"]?hyperscale(?![-_]loadtest)")
+_FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.py)?|[\w.-]+(?:/[\w.-]+)+|\w+\.py")
+_OURS = re.compile(r"(?:src|tests|benchmarks|deploy|engine|nodes|cluster|ledger)/.+\.py$")
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -214,6 +231,23 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert goal.is_relative_to(ROOT), link
         if anchor:
             assert anchor in anchors_of(goal), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_exist(page: Path) -> None:
+    text = _BLOCK.sub("", page.read_text())
+    named = [span for span in _SPAN.findall(text) if _FILE.fullmatch(span)]
+    if page not in MAPS:
+        named = [name for name in named if _OURS.match(name)]
+    missing = [name for name in named if not any((base / name).exists() for base in BASES)]
+    assert not missing
+
+
+def test_every_room_is_on_the_plan() -> None:
+    plan = blocks(DOCS / "architecture.md", "")[0]
+    rooms = [file.parent for file in PACKAGE.glob("*/__init__.py")]
+    below = [file.parent for room in SPLIT for file in (PACKAGE / room).glob("*/__init__.py")]
+    assert {f"{room.name}/" for room in (*rooms, *below)} <= set(re.findall(r"\w+/", plan))
 
 
 def anchors_of(page: Path) -> set[str]:

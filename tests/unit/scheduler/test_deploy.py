@@ -12,7 +12,7 @@ import yaml
 
 from hyperscale.cli.app import app
 from hyperscale.config.sections import Reading, Sources
-from hyperscale.scheduler.api.settings import SECTIONS
+from hyperscale.scheduler.http.settings import SECTIONS
 from hyperscale.scheduler.settings import scheduler_settings
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "scheduler"

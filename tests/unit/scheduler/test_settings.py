@@ -4,7 +4,7 @@ import pytest
 
 from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.settings import SECTIONS
+from hyperscale.scheduler.http.settings import SECTIONS
 from hyperscale.scheduler.settings import SchedulerSettings, scheduler_settings
 
 

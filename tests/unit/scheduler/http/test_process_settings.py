@@ -9,9 +9,9 @@ import pytest
 
 from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.settings import SECTIONS, ProcessSettings
-from hyperscale.scheduler.api.settings import process_settings as process_settings_of
 from hyperscale.scheduler.http.serving import address_of, bind
+from hyperscale.scheduler.http.settings import SECTIONS, ProcessSettings
+from hyperscale.scheduler.http.settings import process_settings as process_settings_of
 
 
 def process_settings(
