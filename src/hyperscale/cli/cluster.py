@@ -12,6 +12,7 @@ from hyperscale.cli import flags, streams
 from hyperscale.cli.settings_table import show
 
 if TYPE_CHECKING:
+    from hyperscale.config.sections import Reading
     from hyperscale.nodes.client.cluster import Cluster
     from hyperscale.nodes.client.settings import ClusterSettings
 
@@ -89,18 +90,24 @@ def connection(
 
 def settings_of(where: Mapping[str, Any]) -> ClusterSettings:
     """From the options of `connection`, the environment and `[cluster]` of the config file."""
+    from hyperscale.nodes.client.settings import cluster_settings
+
+    reading = reading_of(where)
+    if where.get("show_settings"):
+        raise typer.Exit(show(reading.rows()))
+    return cluster_settings(reading, os.environ)
+
+
+def reading_of(where: Mapping[str, Any]) -> Reading:
     from hyperscale.config.sections import Reading, sources_of
-    from hyperscale.nodes.client.settings import SECTION, cluster_settings
+    from hyperscale.nodes.client.settings import SECTION
 
     given = {
         **where,
         "manager": where.get("manager") or where.get("cluster"),
         "id": where.get("cluster_id"),
     }
-    reading = Reading(sources_of(given, os.environ), [SECTION])
-    if where.get("show_settings"):
-        raise typer.Exit(show(reading.rows()))
-    return cluster_settings(reading, os.environ)
+    return Reading(sources_of(given, os.environ), [SECTION])
 
 
 def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -> T:

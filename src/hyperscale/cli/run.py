@@ -95,13 +95,15 @@ def launch(
     source = None
     if not given["show_settings"] or given["test"] or settings.file:
         source = _source(given, settings, Path(sources.file).parent)
+    connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
+    on_cluster = on_cluster or bool(settings.cluster)
     if source is None or given["show_settings"]:
-        return show(_rows(Reading(sources, [SECTION]), said, source))
+        rows = _rows(Reading(sources, [SECTION]), said, source)
+        return show([*rows, *(where.reading_of(connection).rows() if on_cluster else [])])
     command = recorded_command()
-    if on_cluster or settings.cluster:
+    if on_cluster:
         from hyperscale.cli.remote import perform as perform_there
 
-        connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
         return perform_there(source, said, filled, command, connection, key)
     if settings.detach:
         raise BadInput(
