@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hyperscale.cli import flags, streams
-from hyperscale.cli.settings_table import show
 
 if TYPE_CHECKING:
     from hyperscale.config.sections import Reading
@@ -94,7 +93,9 @@ def settings_of(where: Mapping[str, Any]) -> ClusterSettings:
 
     reading = reading_of(where)
     if where.get("show_settings"):
-        raise typer.Exit(show(reading.rows()))
+        from hyperscale.cli.tables import show_settings
+
+        raise typer.Exit(show_settings(reading.rows()))
     return cluster_settings(reading, os.environ)
 
 

@@ -14,7 +14,6 @@ import typer
 
 from hyperscale.cli import cluster as where
 from hyperscale.cli import flags
-from hyperscale.cli.settings_table import show
 from hyperscale.cli.variables import recorded_command
 from hyperscale.config.run import SECTION, Settings, filled_by, said_by
 from hyperscale.config.sections import Reading, Row, flag_name, sources_of
@@ -98,8 +97,10 @@ def launch(
     connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
     on_cluster = on_cluster or bool(settings.cluster)
     if source is None or given["show_settings"]:
+        from hyperscale.cli.tables import show_settings
+
         rows = _rows(Reading(sources, [SECTION]), said, source)
-        return show([*rows, *(where.reading_of(connection).rows() if on_cluster else [])])
+        return show_settings([*rows, *(where.reading_of(connection).rows() if on_cluster else [])])
     command = recorded_command()
     if on_cluster:
         from hyperscale.cli.remote import perform as perform_there

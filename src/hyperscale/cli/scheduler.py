@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hyperscale.cli import flags, streams
+from hyperscale.cli import flags, streams, tables
 from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.cli.settings_table import show
 from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
@@ -150,7 +149,7 @@ def scheduler(
     }
     reading, settings, process, token = _settings(given)
     if show_settings:
-        return show(reading.rows())
+        return tables.show_settings(reading.rows())
     with _logging(log, log_level):
         if action == "worker":
             if no_worker:

@@ -24,13 +24,13 @@ def read_or_show(
 ) -> Settings | None:
     """The settings of a node. With `--show-settings` they are printed, and there is no more to do;
     what is wrong with them is said in either case."""
-    from hyperscale.cli.settings_table import show
+    from hyperscale.cli.tables import show_settings
     from hyperscale.config.sections import Reading, sources_of
 
     reading = Reading(sources_of(given, os.environ), sections)
     if not given.get("show_settings"):
         return check(reading)
-    show(reading.rows())
+    show_settings(reading.rows())
     check(reading)
     return None
 
