@@ -15,7 +15,7 @@ AT_ONCE ?= 2
 # Of each fuzzer.
 FUZZ_S ?= 60
 
-.PHONY: run test check tests unit simulation integration chaos bench fuzz soak format clean
+.PHONY: run test check docs tests unit simulation integration chaos bench fuzz soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,10 @@ check: $(VENV)/.test
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The page of all commands; a test says when it is not current.
+docs: $(VENV)/.test
+	$(BIN)/python -m tests.unit.docs.cli_page
 
 # In one go, so that nobody idles at the end of a part; what takes longest comes first.
 tests: $(VENV)/.test
@@ -84,19 +88,19 @@ fuzz: $(VENV)/.fuzz
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 
 soak: $(VENV)/.bench
-	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
+	TESTS_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
 	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim membership --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim wal --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim records --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
-	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
-	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
+	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
+	TESTS_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200
 	$(MAKE) fuzz FUZZ_S=600
-	HYPERSCALE_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
-	HYPERSCALE_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
+	TESTS_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
+	TESTS_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6
 
 format: $(VENV)/.test

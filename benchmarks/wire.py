@@ -185,7 +185,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument(
-        "--grpc-python", default=os.environ.get("HYPERSCALE_GRPC_PYTHON", sys.executable)
+        "--grpc-python", default=os.environ.get("TESTS_GRPC_PYTHON", sys.executable)
     )
     options = parser.parse_args()
     print(f"{machine()}\n")

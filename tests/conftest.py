@@ -10,4 +10,4 @@ from hypothesis import settings
 
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=1_000, print_blob=True)
-settings.load_profile("soak" if os.environ.get("HYPERSCALE_SOAK") else "fixed")
+settings.load_profile("soak" if os.environ.get("TESTS_SOAK") else "fixed")

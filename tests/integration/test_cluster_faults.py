@@ -284,7 +284,7 @@ def test_strangers_are_kept_out(tmp_path: Path, witness: Witness) -> None:
         assert [one.worker for one in views.workers] == ["w1"]
 
 
-@pytest.mark.skipif(not os.environ.get("HYPERSCALE_SOAK"), reason="half a minute of waiting")
+@pytest.mark.skipif(not os.environ.get("TESTS_SOAK"), reason="half a minute of waiting")
 def test_a_worker_sleeps_for_twenty_seconds(tmp_path: Path, witness: Witness) -> None:
     """Everybody gives up on it; when it wakes up, nothing it says is counted a second time."""
     with Fleet(tmp_path, managers=3, workers=2, tls=True) as fleet:

@@ -1,7 +1,7 @@
 """Real processes, killed at random moments while they write; what they said decides.
 
 The oracle is this process: it hears each acknowledgement through a pipe and reads the files
-itself. 25 kills by default; `HYPERSCALE_CRASH_KILLS=500` for a long evening.
+itself. 25 kills by default; `TESTS_CRASH_KILLS=500` for a long evening.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from hyperscale.ledger.wal.inspection import inspect
 from hyperscale.runtime.real import RealHost
 from tests.integration.crash_writer import SETTINGS, payload_of
 
-KILLS = int(os.environ.get("HYPERSCALE_CRASH_KILLS", "25"))
-SEED = int(os.environ.get("HYPERSCALE_CRASH_SEED", "1"))
+KILLS = int(os.environ.get("TESTS_CRASH_KILLS", "25"))
+SEED = int(os.environ.get("TESTS_CRASH_SEED", "1"))
 WRITERS = 24
 DEADLINE_S = 60.0
 ROOT = Path(__file__).parents[2]

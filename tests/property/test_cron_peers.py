@@ -2,7 +2,7 @@
 
 Where the two agree, so do we, but for the two classes in which the specification decides
 otherwise. Where they differ, the reason is one of the classes that docs/cron.md lists. A few
-thousand triples by default; HYPERSCALE_CRON_TRIPLES=100000 for the long proof.
+thousand triples by default; TESTS_CRON_TRIPLES=100000 for the long proof.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hyperscale.scheduler.schedules.cron import Cron, CronError
 from hyperscale.scheduler.schedules.cron.zones import offsets_of
 from tests.property.cron_world import ZONES, expression, instant
 
-TRIPLES = int(os.environ.get("HYPERSCALE_CRON_TRIPLES", "4000"))
+TRIPLES = int(os.environ.get("TESTS_CRON_TRIPLES", "4000"))
 SEEDS = 8
 DAY_S = 86_400
 NEVER = "never"

@@ -12,7 +12,7 @@ from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import RunFailed
 
 if TYPE_CHECKING:
-    from hyperscale.config import Settings
+    from hyperscale.config.run import Settings
     from hyperscale.nodes.protocol.jobs import JobResults
 
 WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "junit")
@@ -58,8 +58,8 @@ def _settings(given: dict[str, Any]) -> Settings:
     """Only what is about showing and writing: the load of this job was decided long ago."""
     import os
 
-    from hyperscale.config import NAMES, Settings, from_environment, from_flags
+    from hyperscale.config.run import NAMES, Settings, said_by
 
-    said = from_flags(given).over(from_environment(os.environ))
+    said = said_by(given, os.environ)
     kept = {name: getattr(said, name) for name in NAMES if name in (*SHOW, "json")}
     return Settings(**kept)

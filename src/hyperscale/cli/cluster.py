@@ -11,6 +11,7 @@ import typer
 from hyperscale.cli import flags, streams
 
 if TYPE_CHECKING:
+    from hyperscale.config.sections import Reading
     from hyperscale.nodes.client.cluster import Cluster
     from hyperscale.nodes.client.settings import ClusterSettings
 
@@ -60,9 +61,12 @@ LostLoad = Annotated[
     ),
 ]
 # `run` understands them, `submit` explains them.
-QuietCerts = Annotated[str, typer.Option("--certs", hidden=True)]
-QuietDetach = Annotated[bool, typer.Option("--detach", hidden=True)]
-QuietLostLoad = Annotated[str | None, typer.Option("--lost-load", hidden=True)]
+SEE_SUBMIT = "with --cluster; see submit"
+QuietCerts = Annotated[str, typer.Option("--certs", metavar="DIR", help=SEE_SUBMIT, hidden=True)]
+QuietDetach = Annotated[bool, typer.Option("--detach", help=SEE_SUBMIT, hidden=True)]
+QuietLostLoad = Annotated[
+    str | None, typer.Option("--lost-load", metavar="HOW", help=SEE_SUBMIT, hidden=True)
+]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]
 MaybeJob = Annotated[
@@ -77,25 +81,34 @@ def connection(
     cluster_id: ClusterId = "",
     environment: Environment = "",
     config: flags.Config = None,
+    show_settings: flags.ShowSettings = False,
     debug: flags.Debug = False,
 ) -> None:
-    """The options that say which cluster is meant, for commands to borrow."""
+    """The options that say which cluster is meant, shared by commands (`shared_options`)."""
 
 
 def settings_of(where: Mapping[str, Any]) -> ClusterSettings:
     """From the options of `connection`, the environment and `[cluster]` of the config file."""
-    from hyperscale.config import find_file
-    from hyperscale.nodes.client.settings import read_cluster, read_table
+    from hyperscale.nodes.client.settings import cluster_settings
+
+    reading = reading_of(where)
+    if where.get("show_settings"):
+        from hyperscale.cli.tables import show_settings
+
+        raise typer.Exit(show_settings(reading.rows()))
+    return cluster_settings(reading, os.environ)
+
+
+def reading_of(where: Mapping[str, Any]) -> Reading:
+    from hyperscale.config.sections import Reading, sources_of
+    from hyperscale.nodes.client.settings import SECTION
 
     given = {
+        **where,
         "manager": where.get("manager") or where.get("cluster"),
-        "certs": where.get("certs"),
-        "name": where.get("name"),
         "id": where.get("cluster_id"),
-        "environment": where.get("environment"),
     }
-    file = find_file(where.get("config") or os.environ.get("HYPERSCALE_CONFIG"))
-    return read_cluster(given, os.environ, read_table(file) if file is not None else {})
+    return Reading(sources_of(given, os.environ), [SECTION])
 
 
 def ask(where: Mapping[str, Any], question: Callable[[Cluster], Awaitable[T]]) -> T:

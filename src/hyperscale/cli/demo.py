@@ -10,7 +10,7 @@ import typer
 
 from hyperscale.cli import flags, streams
 from hyperscale.cli.variables import recorded_command
-from hyperscale.config import Settings, from_environment, from_flags
+from hyperscale.config.run import Settings, said_by
 from hyperscale.errors import BadInput
 
 SERVE = "Serve"
@@ -54,7 +54,7 @@ def demo(
             host, _number("--port", port, 0, 65535), tls, _number("--workers", workers, 1)
         )
     given = {name: ctx.params[name] for name in ("duration", "ui", "html", "out")}
-    said = from_flags(given).over(from_environment(os.environ))
+    said = said_by(given, os.environ)
 
     from hyperscale.cli.local import perform
     from hyperscale.engine.source import FileSource

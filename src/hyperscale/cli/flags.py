@@ -18,13 +18,16 @@ WRITE = "Write"
 HOW = "How"
 
 
-def _option(panel: str, *names: str, metavar: str | None = None, help: str = "") -> Any:
+def _option(
+    panel: str, *names: str, metavar: str | None = None, help: str, hidden: bool = False
+) -> Any:
+    """A hidden one is named in the help of another, so that the help fits a screen."""
     return typer.Option(
         *names,
         metavar=metavar,
         help=help,
         rich_help_panel=panel,
-        hidden=not help,
+        hidden=hidden,
         show_default=False,
     )
 
@@ -41,7 +44,10 @@ Vus = Annotated[
         help="virtual users in all; --vus-each N: of each workflow",
     ),
 ]
-VusEach = Annotated[Text, _option(LOAD, "--vus-each", metavar="N")]
+VusEach = Annotated[
+    Text,
+    _option(LOAD, "--vus-each", metavar="N", help="virtual users of each workflow", hidden=True),
+]
 Duration = Annotated[
     Text,
     _option(LOAD, "-d", "--duration", "--run-time", metavar="TIME", help="30s, 1m30s, 500ms, 90"),
@@ -57,7 +63,10 @@ Rate = Annotated[
     Text,
     _option(LOAD, "--rate", metavar="N/s", help="start N iterations a second (--max-vus N users)"),
 ]
-MaxVus = Annotated[Text, _option(LOAD, "--max-vus", metavar="N")]
+MaxVus = Annotated[
+    Text,
+    _option(LOAD, "--max-vus", metavar="N", help="most users that --rate may use", hidden=True),
+]
 Rps = Annotated[Text, _option(LOAD, "--rps", metavar="N", help="at most N requests a second")]
 Host = Annotated[
     Text, _option(LOAD, "--host", metavar="URL", help="base of the test file's relative URLs")
@@ -75,8 +84,20 @@ Method = Annotated[
         help="of a URL (GET); likewise -H 'K: V' and --data TEXT",
     ),
 ]
-Header = Annotated[Texts, _option(LOAD, "-H", "--header", metavar="'K: V'")]
-Data = Annotated[Text, _option(LOAD, "--data", metavar="TEXT")]
+Header = Annotated[
+    Texts,
+    _option(LOAD, "-H", "--header", metavar="'K: V'", help="of a URL; repeatable", hidden=True),
+]
+Data = Annotated[
+    Text,
+    _option(
+        LOAD,
+        "--data",
+        metavar="TEXT",
+        help="body for a URL, or @FILE; makes it a POST",
+        hidden=True,
+    ),
+]
 
 Threshold = Annotated[
     Texts,
@@ -92,10 +113,10 @@ Ui = Annotated[
     Text,
     _option(SHOW, "--ui", metavar="MODE", help="full (on a terminal), ci (else), none; --no-color"),
 ]
-Headless = Annotated[bool, _option(SHOW, "--headless")]
+Headless = Annotated[bool, _option(SHOW, "--headless", help="as --ui ci", hidden=True)]
 Quiet = Annotated[bool, _option(SHOW, "-q", "--quiet", help="no progress, one line of summary")]
 Verbose = Annotated[bool, _option(SHOW, "-v", "--verbose", help="explain what is being done")]
-NoColor = Annotated[bool, _option(SHOW, "--no-color")]
+NoColor = Annotated[bool, _option(SHOW, "--no-color", help="plain text", hidden=True)]
 Once = Annotated[
     bool, _option(SHOW, "--once", help="one iteration of one user, every exchange shown")
 ]
@@ -116,9 +137,26 @@ Html = Annotated[
     Text,
     _option(WRITE, "--html", metavar="FILE", help="a report; likewise --json, --csv, --junit FILE"),
 ]
-Json = Annotated[Text, _option(WRITE, "--json", "--summary-export", metavar="FILE")]
-Csv = Annotated[Text, _option(WRITE, "--csv", metavar="FILE")]
-Junit = Annotated[Text, _option(WRITE, "--junit", metavar="FILE")]
+Json = Annotated[
+    Text,
+    _option(
+        WRITE,
+        "--json",
+        "--summary-export",
+        metavar="FILE",
+        help="results for programs",
+        hidden=True,
+    ),
+]
+Csv = Annotated[
+    Text, _option(WRITE, "--csv", metavar="FILE", help="a table of the steps", hidden=True)
+]
+Junit = Annotated[
+    Text,
+    _option(
+        WRITE, "--junit", metavar="FILE", help="thresholds and checks as test cases", hidden=True
+    ),
+]
 
 Workers = Annotated[
     Text,
@@ -133,9 +171,28 @@ Secret = Annotated[
         HOW, "--secret", metavar="NAME", help="a variable never shown; likewise --env-file FILE"
     ),
 ]
-EnvFile = Annotated[Text, _option(HOW, "--env-file", metavar="FILE")]
+EnvFile = Annotated[
+    Text,
+    _option(
+        HOW,
+        "--env-file",
+        metavar="FILE",
+        help="secret variables of the test, K=V a line",
+        hidden=True,
+    ),
+]
 Config = Annotated[
-    Text, _option(HOW, "-c", "--config", metavar="FILE", help="TOML (./hyperscale.toml)")
+    Text,
+    _option(
+        HOW, "-c", "--config", metavar="FILE", help="(./hyperscale.toml); --show-settings lists all"
+    ),
 ]
 Timeout = Annotated[Text, _option(HOW, "--timeout", metavar="TIME", help="give up the whole run")]
+ShowSettings = Annotated[
+    bool, _option(HOW, "--show-settings", help="list them and who set them; start nothing")
+]
+QuietShowSettings = Annotated[
+    bool,
+    _option(HOW, "--show-settings", help="list them and who set them; start nothing", hidden=True),
+]
 Seed = Annotated[Text, _option(HOW, "--seed", metavar="N", help="repeat the random choices")]

@@ -19,7 +19,7 @@ from hyperscale.cli.empty_runs import nothing_succeeded, require_measurement
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.variables import Variables, variables
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError

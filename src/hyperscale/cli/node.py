@@ -79,9 +79,7 @@ def node(
         list[str] | None,
         typer.Option("--set", metavar="SECTION.NAME=N", help="a number that has no flag"),
     ] = None,
-    show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="list them and who set them; start nothing")
-    ] = False,
+    show_settings: flags.ShowSettings = False,
     log: Annotated[
         str, typer.Option("--log", metavar="FILE", help="instead of stderr; turned over daily")
     ] = "",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics.results import Results
 from hyperscale.reporting import FORMATS, Format, check_writable, choose, export, load

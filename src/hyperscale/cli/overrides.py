@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput
 from hyperscale.workload.given import class_of
@@ -46,26 +46,42 @@ def overrides_of(said: Settings, filled: Settings, source: FileSource | ClassSou
 
 def _left_open(filled: Settings, said: Settings, workflows: Sequence[type[Workflow]]) -> Settings:
     """The settings of the config file that neither a stronger place nor a workflow decides."""
-    taken: set[str] = set()
+    taken = {name for workflow in workflows for name in _taken_by(workflow)}
     if any(getattr(said, name) is not None for name in ("iterations", "stage", "rate")):
         taken.update(_LOAD)
     if any(getattr(said, name) is not None for name in _USERS):
         taken |= _USERS
-    for workflow in workflows:
-        set_here = set(load_settings_of(workflow))
-        taken |= set(_LOAD) if set_here & _MODELS else set_here
-        if "vus" in set_here:
-            taken |= _USERS
-        if host_of(workflow) or http_of(workflow).base_url:
-            taken.add("host")
-        if not http_of(workflow).verify:
-            taken.add("insecure_skip_tls_verify")
-        if workflow.thresholds:
-            taken.add("threshold")
     tagged = {name for workflow in workflows for name in tags_of(workflow)}
     tags = {name: value for name, value in (filled.tag or {}).items() if name not in tagged}
     undecided = {name: None for name in taken if name in _ASKED_OF_THE_TEST_FILE}
     return replace(filled, **undecided, tag=tags)
+
+
+def _taken_by(workflow: type[Workflow]) -> set[str]:
+    """The settings that a workflow decides itself."""
+    set_here = set(load_settings_of(workflow))
+    taken = set(_LOAD) if set_here & _MODELS else set_here
+    if "vus" in set_here:
+        taken |= _USERS
+    if host_of(workflow) or http_of(workflow).base_url:
+        taken.add("host")
+    if not http_of(workflow).verify:
+        taken.add("insecure_skip_tls_verify")
+    if workflow.thresholds:
+        taken.add("threshold")
+    return taken
+
+
+def decided_by(source: FileSource | ClassSource) -> dict[str, str]:
+    """What the workflows of a test decide themselves, each setting in words."""
+    found: dict[str, list[str]] = {}
+    for workflow in map(class_of, source.load()):
+        said = load_settings_of(workflow)
+        for name in _taken_by(workflow):
+            value = said.get(name)
+            text = f"({workflow.__name__})" if value is None else f"{value} ({workflow.__name__})"
+            found.setdefault(name, []).append(text)
+    return {name: ", ".join(texts) for name, texts in found.items()}
 
 
 def _stage(text: str) -> tuple[str, str]:

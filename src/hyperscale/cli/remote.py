@@ -18,7 +18,8 @@ from hyperscale.cli.execution import carry_out
 from hyperscale.cli.local import Show, explain, interrupt_on_sigterm, names_of, run_options
 from hyperscale.cli.overrides import overrides_of
 from hyperscale.cli.variables import variables
-from hyperscale.config import Settings, flag_name
+from hyperscale.config.run import Settings
+from hyperscale.config.sections import flag_name
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun

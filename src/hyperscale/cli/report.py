@@ -26,7 +26,7 @@ def report(
 ) -> int:
     """Make the HTML report, or another file, from results."""
     from hyperscale.cli import outputs
-    from hyperscale.config import Settings
+    from hyperscale.config.run import Settings
 
     path = Path(results)
     loaded = outputs.read(path)

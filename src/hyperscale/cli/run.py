@@ -15,14 +15,8 @@ import typer
 from hyperscale.cli import cluster as where
 from hyperscale.cli import flags
 from hyperscale.cli.variables import recorded_command
-from hyperscale.config import (
-    Settings,
-    find_file,
-    flag_name,
-    from_environment,
-    from_file,
-    from_flags,
-)
+from hyperscale.config.run import SECTION, Settings, filled_by, said_by
+from hyperscale.config.sections import Reading, Row, flag_name, sources_of
 from hyperscale.errors import BadInput
 
 if TYPE_CHECKING:
@@ -80,6 +74,7 @@ def run(
     certs: where.QuietCerts = "",
     detach: where.QuietDetach = False,
     lost_load: where.QuietLostLoad = None,
+    show_settings: flags.QuietShowSettings = False,
 ) -> int:
     """Run the workflows of test files, or one URL, and judge the results."""
     return launch(ctx.params, early=ctx.obj)
@@ -93,16 +88,23 @@ def launch(
     early: EarlyChildren | None = None,
 ) -> int:
     """Here, or on a cluster when one is named or asked for."""
-    said = from_flags(given).over(from_environment(os.environ))
-    config_file = find_file(given["config"] or os.environ.get("HYPERSCALE_CONFIG"))
-    filled = from_file(config_file) if config_file else Settings()
+    sources = sources_of(given, os.environ)
+    said, filled = said_by(given, os.environ), filled_by(sources)
     settings = said.over(filled)
-    source = _source(given, settings, config_file)
+    source = None
+    if not given["show_settings"] or given["test"] or settings.file:
+        source = _source(given, settings, Path(sources.file).parent)
+    connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
+    on_cluster = on_cluster or bool(settings.cluster)
+    if source is None or given["show_settings"]:
+        from hyperscale.cli.tables import show_settings
+
+        rows = _rows(Reading(sources, [SECTION]), said, source)
+        return show_settings([*rows, *(where.reading_of(connection).rows() if on_cluster else [])])
     command = recorded_command()
-    if on_cluster or settings.cluster:
+    if on_cluster:
         from hyperscale.cli.remote import perform as perform_there
 
-        connection = {**given, "cluster": settings.cluster, "certs": settings.certs}
         return perform_there(source, said, filled, command, connection, key)
     if settings.detach:
         raise BadInput(
@@ -118,9 +120,24 @@ def launch(
     return perform(source, said, filled, command, early)
 
 
-def _source(
-    given: Mapping[str, Any], settings: Settings, config_file: Path | None
-) -> FileSource | ClassSource:
+def _rows(reading: Reading, said: Settings, source: FileSource | ClassSource | None) -> list[Row]:
+    """With the settings that the test file decides, which stands between environment and config
+    file."""
+    rows = reading.rows()
+    if source is None:
+        return rows
+    from hyperscale.cli.overrides import decided_by
+
+    decided = decided_by(source)
+    return [
+        Row(row.name, decided[name], "test file")
+        if (name := row.name.removeprefix("run.")) in decided and getattr(said, name) is None
+        else row
+        for row in rows
+    ]
+
+
+def _source(given: Mapping[str, Any], settings: Settings, beside: Path) -> FileSource | ClassSource:
     """The test files with the workflows wanted, or the test that a URL makes."""
     from hyperscale.engine.source import ClassSource, FileSource
 
@@ -137,14 +154,14 @@ def _source(
             raise BadInput(
                 f"{flag_name(name)} is for a URL", "a test file says itself what it sends"
             )
-    files, names = _files_and_names(words, settings, config_file)
+    files, names = _files_and_names(words, settings, beside)
     return FileSource(files[0], names, files[1:])
 
 
 def _files_and_names(
-    words: list[str], settings: Settings, config_file: Path | None
+    words: list[str], settings: Settings, beside: Path
 ) -> tuple[list[str], list[str]]:
-    """The config file may name the test file once for all."""
+    """The config file may name the test file once for all, as seen from where it lies."""
     files = [word for word in words if _looks_like_a_file(word)]
     if files:
         return files, [word for word in words if word not in files]
@@ -156,7 +173,6 @@ def _files_and_names(
             "hyperscale run FILE, or write file = FILE in the [run] table of hyperscale.toml; "
             "hyperscale new test.py makes one to start from",
         )
-    beside = config_file.parent if config_file else Path()
     return [str(beside / settings.file)], words
 
 

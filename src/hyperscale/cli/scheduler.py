@@ -3,6 +3,7 @@ whoever looks after them asks."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hyperscale.cli import flags, streams
+from hyperscale.cli import flags, streams, tables
 from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
 from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.api.settings import ProcessSettings
+    from hyperscale.config.sections import Reading
     from hyperscale.scheduler.http.access import Access
+    from hyperscale.scheduler.http.settings import ProcessSettings
     from hyperscale.scheduler.settings import SchedulerSettings
 
 API = "Its API"
@@ -36,6 +38,7 @@ def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
 
 @options_of(shared.client_of, without=("plain_http",))
 def scheduler(
+    ctx: typer.Context,
     action: Annotated[
         str,
         typer.Argument(metavar="ACTION", help="none: start it; worker; " + ", ".join(care.ACTIONS)),
@@ -125,6 +128,7 @@ def scheduler(
         _option(care.PANEL, "--job", metavar="ID", help="explain: one job or correlation id"),
     ] = "",
     config: flags.Config = None,
+    show_settings: flags.ShowSettings = False,
     json: shared.Json = False,
     debug: flags.Debug = False,
     **which: Any,
@@ -138,31 +142,14 @@ def scheduler(
         which["plain_http"] = plain_http
         asked = care.Asked(which, json, files or [], reason, cancel_running, job)
         return care.ACTIONS[action](asked)
-    own: dict[str, object] = {
-        "store": store or None,
-        "election": election or None,
-        "node": node or None,
-        "address": address or None,
+    given = {
+        **ctx.params,
         "worker": False if no_worker else None,
-        "slots": slots or None,
-        "capabilities": capability or None,
-        "python_allow": python_allow or None,
-        "loadtest_dir": loadtest_dir or None,
-        "http_allow": http_allow or None,
-        "command": command or None,
+        "capabilities": capability,
     }
-    around: dict[str, object] = {
-        "host": host or None,
-        "port": port or None,
-        "tokens": tokens or None,
-        "open": open or None,
-        "tls_cert": tls_cert or None,
-        "tls_key": tls_key or None,
-        "plain_http": plain_http or None,
-        "otlp": otlp or None,
-        "trace_share": trace_share or None,
-    }
-    settings, process, token = _settings(own, around, config)
+    reading, settings, process, token = _settings(given)
+    if show_settings:
+        return tables.show_settings(reading.rows())
     with _logging(log, log_level):
         if action == "worker":
             if no_worker:
@@ -198,23 +185,20 @@ def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> 
 
 
 def _settings(
-    own: Mapping[str, object], around: Mapping[str, object], config: str | None
-) -> tuple[SchedulerSettings, ProcessSettings, str]:
-    """And the token of its administrator. The table has both kinds of settings; a name that is of
-    neither is complained of by the scheduler's."""
+    given: Mapping[str, object],
+) -> tuple[Reading, SchedulerSettings, ProcessSettings, str]:
+    """And the token of its administrator, which no file holds."""
     from hyperscale.cli.handover import taken_environment
-    from hyperscale.cli.serving import tables_of
+    from hyperscale.config.sections import Reading, sources_of
 
     _check_libraries()
-    from hyperscale.scheduler.api.settings import NAMES, process_settings
-    from hyperscale.scheduler.settings import ENV_PREFIX, settings_from
+    from hyperscale.scheduler.http.settings import SECTIONS, process_settings
+    from hyperscale.scheduler.settings import ENV_PREFIX, scheduler_settings
 
-    said = taken_environment(ENV_PREFIX)
-    table = tables_of({"config": config}, "scheduler")
-    outer = {name: table.pop(name) for name in list(table) if name.replace("-", "_") in NAMES}
-    settings = settings_from(own, said, table)
-    process = process_settings(around, said, outer)
-    return settings, process, said.get(f"{ENV_PREFIX}TOKEN", "")
+    taken = taken_environment(ENV_PREFIX)
+    token, _ = taken.pop(f"{ENV_PREFIX}TOKEN", ""), taken.pop(f"{ENV_PREFIX}URL", "")
+    reading = Reading(sources_of(given, {**os.environ, **taken}), SECTIONS)
+    return reading, scheduler_settings(reading), process_settings(reading), token
 
 
 def _check_libraries() -> None:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from hyperscale.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from hyperscale.config.sections import Reading, Section
     from hyperscale.nodes.member.settings import NodeSettings
-    from hyperscale.nodes.member.sources import Reading, Section
 
 LIFELINE = "HYPERSCALE_LIFELINE"
 
@@ -26,45 +24,15 @@ def read_or_show(
 ) -> Settings | None:
     """The settings of a node. With `--show-settings` they are printed, and there is no more to do;
     what is wrong with them is said in either case."""
-    from hyperscale.config import CONFIG_FILE, find_file
-    from hyperscale.nodes.member.sources import Reading, Sources
+    from hyperscale.cli.tables import show_settings
+    from hyperscale.config.sections import Reading, sources_of
 
-    file = find_file(given.get("config"))
-    document = {} if file is None else document_of(file)
-    sources = Sources(given, os.environ, document, CONFIG_FILE if file is None else str(file))
-    reading = Reading(sources, sections)
+    reading = Reading(sources_of(given, os.environ), sections)
     if not given.get("show_settings"):
         return check(reading)
-    from hyperscale.cli import streams
-    from hyperscale.cli.tables import table
-
-    for line in table(("SETTING", "VALUE", "FROM"), reading.rows()):
-        streams.say(line)
+    show_settings(reading.rows())
     check(reading)
     return None
-
-
-def document_of(file: Path) -> dict[str, Any]:
-    import tomllib
-
-    from hyperscale.errors import BadInput
-
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"the config file {str(file)!r} cannot be read: {error}") from None
-
-
-def tables_of(given: Mapping[str, Any], name: str) -> dict[str, object]:
-    """One table of the config file."""
-    from hyperscale.config import find_file
-    from hyperscale.errors import BadInput
-
-    file = find_file(given.get("config"))
-    table = {} if file is None else document_of(file).get(name, {})
-    if not isinstance(table, dict):
-        raise BadInput(f"{file}: {name!r} is a table: write [{name}]")
-    return table
 
 
 def keep_serving(settings: NodeSettings, serving: Coroutine[Any, Any, None]) -> int:

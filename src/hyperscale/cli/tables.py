@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
+from hyperscale.cli import streams
+from hyperscale.errors import ExitCode
 from hyperscale.ui.text import one_line
+
+if TYPE_CHECKING:
+    from hyperscale.config.sections import Row
 
 
 def table(
@@ -24,6 +30,13 @@ def table(
 
 def _in_a_line(cell: str) -> str:
     return cell if cell.isprintable() else one_line(cell)
+
+
+def show_settings(rows: Sequence[Row]) -> int:
+    """`--show-settings`: all settings of a command, their values, and who set them."""
+    for line in table(("SETTING", "VALUE", "FROM"), rows):
+        streams.say(line)
+    return int(ExitCode.PASSED)
 
 
 def age(seconds: float) -> str:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.errors import BadInput
 from hyperscale.workload.secrets import mask_args, register
 

@@ -5,22 +5,18 @@ strongest of the three counts, then the default.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from hyperscale.config.sections import Reading, Section, defaults_of
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.leader.election import TTL_S
 from hyperscale.scheduler.store.types import Keep
 from hyperscale.scheduler.worker.registration import CAPACITY_MAX
 
 ENV_PREFIX: Final = "HYPERSCALE_SCHEDULER_"
-_YES: Final = frozenset({"1", "true", "yes", "on"})
-_NO: Final = frozenset({"0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,77 +98,14 @@ def _user() -> str:
         return "its user"
 
 
-def _text(value: object) -> str:
-    return str(value)
+# Names of the process around it stand in the same table (`scheduler.http.settings`).
+OWN: Final = defaults_of(SchedulerSettings)
+KEEP: Final = Section(
+    "scheduler.keep", dict(zip(Keep.__struct_fields__, Keep.__struct_defaults__, strict=True))
+)
 
 
-def _seconds(value: object) -> float:
-    number = float(str(value))
-    if not 0 <= number < math.inf:
-        raise ValueError("seconds, 0 or more")
-    return number
-
-
-def _switch(value: object) -> bool:
-    word = str(value).lower()
-    if word not in _YES | _NO:
-        raise ValueError("true or false")
-    return word in _YES
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(str(item) for item in value)
-    return tuple(part.strip() for part in str(value).split(",") if part.strip())
-
-
-def _keep(value: object) -> Keep:
-    if isinstance(value, Keep):
-        return value
-    if not isinstance(value, Mapping):
-        raise ValueError("a table of seconds")
-    try:
-        return Keep(**{str(k).replace("-", "_"): float(v) for k, v in value.items()})
-    except TypeError:
-        raise ValueError("a table of " + ", ".join(Keep.__struct_fields__)) from None
-
-
-_READERS: Final[dict[str, Callable[[object], object]]] = {
-    "worker": _switch,
-    "command": _switch,
-    "slots": lambda value: int(str(value)),
-    "capabilities": _texts,
-    "python_allow": _texts,
-    "http_allow": _texts,
-    "keep": _keep,
-    **{each.name: _seconds for each in fields(SchedulerSettings) if each.name.endswith("_s")},
-}
-NAMES: Final = tuple(each.name for each in fields(SchedulerSettings))
-
-
-def settings_from(
-    flags: Mapping[str, object], env: Mapping[str, str], table: Mapping[str, object]
-) -> SchedulerSettings:
-    """Flags that are None were not given."""
-    said: dict[str, Any] = {}
-    for name, value in table.items():
-        said |= _read(name.replace("-", "_"), value, f"{name} in [scheduler]")
-    for name in NAMES:
-        variable = ENV_PREFIX + name.upper()
-        if variable in env:
-            said |= _read(name, env[variable], variable)
-    for name, value in flags.items():
-        if value is not None:
-            said |= _read(name, value, "--" + name.replace("_", "-"))
-    return SchedulerSettings(**said)
-
-
-def _read(name: str, value: object, where: str) -> dict[str, object]:
-    if name not in NAMES:
-        near = get_close_matches(name, NAMES, n=1)
-        hint = f"did you mean {near[0].replace('_', '-')}?" if near else ""
-        raise BadInput(f"{where} is not a setting of the scheduler", hint)
-    try:
-        return {name: _READERS.get(name, _text)(value)}
-    except ValueError as error:
-        raise BadInput(f"{where}: {value!r} does not fit", str(error)) from None
+def scheduler_settings(reading: Reading) -> SchedulerSettings:
+    """Raises BadInput. `reading` has the section `scheduler`, and `KEEP`."""
+    said = {name: reading.of("scheduler", name).value for name in OWN}
+    return SchedulerSettings(**said, keep=reading.build("keep", Keep))

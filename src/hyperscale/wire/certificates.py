@@ -1,6 +1,6 @@
 """A cluster's own certificates: who a node is, signed by the cluster's authority.
 
-A node certificate carries role, cluster, environment and datacenter as URIs (A-55), so that a
+A node certificate carries role, cluster, environment and datacenter as URIs, so that a
 stolen worker key opens nothing a worker may not open, and the id of its node, so that it opens
 nothing under another name. TLS is 1.3 and mutual, always; there is no other kind of context here.
 """
@@ -69,7 +69,7 @@ class Pem:
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """Files of one node. `verify_hostname` off: any node of the cluster will do, whatever its
-    address; who it is still stands in its certificate (B-85)."""
+    address; who it is still stands in its certificate."""
 
     ca: Path
     certificate: Path

@@ -16,7 +16,7 @@ LENGTH_BYTES = 4
 COMPRESSED = 0x01
 KNOWN_FLAGS = COMPRESSED
 
-# B-84: what one message may take when its kind sets no other limit.
+# What one message may take when its kind sets no other limit.
 DEFAULT_LIMIT_BYTES = 1024 * 1024
 
 Screen = Callable[[int, int, bytes], bool | None]

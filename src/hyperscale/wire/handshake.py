@@ -32,7 +32,7 @@ from hyperscale.wire.messages import decode_plain
 
 PROTOCOL = (1, 2)
 
-# since which version a node can do what. A name nobody lists is not supported.
+# Since which version a node can do what. A name nobody lists is not supported.
 INTRODUCED: dict[str, tuple[int, int]] = {
     "cancellation": (1, 0),
     "batched_stats": (1, 1),

@@ -13,7 +13,7 @@ ROLES = ("client", "gate", "manager", "worker", "probe")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 NAME_RULE = "letters, digits, '-', '_' and '.'"
 
-# A-55: who may open a connection to whom. A bare member (probe) speaks to its like, and clients
+# Who may open a connection to whom. A bare member (probe) speaks to its like, and clients
 # may look at it; it has no part in running tests.
 MAY_CALL = frozenset(
     {
@@ -61,7 +61,7 @@ def check_role(caller: str, target: str, gateless: bool = False) -> None:
 
 
 def check_same_cluster(cluster_id: str, environment_id: str, expected: Identity) -> None:
-    """Raises Refused, naming both sides and nothing else (A-54)."""
+    """Raises Refused, naming both sides and nothing else."""
     if cluster_id != expected.cluster_id:
         raise Refused(
             "",

@@ -17,7 +17,7 @@ import msgspec
 from hyperscale.wire.errors import Malformed, Reason, Refused
 from hyperscale.wire.frames import DEFAULT_LIMIT_BYTES
 
-# B-84: the most any kind may ask for, compressed or not.
+# The most any kind may ask for, compressed or not.
 LIMIT_BYTES_MAX = 50 * 1024 * 1024
 NAME_BYTES_MAX = 64
 

@@ -13,7 +13,7 @@ from hyperscale.testing import URL, HTTPResponse
 from tests.integration.cluster.fleet import DEADLINE_S, Fleet
 from tests.integration.cluster.witness import Witness
 
-JOBS = 200 if os.environ.get("HYPERSCALE_SOAK") else 16
+JOBS = 200 if os.environ.get("TESTS_SOAK") else 16
 ITERATIONS = 5
 # A generator process starts for each of them; on a machine that has other things to do, too.
 JOB_S = 3.0

@@ -18,11 +18,11 @@ from hyperscale.cluster.election.messages import Heartbeat as HeartbeatOfLeader
 from hyperscale.cluster.identity import Node as Member
 from hyperscale.cluster.membership import Membership, MembershipConfig, Persist
 from hyperscale.cluster.membership.messages import Alive
+from hyperscale.config.sections import Sources
 from hyperscale.nodes.member.exchanges import EXCHANGES, Answered, Said, proof_of
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
 from hyperscale.nodes.member.shared_port import Channel
-from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost

@@ -14,8 +14,8 @@ EXAMPLES = str(Path(__file__).parents[2] / "fixtures" / "worked_examples.py")
 
 
 def test_all_of_them_run(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HYPERSCALE_TEST_URL", target)
-    options = RunOptions(workers=2, env={"HYPERSCALE_TEST_URL": target})
+    monkeypatch.setenv("TESTS_TEST_URL", target)
+    options = RunOptions(workers=2, env={"TESTS_TEST_URL": target})
     results = asyncio.run(
         LocalRun(FileSource(EXAMPLES), Overrides(vus=4, iterations=12), options).execute()
     )

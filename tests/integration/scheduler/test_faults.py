@@ -4,7 +4,7 @@ members that come back.
 
 Afterwards: every acknowledged job has ended, each tick has exactly one instance and none is
 missing, no stale report was accepted, and the history says what the jobs themselves say.
-`HYPERSCALE_SOAK_S` makes the bad time longer (`make soak`: 600).
+`TESTS_SOAK_S` makes the bad time longer (`make soak`: 600).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.integration.scheduler.truth import check_jobs, check_ticks
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.worlds import host_of, wall_clock
 
-BAD_TIME_S = float(os.environ.get("HYPERSCALE_SOAK_S", "30"))
+BAD_TIME_S = float(os.environ.get("TESTS_SOAK_S", "30"))
 SQLITE_SHARE = 0.4
 """Its faults are a part of the other's: nobody there to be restarted or cut off."""
 JOBS_PER_S = 100 / 60

@@ -74,7 +74,7 @@ TOLD_AT_ITS_START = """
 import os, signal, sys
 from hyperscale.runtime.real import run
 from hyperscale.scheduler.http import process
-from hyperscale.scheduler.api.settings import ProcessSettings
+from hyperscale.scheduler.http.settings import ProcessSettings
 from hyperscale.scheduler.settings import SchedulerSettings
 
 open_store = process.open_store

@@ -16,11 +16,11 @@ import yaml
 from hyperscale.cli.app import app
 from hyperscale.cli.dev_cluster import ELECTION, WORKER, Plan, make_credentials
 from hyperscale.cli.dev_nodes import DevNode
+from hyperscale.config.sections import Reading, Sources
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.manager.settings import ManagerSettings, manager_settings
 from hyperscale.nodes.member.metrics_page import LIVE, READY, STARTUP
 from hyperscale.nodes.member.settings import PORT_DEFAULT
-from hyperscale.nodes.member.sources import Reading, Sources
 from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_settings
 
 DEPLOY = Path(__file__).parents[3] / "deploy"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hyperscale.cli.outputs import File, check, read, requested, write
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
 

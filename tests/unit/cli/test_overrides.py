@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hyperscale.cli.overrides import overrides_of
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from hyperscale.engine.source import FileSource
 from hyperscale.errors import BadInput
 from hyperscale.workload.plan import Overrides

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from hyperscale.cli import app as program
-from hyperscale.config import NAMES
+from hyperscale.config.run import NAMES
 from hyperscale.errors import ExitCode
 
 HEAVY = {"asyncio", "numpy", "pydantic", "rich", "ssl", "uvloop"}
@@ -43,7 +43,7 @@ def test_every_flag_of_run_is_a_setting_and_every_setting_a_flag() -> None:
     flags = {param.name for param in command("run").params}
     # `file` is the argument, `config` is about the settings, not among them; those of
     # a URL stand for what a test file says
-    others = {"test", "config", "method", "header", "data"}
+    others = {"test", "config", "method", "header", "data", "show_settings"}
     assert flags - others == set(NAMES) - {"file"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperscale.cli.local import Show
-from hyperscale.config import Settings
+from hyperscale.config.run import Settings
 from tests.unit.ui.sample import sample_results
 
 

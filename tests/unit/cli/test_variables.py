@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hyperscale.cli.variables import read_env_file, variables
-from hyperscale.config import Settings, from_flags
+from hyperscale.config.run import Settings, said_by
 from hyperscale.errors import BadInput
 from hyperscale.workload import secrets
 
@@ -93,5 +93,5 @@ def test_a_secret_that_is_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_bad_variable_is_refused_without_its_value() -> None:
     with pytest.raises(BadInput) as refused:
-        from_flags({"env": ["TOPSECRET"]})
+        said_by({"env": ["TOPSECRET"]}, {})
     assert refused.value.message == "--env takes KEY=VALUE"

@@ -13,7 +13,6 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,20 @@ import pytest
 import typer
 import yaml
 
-from hyperscale import config
 from hyperscale.cli.app import app
 from hyperscale.clients.http.verbs import Verbs
-from hyperscale.clients.io import readiness
+from hyperscale.config.file import CONFIG_FILE
+from hyperscale.config.run import SECTION as RUN
+from hyperscale.config.run import filled_by
+from hyperscale.config.sections import NOT_SETTINGS, Section, sources_of
 from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
-from hyperscale.scheduler.settings import ENV_PREFIX as SCHEDULER_PREFIX
-from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.nodes.client.settings import SECTION as CLUSTER
+from hyperscale.nodes.manager.settings import SECTIONS as MANAGER
+from hyperscale.nodes.worker.settings import SECTION as WORKER
+from hyperscale.scheduler.http.settings import SECTIONS as SCHEDULER
 from hyperscale.target import running
 from hyperscale.target.echo import Echo
 from hyperscale.workload import load_settings
@@ -41,18 +44,38 @@ from hyperscale.workload.plan import Overrides, WorkflowPlan, plan_test
 from hyperscale.workload.results import WITHOUT_LATENCY, Outcome
 from hyperscale.workload.thresholds import METRICS
 from tests.fixtures.echo import echoing
+from tests.unit.docs import cli_page
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.rglob("*.md")),
+]
+# Pages for people who change Hyperscale; on the others a path may be of the reader's own.
+MAPS = [
+    ROOT / "CONTRIBUTING.md",
+    DOCS / "architecture.md",
+    DOCS / "where.md",
+    *sorted(DOCS.glob("decisions/*.md")),
+]
+PACKAGE = ROOT / "src" / "hyperscale"
+SPLIT = ("nodes", "scheduler", "ledger", "cluster")  # rooms whose folders are rooms themselves
+BASES = (ROOT, PACKAGE, DOCS)
 ENOUGH_ITERATIONS = 20  # for a step that runs in one of five
 SHOWN_TARGET = "http://127.0.0.1:8080"
+ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *SCHEDULER)
+OF_SCHEDULER_CLIENTS = {f"HYPERSCALE_SCHEDULER_{name}" for name in ("URL", "TOKEN")}
 OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "wrk")
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _INSTALLED = re.compile(r"pip install\s+(?:-\S+\s+)*['\"]?hyperscale(?![-_]loadtest)")
+_FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.py)?|[\w.-]+(?:/[\w.-]+)+|\w+\.py")
+_OURS = re.compile(r"(?:src|tests|benchmarks|deploy|engine|nodes|cluster|ledger)/.+\.py$")
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 
@@ -210,6 +233,23 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors_of(goal), link
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_exist(page: Path) -> None:
+    text = _BLOCK.sub("", page.read_text())
+    named = [span for span in _SPAN.findall(text) if _FILE.fullmatch(span)]
+    if page not in MAPS:
+        named = [name for name in named if _OURS.match(name)]
+    missing = [name for name in named if not any((base / name).exists() for base in BASES)]
+    assert not missing
+
+
+def test_every_room_is_on_the_plan() -> None:
+    plan = blocks(DOCS / "architecture.md", "")[0]
+    rooms = [file.parent for file in PACKAGE.glob("*/__init__.py")]
+    below = [file.parent for room in SPLIT for file in (PACKAGE / room).glob("*/__init__.py")]
+    assert {f"{room.name}/" for room in (*rooms, *below)} <= set(re.findall(r"\w+/", plan))
+
+
 def anchors_of(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -225,13 +265,14 @@ def test_flags_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_of_the_environment_exist(page: Path) -> None:
-    known = {config.ENV_PREFIX + name.upper() for name in (*config.NAMES, "config")}
-    scheduler = (*(one.name for one in fields(SchedulerSettings)), "url", "token")
-    known |= {SCHEDULER_PREFIX + name.upper() for name in scheduler}
-    known |= {"HYPERSCALE_JOB_ID", "HYPERSCALE_FENCING_TOKEN"}  # what a scheduled job is given
-    known.add(readiness.SETTING)
-    named = set(re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", page.read_text()))
-    assert named <= known
+    refused = re.compile(r"^error: .*$", re.MULTILINE)
+    named = re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", refused.sub("", page.read_text()))
+    for variable in {*named} - NOT_SETTINGS - OF_SCHEDULER_CLIENTS:
+        assert any(variable in variables_of(section) for section in ALL_SECTIONS), variable
+
+
+def variables_of(section: Section) -> set[str]:
+    return {section.prefix + name.upper() for name in section.defaults}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -244,9 +285,9 @@ def test_yaml_blocks_are_yaml(page: Path) -> None:
 def test_config_files_can_be_read(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "toml"):
         tomllib.loads(block)
-        file = tmp_path / config.CONFIG_FILE
+        file = tmp_path / CONFIG_FILE
         file.write_text(block)
-        config.from_file(file)
+        filled_by(sources_of({"config": str(file)}, {}))
 
 
 def test_no_page_installs_the_distribution_of_somebody_else() -> None:
@@ -269,6 +310,11 @@ def test_every_page_is_on_the_map() -> None:
     links = {link.partition("#")[0] for link in _LINK.findall((DOCS / "index.md").read_text())}
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"index.md"}
     assert pages <= links
+
+
+def test_the_page_of_the_commands_is_current() -> None:
+    assert cli_page.PAGE.read_text() == cli_page.page(), "make docs writes it"
+    assert "|  |" not in cli_page.page(), "an option without a line of help"
 
 
 def test_every_load_setting_is_explained() -> None:

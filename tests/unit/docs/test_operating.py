@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import hyperscale
+from hyperscale.config.sections import Reading, Section, Sources
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.member.metrics_page import LIVE, READY
-from hyperscale.nodes.member.sources import Reading, Section, Sources
 from hyperscale.nodes.worker.settings import SECTION as WORKER
 from hyperscale.nodes.worker.settings import sections as worker_sections
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hyperscale.cluster.discovery import DnsName
+from hyperscale.config.sections import Sources
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.settings import NodeSettings, read_settings
-from hyperscale.nodes.member.sources import Sources
 from hyperscale.runtime.host import Address
 from tests.fixtures.private import write_private
 

@@ -11,8 +11,9 @@ import typer
 import yaml
 
 from hyperscale.cli.app import app
-from hyperscale.scheduler.api.settings import process_settings
-from hyperscale.scheduler.settings import settings_from
+from hyperscale.config.sections import Reading, Sources
+from hyperscale.scheduler.http.settings import SECTIONS
+from hyperscale.scheduler.settings import scheduler_settings
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "scheduler"
 PODS = {
@@ -30,9 +31,7 @@ def environment(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["scheduler", "scheduler-worker"])
 def test_the_units_start_what_their_environment_is_for(name: str) -> None:
     said = environment(name)
-    own, around = settings_from({}, said, {}), process_settings({}, said, {})
-    known = {f"HYPERSCALE_SCHEDULER_{one.upper()}" for one in {*vars(own), *dict(around)}}
-    assert set(said) <= known
+    own = scheduler_settings(Reading(Sources({}, said), SECTIONS))
     assert own.store == "redis://10.0.0.1:6379/0"
     unit = (DEPLOY / f"hyperscale-{name}.service").read_text()
     assert f"EnvironmentFile=/etc/hyperscale/{name}.env\n" in unit

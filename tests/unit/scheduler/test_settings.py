@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.settings import SchedulerSettings, settings_from
+from hyperscale.scheduler.http.settings import SECTIONS
+from hyperscale.scheduler.settings import SchedulerSettings, scheduler_settings
+
+
+def settings_from(
+    flags: dict[str, object], env: dict[str, str], table: dict[str, object]
+) -> SchedulerSettings:
+    return scheduler_settings(Reading(Sources(flags, env, {"scheduler": table}), SECTIONS))
 
 
 def test_flag_beats_environment_beats_table_beats_default() -> None:

@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import ssl
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from hyperscale.cluster.discovery.settings import parse_address
+from hyperscale.config.sections import Reading, Section, Sources
 from hyperscale.errors import BadInput
 from hyperscale.nodes.client import dev_file
 from hyperscale.runtime.host import Address, is_loopback
@@ -22,16 +21,19 @@ from hyperscale.wire.certificates import CertificateIdentity, Credentials, ident
 from hyperscale.wire.errors import Refused
 from hyperscale.wire.identity import Identity
 
-ENV_PREFIX = "HYPERSCALE_CLUSTER_"
-TABLE = "cluster"
 PORT_DEFAULT = 7_000
 NAME_DEFAULT = "client"
-NAMES = ("manager", "certs", "name", "id", "environment")
+SECTION = Section(
+    "cluster",
+    {"manager": (), "certs": "", "name": "", "id": "", "environment": ""},
+    flags=("manager", "certs", "name", "id", "environment"),
+    spelled={"id": "--cluster-id"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """Checked and ready for use; `read_cluster` makes it out of texts."""
+    """Checked and ready for use; `cluster_settings` makes it out of texts."""
 
     managers: tuple[Address, ...]
     identity: Identity
@@ -39,15 +41,21 @@ class ClusterSettings:
 
 
 def read_cluster(
-    flags: Mapping[str, object], environ: Mapping[str, str], table: Mapping[str, object]
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    document: Mapping[str, object],
 ) -> ClusterSettings:
-    """Raises BadInput. Values are texts; `manager` may be a list of them."""
-    values = _file_values(table)
-    labels = {name: ENV_PREFIX + name.upper() for name in NAMES}
-    values |= {name: environ[label] for name, label in labels.items() if environ.get(label)}
-    values |= {name: flags[name] for name in NAMES if flags.get(name) not in (None, "", [], ())}
-    named = [_place(text) for text in _texts(values.get("manager", []))]
-    certs, name = _text(values, "certs"), _text(values, "name")
+    """Raises BadInput. `document` has all tables of a config file."""
+    reading = Reading(Sources(flags, environ, document), [SECTION])
+    return cluster_settings(reading, environ)
+
+
+def cluster_settings(reading: Reading, environ: Mapping[str, str]) -> ClusterSettings:
+    """Raises BadInput. `reading` is of `SECTION`; `environ` says where a dev cluster is told of."""
+    manager, certs, name, cluster, environment = (
+        reading.of("cluster", one).value for one in SECTION.defaults
+    )
+    named = [_place(text) for text in manager]
     dev = None if certs else _dev_cluster(named, environ)
     if dev is not None:
         managers = tuple(dict.fromkeys([*_chosen(named, dev), *dev.addresses]))
@@ -63,8 +71,8 @@ def read_cluster(
     credentials, identity = identity_from(
         certs,
         name or NAME_DEFAULT,
-        _text(values, "id") or "default",
-        _text(values, "environment") or "dev",
+        cluster or "default",
+        environment or "dev",
     )
     for address in managers:
         if credentials is None and not is_loopback(address.host):
@@ -73,18 +81,6 @@ def read_cluster(
                 f"--certs DIR; make it: hyperscale certs DIR --node client:{NAME_DEFAULT}",
             )
     return ClusterSettings(managers=managers, identity=identity, credentials=credentials)
-
-
-def read_table(path: Path) -> dict[str, object]:
-    """The `[cluster]` table of a TOML file; other tables belong to other commands."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"the config file {str(path)!r} cannot be read: {error}") from None
-    table = document.get(TABLE, {})
-    if not isinstance(table, dict):
-        raise BadInput(f"{path}: {TABLE!r} is a table: write [{TABLE}]")
-    return table
 
 
 def identity_from(
@@ -168,30 +164,3 @@ def _place(text: str) -> tuple[str, int | None]:
     except ValueError as error:
         raise BadInput(f"--manager: {error}") from None
     return host, port if port == other else None
-
-
-def _file_values(table: Mapping[str, object]) -> dict[str, object]:
-    values: dict[str, object] = {}
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in NAMES:
-            near = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(NAMES)}"
-            raise BadInput(f"[{TABLE}] has no setting {key!r}", hint)
-        values[name] = value
-    return values
-
-
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name, "")
-    if not isinstance(value, str):
-        raise BadInput(f"{name} takes text, not {value!r}")
-    return value.strip()
-
-
-def _texts(value: object) -> list[str]:
-    """A list, or one text cut at commas; each entry of a list may hold commas too."""
-    given = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(entry, str) for entry in given):
-        raise BadInput(f"--manager takes HOST[:PORT], not {value!r}")
-    return [part.strip() for entry in given for part in str(entry).split(",") if part.strip()]

@@ -1,7 +1,7 @@
 """Settings of a manager, beside those every node has.
 
 Its own stand in the table `[manager]`, those of jobs in `[jobs]`, those of their records in
-`[records]`; all of them also as variables and after `--set`, see `sources`.
+`[records]`; all of them also as variables and after `--set`, see `config.sections`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.nodes.client.managers import REPEATED_S
 from hyperscale.nodes.manager.access import OTHERS
 from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.sources import Reading, Section, numbers_of
 from hyperscale.nodes.worker import settings as worker
 
 

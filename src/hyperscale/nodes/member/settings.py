@@ -18,8 +18,8 @@ from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.cluster.election import ElectionSettings
 from hyperscale.cluster.identity import NODE_ID_CHARS_MAX, Endpoint
 from hyperscale.cluster.membership import MembershipConfig
+from hyperscale.config.sections import Reading, Section, Setting, Sources, numbers_of
 from hyperscale.errors import BadInput
-from hyperscale.nodes.member.sources import Reading, Section, Setting, Sources, numbers_of
 from hyperscale.runtime.host import Address, is_loopback
 from hyperscale.runtime.logs import Level
 from hyperscale.runtime.private_files import read_private

@@ -6,13 +6,15 @@ in the `[worker]` table of `hyperscale.toml`; strongest first. Every time is in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+
+import msgspec
 
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.sources import Reading, Section, numbers_of
 
 CORES_MAX = 1_024
 # Start only with one that keeps the worker's files closed; with what can be had; without any.
@@ -85,7 +87,7 @@ def sections() -> tuple[Section, ...]:
     return (
         member.NODE.without("role", "voters", *member.MANAGERS_ALONE),
         *member.SECTIONS[1:],
-        replace(SECTION, defaults={**SECTION.defaults, "cores": usable_cores()}),
+        msgspec.structs.replace(SECTION, defaults={**SECTION.defaults, "cores": usable_cores()}),
         Section("jobs", numbers_of(JobSettings)).only("reschedule_s"),
     )
 

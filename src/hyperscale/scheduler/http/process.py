@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated
-from hyperscale.scheduler.api.settings import PORT_DEFAULT, ProcessSettings
 from hyperscale.scheduler.http.access import Access
 from hyperscale.scheduler.http.app import create_app
 from hyperscale.scheduler.http.serving import address_of, bind, serving
+from hyperscale.scheduler.http.settings import PORT_DEFAULT, ProcessSettings
 from hyperscale.scheduler.http.worker_app import create_worker_app
 from hyperscale.scheduler.service import Scheduler, limits_of, open_worker
 from hyperscale.scheduler.settings import SchedulerSettings

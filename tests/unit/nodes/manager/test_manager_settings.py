@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
 from hyperscale.nodes.manager.settings import SECTIONS, ManagerSettings, manager_settings
-from hyperscale.nodes.member.sources import Reading, Sources
 
 
 def read(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.sources import Reading, Sources
 from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_settings
 from hyperscale.runtime.host import Address
 

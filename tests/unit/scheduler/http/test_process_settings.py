@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.settings import process_settings
 from hyperscale.scheduler.http.serving import address_of, bind
+from hyperscale.scheduler.http.settings import SECTIONS, ProcessSettings
+from hyperscale.scheduler.http.settings import process_settings as process_settings_of
+
+
+def process_settings(
+    flags: dict[str, object], env: dict[str, str], table: dict[str, object]
+) -> ProcessSettings:
+    return process_settings_of(Reading(Sources(flags, env, {"scheduler": table}), SECTIONS))
 
 
 def test_flags_beat_the_environment_and_that_beats_the_table() -> None:
@@ -27,7 +35,7 @@ def test_flags_beat_the_environment_and_that_beats_the_table() -> None:
         ({"port": "x"}, {}, {}, "--port"),
         ({"trace_share": "2"}, {}, {}, "--trace-share"),
         ({}, {"HYPERSCALE_SCHEDULER_PLAIN_HTTP": "maybe"}, {}, "HYPERSCALE_SCHEDULER_PLAIN_HTTP"),
-        ({}, {}, {"port": "http"}, "port in [scheduler]"),
+        ({}, {}, {"port": "http"}, "hyperscale.toml: [scheduler] port"),
     ],
 )
 def test_a_bad_value_is_told_with_its_place(

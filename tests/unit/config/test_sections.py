@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperscale.config.sections import Reading, Section, Sources
+from hyperscale.config.values import converted
 from hyperscale.errors import BadInput
 from hyperscale.nodes.manager import settings as manager
 from hyperscale.nodes.member import settings as member
-from hyperscale.nodes.member.sources import Reading, Section, Sources, converted
 from hyperscale.nodes.worker import settings as worker
 
 JOBS = Section("jobs", {"retries_max": 3, "wait_s": 8.0, "eager": True})
@@ -100,7 +101,7 @@ def test_what_belongs_to_others_is_left_alone() -> None:
     }
     others = {"HYPERSCALE_VUS": "3", "HYPERSCALE_JOBS_WAIT_S": "", "HYPERSCALE_JOB_ID": "x"}
 
-    rows = read({}, links | others, run={"vus": 3}, tool={"x": 1}).rows()
+    rows = read({}, links | others, run={"vus": 3}, scheduler={"slots": 1}).rows()
 
     assert {row.origin for row in rows} == {"default"}
 
@@ -124,6 +125,16 @@ def test_settings_that_do_not_fit_together_name_their_places() -> None:
     assert refusal.value.message == (
         "the jobs settings cannot be used: wait_s must be longer (--set jobs.wait_s is 3.0)"
     )
+
+
+def test_secrets_are_not_shown() -> None:
+    section = Section("scheduler", {"password": "", "store": ""}, secret=frozenset({"password"}))
+    environ = {
+        "HYPERSCALE_SCHEDULER_PASSWORD": "hunter2",
+        "HYPERSCALE_SCHEDULER_STORE": "redis://me:hunter2@h:1/0",
+    }
+    rows = [row.value for row in read({}, environ, [section]).rows()]
+    assert rows == ["***", "redis://***@h:1/0"]
 
 
 @pytest.mark.parametrize("sections", [member.SECTIONS, manager.SECTIONS, worker.sections()])

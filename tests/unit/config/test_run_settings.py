@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.config import (
-    NAMES,
-    Settings,
-    find_file,
-    from_environment,
-    from_file,
-    from_flags,
-)
+from hyperscale.config.file import find_file, read_document
+from hyperscale.config.run import NAMES, Settings, filled_by, said_by
+from hyperscale.config.sections import sources_of
 from hyperscale.errors import BadInput
 
 
@@ -26,13 +21,17 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def read(path: Path) -> Settings:
+    return filled_by(sources_of({"config": str(path)}, {}))
+
+
 def test_flags_not_given_say_nothing() -> None:
-    assert from_flags({"vus": None, "once": False, "out": [], "config": "x.toml"}) == Settings()
+    assert said_by({"vus": None, "once": False, "out": [], "config": "x.toml"}, {}) == Settings()
 
 
 def test_flag_values_are_read_by_their_type() -> None:
-    settings = from_flags(
-        {"vus": "50", "once": True, "tag": ["a=1", "b=x=y"], "env": ["TEXT=two words"]}
+    settings = said_by(
+        {"vus": "50", "once": True, "tag": ["a=1", "b=x=y"], "env": ["TEXT=two words"]}, {}
     )
     assert settings == Settings(
         vus=50, once=True, tag={"a": "1", "b": "x=y"}, env={"TEXT": "two words"}
@@ -52,12 +51,13 @@ def test_flag_values_are_read_by_their_type() -> None:
 )
 def test_bad_flag_values_are_named(flags: dict[str, object], sentence: str) -> None:
     with pytest.raises(BadInput) as caught:
-        from_flags(flags)
+        said_by(flags, {})
     assert caught.value.message.startswith(sentence)
 
 
 def test_environment_has_every_flag_under_its_own_name() -> None:
-    settings = from_environment(
+    settings = said_by(
+        {},
         {
             "HYPERSCALE_VUS": "7",
             "HYPERSCALE_MAX_VUS": "9",
@@ -66,8 +66,10 @@ def test_environment_has_every_flag_under_its_own_name() -> None:
             "HYPERSCALE_TAG": "env=staging team=shop",
             "HYPERSCALE_ONCE": "yes",
             "HYPERSCALE_DURATION": "",
-            "HYPERSCALE_UNRELATED": "ignored",
-        }
+            "HYPERSCALE_NODE_BIND": "of another command",
+            "HYPERSCALE_JOB_ID": "no setting",
+            "HYPERSCALE_WEB_SERVICE_HOST": "of Kubernetes",
+        },
     )
     assert settings == Settings(
         vus=7,
@@ -81,7 +83,21 @@ def test_environment_has_every_flag_under_its_own_name() -> None:
 
 def test_a_bad_environment_value_names_the_variable() -> None:
     with pytest.raises(BadInput, match="HYPERSCALE_ONCE takes true or false, not 'maybe'"):
-        from_environment({"HYPERSCALE_ONCE": "maybe"})
+        said_by({}, {"HYPERSCALE_ONCE": "maybe"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("HYPERSCALE_VSU", "did you mean 'HYPERSCALE_VUS'?"),
+        ("HYPERSCALE_NOED_BIND", "did you mean 'HYPERSCALE_NODE_BIND'?"),
+        ("HYPERSCALE_XYZ", "known: "),
+    ],
+)
+def test_a_variable_that_nobody_reads_is_refused(variable: str, meant: str) -> None:
+    with pytest.raises(BadInput, match=f"{variable} is not a setting") as refusal:
+        said_by({}, {variable: "1"})
+    assert refusal.value.hint.startswith(meant)
 
 
 def test_config_file_uses_the_names_of_the_flags(tmp_path: Path) -> None:
@@ -98,10 +114,10 @@ def test_config_file_uses_the_names_of_the_flags(tmp_path: Path) -> None:
         [run.tag]
         team = "shop"
         [cluster]
-        unknown = 1
+        manager = "a:1"
         """,
     )
-    assert from_file(path) == Settings(
+    assert read(path) == Settings(
         vus=50,
         duration="90",
         max_vus=80,
@@ -117,15 +133,16 @@ def test_config_file_uses_the_names_of_the_flags(tmp_path: Path) -> None:
     [
         ("[run]\nvus = 'many'", "vus takes a whole number from 1, not 'many'", ""),
         ("[run]\nvuss = 1", "[run] has no setting 'vuss'", "did you mean 'vus'?"),
-        ("vus = 1", "'vus' stands outside the [run] table", "[run]"),
-        ("run = 1", "'run' stands outside the [run] table", "[run]"),
+        ("vus = 1", "'vus' stands outside of any table", "[run]"),
+        ("run = 1", "'run' is a table", "[run]"),
+        ("[runn]", "has a table [runn], which nobody reads", "did you mean [run]?"),
         ("[run", "is not valid TOML", "[run]"),
     ],
 )
 def test_bad_config_files(tmp_path: Path, text: str, sentence: str, hint: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(BadInput) as caught:
-        from_file(path)
+        read(path)
     assert sentence in caught.value.message
     assert str(path) in caught.value.message
     assert hint in caught.value.hint
@@ -135,13 +152,11 @@ def test_a_missing_config_file_is_an_error_only_when_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_file(None) is None
+    assert find_file(None, {}) is None
     with pytest.raises(BadInput, match="cannot be read: No such file"):
-        from_file(find_file("other.toml") or Path())
+        read_document(find_file(None, {"HYPERSCALE_CONFIG": "other.toml"}))
     (tmp_path / "hyperscale.toml").write_text("[run]\nvus = 3")
-    found = find_file(None)
-    assert found is not None
-    assert from_file(found).vus == 3
+    assert filled_by(sources_of({}, {})).vus == 3
 
 
 SOME = st.builds(

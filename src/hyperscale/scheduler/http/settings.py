@@ -5,26 +5,25 @@ traces go. They stand beside the scheduler's own in flags, environment and `[sch
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from hyperscale.config.sections import Reading, Section, defaults_of
+from hyperscale.config.values import Kind, share, whole
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.addresses import is_loopback
 from hyperscale.scheduler.http.access import Access, access_for
-from hyperscale.scheduler.settings import ENV_PREFIX
+from hyperscale.scheduler.settings import KEEP, OWN
 from hyperscale.scheduler.telemetry.hook import TraceClass
 from hyperscale.scheduler.telemetry.sampling import SHARES
 
 PORT_DEFAULT: Final = 8090
 
 
-class ProcessSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, kw_only=True)
+class ProcessSettings:
     host: str = "127.0.0.1"
-    port: int | None = Field(None, ge=0, le=65535)
+    port: int | None = None
     """0: any that is free. None: 8090 for a scheduler, no page for a worker."""
     tokens: str = ""
     open: bool = False
@@ -35,7 +34,7 @@ class ProcessSettings(BaseModel):
     """Tokens may travel unencrypted: something in front does TLS, or the network is trusted."""
     otlp: str = ""
     """Where traces go, such as http://127.0.0.1:4318; empty: nowhere."""
-    trace_share: float = Field(SHARES[TraceClass.JOB], ge=0, le=1)
+    trace_share: float = SHARES[TraceClass.JOB]
 
     def access(self, admin_token: str) -> Access:
         return access_for(self.host, self.tokens, admin_token, self.open)
@@ -62,26 +61,21 @@ class ProcessSettings(BaseModel):
         return context
 
 
-NAMES: Final = frozenset(ProcessSettings.model_fields)
+_DECLARED: Final = {
+    **defaults_of(ProcessSettings),
+    "port": Kind(whole(0, 65535)),
+    "trace_share": Kind(share, SHARES[TraceClass.JOB]),
+}
+SECTION: Final = Section(
+    "scheduler",
+    {**OWN, **_DECLARED},
+    flags=(*OWN, *_DECLARED),
+    secret=frozenset({"etcd_password"}),
+    spelled={"worker": "--no-worker", "capabilities": "--capability"},
+)
+SECTIONS: Final = (SECTION, KEEP)
 
 
-def process_settings(
-    flags: Mapping[str, object], env: Mapping[str, str], table: Mapping[str, object]
-) -> ProcessSettings:
-    """The strongest first: flags that are not None, environment, table."""
-    said: dict[str, tuple[object, str]] = {}
-    for name, value in table.items():
-        said[name.replace("-", "_")] = value, f"{name} in [scheduler]"
-    for name in NAMES:
-        if (variable := ENV_PREFIX + name.upper()) in env:
-            said[name] = env[variable], variable
-    for name, value in flags.items():
-        if value is not None:
-            said[name] = value, "--" + name.replace("_", "-")
-    values: dict[str, Any] = {name: value for name, (value, _) in said.items()}
-    try:
-        return ProcessSettings(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        value, where = said[str(first["loc"][0])]
-        raise BadInput(f"{where}: {value!r} does not fit", first["msg"]) from None
+def process_settings(reading: Reading) -> ProcessSettings:
+    """Raises BadInput. `reading` is of `SECTIONS`."""
+    return ProcessSettings(**{name: reading.of("scheduler", name).value for name in _DECLARED})

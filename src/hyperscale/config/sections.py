@@ -1,37 +1,47 @@
-"""Where the settings of a node come from: one name each, three places, and who said what.
+"""Where settings come from: one name each, three places, and who said what.
 
 `retries_max` of the section `jobs` is `--set jobs.retries_max=2` on the command line,
 `HYPERSCALE_JOBS_RETRIES_MAX` in the environment and `retries_max` in the `[jobs]` table of
 `hyperscale.toml`; strongest first, then its default. All are read by the same code, so a bad value
-gets the same sentence wherever it was written, and the sentence says where that was.
+gets the same sentence wherever it was written, and the sentence says where that was. A name that
+no command knows is refused, in the file and in the environment.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
+from dataclasses import MISSING, fields
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
+from hyperscale.config.file import CONFIG_FILE, VARIABLE, find_file, read_document
+from hyperscale.config.values import comma_list, converted, default_of
 from hyperscale.errors import BadInput
 
 ENV_PREFIX = "HYPERSCALE_"
 DEFAULT = "default"
-# Tables of the file that belong to other commands.
-OTHER_TABLES = ("run", "cluster", "scheduler")
+RUN = "run"
+# All tables of the file, whoever reads them.
+TABLES = (RUN, "cluster", "node", "manager", "worker", "jobs", "records", "scheduler")
+# Variables that are no settings: what processes of ours tell each other, and what jobs are told.
+NOT_SETTINGS = frozenset(
+    {
+        VARIABLE,
+        *(f"{ENV_PREFIX}{name}" for name in ("JOB_ID", "FENCING_TOKEN", "READINESS")),
+        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER")),
+    }
+)
 # What Kubernetes tells every container about a service that happens to be named like a section.
-_SERVICE_LINK = re.compile(r"(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP|SCTP).*)?)")
-_SWITCHES = {"1": True, "true": True, "yes": True, "on": True}
-_SWITCHES |= {"0": False, "false": False, "no": False, "off": False}
+_SERVICE_LINK = r"([A-Z0-9_]+_)?(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP|SCTP).*)?)"
+_PASSWORD = r"(?<=://)[^/@\s]+@"
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Settings that belong together. The type of a default is the type of the setting."""
+class Section(msgspec.Struct, frozen=True):
+    """Settings that belong together. A default, or a `Kind`, says what a setting takes."""
 
     table: str
     """Its place in the file, dotted, and the middle of its variables' names."""
@@ -42,6 +52,10 @@ class Section:
     """They may be written, for other roles read the same file, but say nothing to this one."""
     may_be_zero: tuple[str, ...] = ()
     """Durations that may be none at all; every other one, by its name `_s`, is above zero."""
+    secret: frozenset[str] = frozenset()
+    """Their values are shown to nobody."""
+    spelled: Mapping[str, str] = {}
+    """Flags that are named otherwise than their settings."""
 
     @property
     def name(self) -> str:
@@ -49,14 +63,20 @@ class Section:
 
     @property
     def prefix(self) -> str:
+        """Of its variables; those of a run have none but ours, `HYPERSCALE_VUS`."""
+        if self.table == RUN:
+            return ENV_PREFIX
         return f"{ENV_PREFIX}{self.table.replace('.', '_').upper()}_"
 
     @property
     def used(self) -> list[str]:
         return [name for name in self.defaults if name not in self.unused]
 
+    def flag(self, name: str) -> str:
+        return self.spelled.get(name) or flag_name(name)
+
     def without(self, *names: str) -> Section:
-        return replace(self, unused=self.unused | frozenset(names))
+        return msgspec.structs.replace(self, unused=self.unused | frozenset(names))
 
     def only(self, *names: str) -> Section:
         return self.without(*(name for name in self.defaults if name not in names))
@@ -65,9 +85,18 @@ class Section:
 def numbers_of(kind: type[Any]) -> dict[str, object]:
     """The plain numbers and switches of a dataclass, with their defaults."""
     return {
+        name: value
+        for name, value in defaults_of(kind).items()
+        if isinstance(value, bool | int | float)
+    }
+
+
+def defaults_of(kind: type[Any]) -> dict[str, object]:
+    """The fields of a dataclass that can be written as text, with their defaults."""
+    return {
         one.name: one.default
         for one in fields(kind)
-        if one.default is not MISSING and isinstance(one.default, bool | int | float)
+        if one.default is not MISSING and isinstance(one.default, bool | int | float | str | tuple)
     }
 
 
@@ -84,14 +113,20 @@ class Row(NamedTuple):
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    flags: Mapping[str, object] = field(default_factory=dict)
+class Sources(msgspec.Struct, frozen=True):
+    flags: Mapping[str, object] = {}
     """By setting; None, False and what is empty were not given. `set` is a list of texts."""
-    environ: Mapping[str, str] = field(default_factory=dict)
-    document: Mapping[str, object] = field(default_factory=dict)
+    environ: Mapping[str, str] = {}
+    document: Mapping[str, object] = {}
     """All tables of the file."""
-    file: str = "hyperscale.toml"
+    file: str = CONFIG_FILE
+
+
+def sources_of(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Sources:
+    """With the config file that `flags` or the environment name, or that is there."""
+    path = find_file(flags.get("config"), environ)
+    file = CONFIG_FILE if path is None else str(path)
+    return Sources(flags, environ, read_document(path), file)
 
 
 class Reading:
@@ -108,18 +143,29 @@ class Reading:
         self._take_environment(sources)
         for section in self._sections.values():
             for name in section.flags:
-                if sources.flags.get(name) not in (None, False, "", [], ()):
-                    self._take(section, name, sources.flags[name], flag_name(name))
-        for text in texts("--set", sources.flags.get("set") or []):
+                if sources.flags.get(name) not in (None, "", [], ()) and (
+                    sources.flags[name] is not False or section.defaults[name] is True
+                ):
+                    self._take(section, name, sources.flags[name], section.flag(name))
+        for text in comma_list(sources.flags.get("set") or ()):
             self._assign(text)
 
     def of(self, section: str, name: str) -> Setting:
         return self._settings[section][name]
 
+    def said(self, section: str) -> dict[str, Any]:
+        """What some place sets, without the defaults."""
+        found = self._settings[section].items()
+        return {name: setting.value for name, setting in found if setting.origin != DEFAULT}
+
     def rows(self) -> list[Row]:
         """Everything that is in force, and since when."""
         return [
-            Row(f"{section.name}.{name}", _shown(setting.value), setting.origin)
+            Row(
+                f"{section.name}.{name}",
+                "***" if name in section.secret and setting.value else shown(setting.value),
+                setting.origin,
+            )
             for section in self._sections.values()
             for name, setting in self._settings[section.name].items()
             if name not in section.unused
@@ -152,27 +198,34 @@ class Reading:
 
     def _defaults(self, section: Section) -> dict[str, Setting]:
         labels = {
-            name: flag_name(name) if name in section.flags else f"{section.name}.{name}"
+            name: section.flag(name) if name in section.flags else f"{section.name}.{name}"
             for name in section.defaults
         }
         return {
-            name: Setting(value, labels[name], DEFAULT) for name, value in section.defaults.items()
+            name: Setting(default_of(value), labels[name], DEFAULT)
+            for name, value in section.defaults.items()
         }
 
     def _take(self, section: Section, name: str, value: object, origin: str) -> None:
         read = converted(origin, section.defaults[name], value)
+        weaker = self._settings[section.name][name].value
+        if isinstance(read, dict) and isinstance(weaker, dict):
+            read = weaker | read
         self._settings[section.name][name] = Setting(read, origin, origin)
 
     def _check_tables(self, sources: Sources) -> None:
-        """A table of somebody else is none of ours, but a slip of the pen is."""
-        ours = {section.table.partition(".")[0] for section in self._sections.values()}
-        known = [*sorted(ours), *OTHER_TABLES]
-        for table in sources.document:
-            near = get_close_matches(table, known, n=1, cutoff=0.75)
-            if table not in known and near:
+        """A table of another command is none of ours, but one that nobody reads is a slip."""
+        for table, value in sources.document.items():
+            if isinstance(value, Mapping):
+                if table not in TABLES:
+                    where = f"{sources.file} has a table [{table}]"
+                    raise unknown(f"{where}, which nobody reads", table, TABLES, "[{}]")
+            elif table in TABLES:
+                raise BadInput(f"{sources.file}: {table!r} is a table", f"write [{table}]")
+            else:
                 raise BadInput(
-                    f"{sources.file} has a table [{table}], which nobody reads",
-                    f"did you mean [{near[0]}]?",
+                    f"{sources.file}: {table!r} stands outside of any table",
+                    "write the line [run] above the settings of a run",
                 )
 
     def _take_file(self, section: Section, sources: Sources) -> None:
@@ -196,16 +249,15 @@ class Reading:
     def _take_environment(self, sources: Sources) -> None:
         longest_first = sorted(self._sections.values(), key=lambda one: -len(one.prefix))
         for variable in sorted(sources.environ):
+            if not variable.startswith(ENV_PREFIX) or not sources.environ[variable]:
+                continue
             section = next((one for one in longest_first if variable.startswith(one.prefix)), None)
-            if section is None or not sources.environ[variable]:
-                continue
-            rest = variable.removeprefix(section.prefix)
-            if _SERVICE_LINK.fullmatch(rest) and rest.lower() not in section.defaults:
-                continue
-            if rest.lower() not in section.defaults:
-                spelled = [one.upper() for one in section.defaults]
-                raise unknown(f"{variable} is not a setting", rest, spelled, section.prefix)
-            self._take(section, rest.lower(), sources.environ[variable], variable)
+            if section is not None:
+                name = variable.removeprefix(section.prefix).lower()
+                if name in section.defaults:
+                    self._take(section, name, sources.environ[variable], variable)
+                    continue
+            _check_variable(variable, section)
 
     def _assign(self, text: str) -> None:
         path, equals, value = text.partition("=")
@@ -230,62 +282,45 @@ def flag_name(setting: str) -> str:
     return "--" + setting.replace("_", "-")
 
 
-def unknown(sentence: str, name: str, known: Iterable[str], prefix: str = "") -> BadInput:
+def _check_variable(variable: str, section: Section | None) -> None:
+    """One that this command does not read: it may be another's. Raises BadInput for nobody's."""
+    from hyperscale.config.run import NAMES  # imports this module
+
+    prefix = ENV_PREFIX if section is None else section.prefix
+    others = [f"{ENV_PREFIX}{table.upper()}_" for table in TABLES if table != RUN]
+    anothers = prefix == ENV_PREFIX and (
+        variable.startswith(tuple(others))
+        or variable in NOT_SETTINGS
+        or variable.removeprefix(ENV_PREFIX).lower() in NAMES
+    )
+    if anothers or re.fullmatch(_SERVICE_LINK, variable.removeprefix(ENV_PREFIX)):
+        return
+    rest = variable.removeprefix(prefix)
+    known = [name.upper() for name in (NAMES if section is None else section.defaults)]
+    if prefix == ENV_PREFIX:
+        _, _, tail = rest.partition("_")
+        known += [f"{table.upper()}_{tail}" for table in TABLES if tail and table != RUN]
+    raise unknown(f"{variable} is not a setting", rest, known, f"'{prefix}{{}}'")
+
+
+def unknown(sentence: str, name: str, known: Iterable[str], shape: str = "'{}'") -> BadInput:
+    from difflib import get_close_matches  # most commands never need it
+
     near = get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {prefix + near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-    return BadInput(sentence, hint)
+    if near:
+        return BadInput(sentence, f"did you mean {shape.format(near[0])}?")
+    return BadInput(sentence, f"known: {', '.join(sorted(known))}")
 
 
-# -- values --------------------------------------------------------------------------------------
-
-
-def converted(label: str, default: object, value: object) -> object:
-    """The value as the type its default has."""
-    if isinstance(default, bool):
-        return switch(label, value)
-    if isinstance(default, int | float):
-        return number(label, value, whole=isinstance(default, int))
-    if isinstance(default, tuple):
-        return texts(label, value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(f"{label} takes text, not {value!r}")
-    return str(value).strip()
-
-
-def switch(label: str, value: object) -> bool:
-    found = _SWITCHES.get(str(value).lower())
-    if found is None:
-        raise BadInput(f"{label} takes true or false, not {value!r}")
-    return found
-
-
-def number(label: str, value: object, *, whole: bool) -> int | float:
-    wanted = "a whole number" if whole else "a number"
-    try:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError
-        read = int(value) if whole and not isinstance(value, float) else float(value)
-        if not math.isfinite(read) or (whole and read != int(read)):
-            raise ValueError
-    except ValueError:
-        raise BadInput(f"{label} takes {wanted}, not {value!r}") from None
-    if read < 0:
-        raise BadInput(f"{label} takes nothing below zero, not {value!r}")
-    return int(read) if whole else read
-
-
-def texts(label: str, value: object) -> tuple[str, ...]:
-    """A list, or one text cut at commas; each entry of a list may hold commas too."""
-    given = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(entry, str) for entry in given):
-        raise BadInput(f"{label} takes a list of texts, not {value!r}")
-    parts = (part.strip() for entry in given for part in str(entry).split(","))
-    return tuple(part for part in parts if part)
-
-
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, dict):
+        return " ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(value)
+    return re.sub(_PASSWORD, "***@", str(value))

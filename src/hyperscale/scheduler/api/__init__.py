@@ -1,1 +1,0 @@
-"""The settings of a process that serves the API."""
