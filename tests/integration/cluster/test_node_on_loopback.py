@@ -201,8 +201,8 @@ def test_the_page_for_prometheus(tmp_path: Path) -> None:
             assert node.metrics_address is not None
             text = await get(*node.metrics_address, "/metrics")
             assert text.startswith("HTTP/1.1 200 OK\r\n")
-            assert 'hyperscale_members{state="alive"} 0\n' in text
-            assert 'hyperscale_admission_shed_total{priority="low"} 0\n' in text
+            assert 'hyperscale_members{state="alive"} 0.0\n' in text
+            assert 'hyperscale_admission_shed_total{priority="low"} 0.0\n' in text
             assert (await get(*node.metrics_address, "/")).startswith("HTTP/1.1 404 ")
             assert (await get(*node.metrics_address, "x" * 9_000)).startswith("HTTP/1.1 405 ")
 

@@ -20,7 +20,7 @@ from hyperscale.cluster.identity import NODE_ID_CHARS_MAX, Endpoint
 from hyperscale.cluster.membership import MembershipConfig
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.sources import Reading, Section, Setting, Sources, numbers_of
-from hyperscale.runtime.host import Address
+from hyperscale.runtime.host import Address, is_loopback
 from hyperscale.runtime.logs import Level
 from hyperscale.runtime.private_files import read_private
 from hyperscale.wire.certificates import Credentials
@@ -280,10 +280,6 @@ def _is_literal(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_literal(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _is_anywhere(host: str) -> bool:
