@@ -15,7 +15,7 @@ AT_ONCE ?= 2
 # Of each fuzzer.
 FUZZ_S ?= 60
 
-.PHONY: run test check docs tests unit simulation integration chaos bench fuzz soak format clean
+.PHONY: run test check docs tests unit simulation integration chaos bench fuzz soak lock sbom audit format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -102,6 +102,29 @@ soak: $(VENV)/.bench
 	TESTS_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
 	TESTS_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6
+
+$(VENV)/.supply: $(VENV)/.run
+	$(INSTALL) -e '.[supply]'
+	touch $@
+
+# What the image is made of, with hashes; needs a package index.
+LOCKED := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate
+lock: $(VENV)/.supply
+	$(LOCKED) pyproject.toml -o deploy/cluster.lock
+	$(LOCKED) pyproject.toml --extra scheduler -o deploy/scheduler.lock
+	echo 'hatchling>=1.25' | $(LOCKED) - -o deploy/build.lock
+
+# Bills of materials in out/, as CycloneDX.
+sbom: $(VENV)/.supply
+	mkdir -p out
+	$(BIN)/cyclonedx-py requirements deploy/cluster.lock -o out/cluster.cdx.json
+	$(BIN)/cyclonedx-py requirements deploy/scheduler.lock -o out/scheduler.cdx.json
+
+# Known vulnerabilities of what is locked; needs the advisories of PyPI.
+audit: $(VENV)/.supply
+	$(BIN)/pip-audit --require-hashes --disable-pip -r deploy/cluster.lock
+	$(BIN)/pip-audit --require-hashes --disable-pip -r deploy/scheduler.lock
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix $(CHECKED)

@@ -3,7 +3,7 @@
     python -m tests.fuzz [--seconds 60] [NAME ...]
 
 One process after the other, each for the same time. A crash is any exception that is not a typed
-refusal, ten seconds for one input, or 2 GB; what caused it is kept in out/fuzz. The property tests
+refusal, a minute for one input, or 2 GB; what caused it is kept in out/fuzz. The property tests
 go through the same doors (`tests/property/test_fuzz_targets.py`), where findings become examples.
 """
 
@@ -49,7 +49,7 @@ def fuzz(name: str, seconds: int) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds()):
         (corpus / f"seed-{number}").write_bytes(seed)
-    flags = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]
+    flags = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=60", "-rss_limit_mb=2048"]
     flags += [f"-artifact_prefix={OUT}/{name}-", "-print_final_stats=1", "-verbosity=0"]
     atheris.Setup([sys.argv[0], *flags, str(corpus)], target.feed)
     atheris.Fuzz()

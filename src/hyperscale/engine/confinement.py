@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import msgspec
 
-from hyperscale.runtime import landlock, privileges
+from hyperscale.runtime import landlock, privileges, seccomp
 
 # A fork bomb ends here, and a desktop with all its threads does not get there. Root has no limit.
 PROCESSES_MAX = 8_192
@@ -52,6 +52,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
     read: list[str] = []  # private files that it could read
     traces: bool = False  # it could look into its parent
+    changes: bool = False  # it could change modes of files that are its user's
     beneath: dict[str, str] = {}  # private paths -> what may be read and holds them
     unreadable: list[str] = []  # parts of Python that it should be able to read
 
@@ -71,6 +72,8 @@ def confine(text: str) -> None:
         privileges.become(how.uid, how.gid)
     privileges.drop_capabilities()
     privileges.close_memory()
+    if seccomp.known():
+        seccomp.hold()
 
 
 def _limit() -> None:
@@ -154,6 +157,7 @@ def check() -> None:
     proof = Proof(
         read=[path for path in private if _can_read(path)],
         traces=_can_open(f"/proc/{parent}/environ"),
+        changes=_can_change(how.home),
         beneath=beneath,
         unreadable=[path for path in python if not _can_read(path)],
     )
@@ -173,6 +177,14 @@ def _can_read(path: str) -> bool:
             if tried == FILES_TRIED_MAX:
                 return False
     return False
+
+
+def _can_change(path: str) -> bool:
+    try:
+        os.chmod(path, 0o700)
+    except OSError:
+        return False
+    return True
 
 
 def _can_open(path: str) -> bool:

@@ -96,6 +96,8 @@ _sources: msgspec.msgpack.Decoder[Source] = msgspec.msgpack.Decoder(Source)
 
 # Data files travel with a test and shrink a lot; a small test is not worth the time.
 PACK_FROM_BYTES = 64 << 10
+# What the smallest frame may claim; a hundred times the largest submission is no test.
+UNPACKED_BYTES_MAX = 512 << 20
 _PACKED = b"\x28\xb5\x2f\xfd"  # how every zstandard frame begins; no source does
 
 
@@ -115,6 +117,8 @@ def decode_source(data: bytes) -> Source:
             import zstandard
 
             try:
+                if zstandard.frame_content_size(data) > UNPACKED_BYTES_MAX:
+                    raise ValueError(f"it has more than {UNPACKED_BYTES_MAX:,} bytes")
                 data = zstandard.decompress(data)
             except zstandard.ZstdError as error:
                 raise ValueError(str(error)) from None

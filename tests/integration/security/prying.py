@@ -38,6 +38,12 @@ def ptrace(pid):
     return "attached"
 
 
+def called(number, *arguments):
+    if ctypes.CDLL(None, use_errno=True).syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return "called"
+
+
 def inherited():
     """Descriptors of files, but for its own, the interpreter's and the streams."""
     found = {}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import ExitCode
+from hyperscale.runtime import seccomp
 from tests.integration.cluster.fleet import Fleet
 from tests.integration.security.prying import Listener, write
 
@@ -88,11 +89,44 @@ def test_limits_cannot_be_lifted(tmp_path: Path) -> None:
         assert all("refused" in outcome for outcome in told.values()), told
 
 
+@pytest.mark.skipif(not seccomp.known(), reason="there is no filter for this machine")
+def test_what_is_the_users_own_is_not_changed(tmp_path: Path) -> None:
+    """Landlock closes what is in files, not their modes, nor other processes' limits."""
+    mine = tmp_path / "mine"
+    mine.write_text("of the worker's user")
+    mine.chmod(0o600)
+    with Fleet(tmp_path, tls=True) as fleet:
+        fleet.start()
+        worker, resource = fleet["w1"].pid, "__import__('resource')"
+        attempts = {
+            "mode": f"os.chmod({str(mine)!r}, 0o4777)",
+            "mode of what is open": "os.fchmod(os.open('own', os.O_CREAT), 0o600)",
+            "owner": f"os.chown({str(mine)!r}, -1, os.getgid())",
+            "access list": f"os.setxattr({str(mine)!r}, 'user.x', b'x')",
+            "limit": f"{resource}.prlimit({worker}, {resource}.RLIMIT_CPU, (1, 1))",
+            "priority": f"os.setpriority(os.PRIO_PROCESS, {worker}, 19)",
+            "cores": f"os.sched_setaffinity({worker}, [0])",
+            "ring": "called(425, 8, ctypes.create_string_buffer(256))",
+        }
+        own = {
+            "own limit": f"{resource}.getrlimit({resource}.RLIMIT_NOFILE)",
+            "own priority": "os.setpriority(os.PRIO_PROCESS, 0, 19)",
+            "own cores": "os.sched_setaffinity(0, os.sched_getaffinity(0))",
+            "own threads": "__import__('concurrent.futures').futures.ThreadPoolExecutor(2)"
+            ".submit(len, 'abc').result()",
+        }
+        told = pried(fleet, attempts | own)
+        got = {name for name, outcome in told.items() if "got" in outcome}
+        assert got == own.keys(), told
+        assert all("Operation not permitted" in told[name]["refused"] for name in attempts), told
+        assert mine.stat().st_mode & 0o7777 == 0o600
+
+
 def test_a_directory_that_was_closed_is_gone_all_the_same(tmp_path: Path) -> None:
     with Fleet(tmp_path, tls=True) as fleet:
         fleet.start()
         closed = (
-            "(os.makedirs(os.environ['TMPDIR'] + '/a/b'), os.chmod(os.environ['TMPDIR'] + '/a', 0))"
+            "(os.mkdir(os.environ['TMPDIR'] + '/a', 0), os.mkdir(os.environ['TMPDIR'] + '/b', 0))"
         )
         told = pried(fleet, {"where": "os.environ['TMPDIR']", "closed": closed})
         fleet.wait_until_idle()

@@ -27,6 +27,9 @@ _START = Struct("<8sI")
 _REST = Struct("<IIIIIQQQQ")
 HEADER_BYTES = _START.size + _REST.size
 SEGMENT_BYTES_MAX = 1 << 31  # offsets in a header have 32 bits
+# No log reaches them, and a header that names more could have no successor.
+LSN_MAX = 1 << 62
+NUMBER_MAX = (1 << 32) - 1
 _NAME = re.compile(r"segment_(\d{8,})\.wal")
 UNFINISHED_SUFFIX = ".new"
 
@@ -68,7 +71,9 @@ def decode_header(data: bytes) -> Header | None:
     rest = data[_START.size : HEADER_BYTES]
     if magic != MAGIC or crc32(rest) != stored:
         return None
-    return Header(*_REST.unpack(rest))
+    header = Header(*_REST.unpack(rest))
+    numbers = (header.previous_last_lsn, header.first_lsn, header.resume_lsn)
+    return None if max(numbers) > LSN_MAX or header.number >= NUMBER_MAX else header
 
 
 def seed_of(header: Header) -> int:

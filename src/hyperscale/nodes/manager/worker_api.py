@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hyperscale.cluster import overload
+from hyperscale.cluster.identity import JUMP_MAX
 from hyperscale.cluster.identity import Node as Identity
 from hyperscale.cluster.jobs.effects import Effect, ForgetWorker, answer_to
 from hyperscale.cluster.jobs.events import (
@@ -140,8 +141,10 @@ class WorkerApi:
                 leaderless_s=leadership.leaderless_s(),
             )
         known = self._jobs.pool.workers.get(node.node_id)
-        if known is not None and node.incarnation < known.incarnation:
-            reason = "a later life of this worker is known"
+        if known is not None and not 0 <= node.incarnation - known.incarnation <= JUMP_MAX:
+            # Whoever has its key must not keep the next life of this worker out for ever.
+            later = node.incarnation < known.incarnation
+            reason = "a later life of this worker is known" if later else "nobody lives that often"
             return msgspec.structs.replace(here, reason=reason)
         self._commands.sender.at(node.node_id, Address(*node.tcp))
         if known is not None and known.incarnation == node.incarnation and self._unreached(known):

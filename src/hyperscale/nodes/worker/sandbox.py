@@ -110,6 +110,11 @@ class Sandbox:
             found.append(_opened(self.proof))
         elif os.geteuid() == 0 and self._user is None:
             found.append("test code runs as root, without its powers; --run-as USER is safer")
+        if self.proof.changes and self._user is None:
+            found.append(
+                "test code can change modes of files of this worker's user; --run-as USER, or a "
+                "kernel with filters of system calls, keeps it from that"
+            )
         return found
 
     def _room(self) -> tuple[dict[str, str], Isolation]:

@@ -113,6 +113,16 @@ def test_registering_with_it_takes_nothing_over() -> None:
     play(story)
 
 
+def test_a_life_nobody_reaches_does_not_keep_the_worker_out() -> None:
+    async def story(lone: LoneManager) -> None:
+        assert lone.register(incarnation=3).accepted
+        forged = lone.register(incarnation=2**53)
+        assert (forged.accepted, forged.reason) == (False, "nobody lives that often")
+        assert lone.register(incarnation=4).accepted
+
+    play(story)
+
+
 @pytest.mark.parametrize("cores", [0, -1, 4_097, 2**63 - 1])
 def test_a_number_of_cores_no_machine_has_is_not_decoded(cores: int) -> None:
     told = RegisterWorker(node=node("w2"), total_cores=cores, free_cores=1)
