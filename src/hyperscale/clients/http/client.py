@@ -33,6 +33,8 @@ from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import CURRENT
 
 _current_scope = CURRENT.get
+# Of the running loop, which uvloop's `create_future` makes at twice the cost.
+_Waiter: type[asyncio.Future[HTTPResponse]] = asyncio.Future
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
@@ -72,9 +74,9 @@ class HTTPClient(Verbs):
         if timeout is None and self._is_plain and idle and idle[-1].route is request.route:
             connection = idle.pop()
             # `Connection.ask`, written out
-            create_waiter, outgoing = connection.create_waiter, connection.outgoing
+            outgoing = connection.outgoing
             connection.request = request
-            connection.waiter = waiter = create_waiter()
+            connection.waiter = waiter = _Waiter()
             connection.sent = 0.0
             if not outgoing:
                 connection.readiness.transmit_soon()

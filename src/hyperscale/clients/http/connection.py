@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import aclosing
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from hyperscale.clients.http.reader import ResponseReader, Sink
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.upload import Upload
-from hyperscale.clients.io.channel import NOT_NOW, Channel
+from hyperscale.clients.io.channel import NOT_NOW, RECEIVE_BYTES, RECEIVE_BYTES_MAX, Channel
 from hyperscale.clients.net import failures
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from hyperscale.clients.http.pool import HTTPPool
 
 Waiter = asyncio.Future[HTTPResponse]
+# Longer ones are not kept to be compared with: there is one for each request that is kept.
+ANSWER_BYTES_MAX = 1024
 
 
 class Connection(Channel):
@@ -54,7 +55,6 @@ class Connection(Channel):
         "_uploading",
         "alive",
         "connect",
-        "create_waiter",
         "idle",
         "outgoing",
         "request",
@@ -76,7 +76,6 @@ class Connection(Channel):
         self._heads = pool.heads
         self.outgoing = pool.readiness.outgoing
         self._silence = pool.read_timeout
-        self.create_waiter: Callable[[], Waiter] = pool.loop.create_future
         self.waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
         self._received = 0
@@ -92,6 +91,8 @@ class Connection(Channel):
         self.idle = idle  # where it rests between requests
         self.route = route
         self.open(pool.readiness, sock)
+        if not isinstance(sock, ssl.SSLSocket):
+            self._receive_bytes = pool.receive_bytes
         pool.connections.add(self)
 
     def ask(self, request: Request, timeout: float, sink: Sink | None) -> Waiter:
@@ -100,9 +101,8 @@ class Connection(Channel):
         self.timeout = timeout
         self._sink = sink
         self._is_special = True
-        create_waiter = self.create_waiter  # a slot is called quicker by a local name
         self.request = request
-        self.waiter = waiter = create_waiter()
+        self.waiter = waiter = self._pool.loop.create_future()
         self.sent = 0.0
         if not self.outgoing:
             self.readiness.transmit_soon()
@@ -222,8 +222,10 @@ class Connection(Channel):
         waiter = self.waiter
         if waiter is not None and self.sent:
             request = self.request
-            head = request.usual
-            if head is None or len(data) != head.whole or not data.startswith(head.start):
+            head, answer = request.usual, request.answer
+            if data == answer:
+                data = answer  # one copy for all who hold it
+            elif head is None or len(data) != head.whole or not data.startswith(head.start):
                 head = self._recognise(request, data)
             if head is not None:
                 self.waiter = None
@@ -250,6 +252,8 @@ class Connection(Channel):
                 return
         if data:
             self.received(data, now)
+            if len(data) == self._receive_bytes:
+                self._read_on()
         else:
             self.ended(None)
 
@@ -281,6 +285,7 @@ class Connection(Channel):
         if head is None or len(data) != head.whole:
             return None
         request.usual = head
+        request.answer = data if len(data) <= ANSWER_BYTES_MAX else None
         return head
 
     def received(self, data: bytes, now: float) -> None:
@@ -326,10 +331,17 @@ class Connection(Channel):
             self.written,
         )
         response.trailers = reader.trailers
-        self.expect(self._received)
+        if self._received >= self._receive_bytes:
+            self._expect(self._received)
         if self.sent == 0.0 or not reader.reusable:
             self._retire()
         self._resolve(response)
+
+    def _expect(self, size: int) -> None:
+        """As much as came before may come again: it is then received at once, but with TLS."""
+        if not isinstance(self._socket, ssl.SSLSocket):
+            self._receive_bytes = min(size + 1, RECEIVE_BYTES_MAX)
+            self._pool.receive_bytes = min(self._receive_bytes, RECEIVE_BYTES)
 
     @property
     def written(self) -> int:

@@ -23,6 +23,7 @@ from hyperscale.clients.http.reader import DISCARD, Heads, Sink
 from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
+from hyperscale.clients.io.channel import RECEIVE_BYTES_SMALL
 from hyperscale.clients.io.readiness import Readiness, readiness_setting
 from hyperscale.clients.net import failures
 from hyperscale.clients.net.failures import Failure
@@ -54,6 +55,7 @@ class HTTPPool:
         self.trace: Callable[[HTTPResponse], None] | None = None
         self.stopped = False  # there are no more calls
         self._is_cut_off = False  # nor may those in flight go on
+        self.receive_bytes = RECEIVE_BYTES_SMALL  # that a new connection looks for, by what came
         self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)
         self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
         self.connections: set[Connection] = set()
