@@ -69,9 +69,14 @@ class HTTPClient(Verbs):
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
-        pool = self._pool
         idle = self._idle
-        if timeout is None and self._is_plain and idle and idle[-1].route is request.route:
+        if (
+            timeout is None
+            and expect is None
+            and self._is_plain
+            and idle
+            and idle[-1].route is request.route
+        ):
             connection = idle.pop()
             # `Connection.ask`, written out
             outgoing = connection.outgoing
@@ -88,10 +93,8 @@ class HTTPClient(Verbs):
                 raise
             if connection.alive:
                 idle.append(connection)
-                if pool.shares:
-                    pool.queue.serve(idle)
-            head = response.head
-            if head is not None and head.plain and expect is None and pool.trace is None:
+            head, pool = response.head, self._pool
+            if head is not None and head.plain and pool.trace is None:
                 # `_note`, written out for what most calls come to
                 scope = _current_scope()
                 user = scope.user
@@ -118,7 +121,7 @@ class HTTPClient(Verbs):
                 response = await self._again(request, response, deadline, pool.sink)
             hops = pool.options.redirects if redirects is None else call_redirects(redirects)
             return await self._settle(response, deadline, hops, expect, pool.sink)
-        return await self._call(request, timeout, redirects, expect, pool.sink)
+        return await self._call(request, timeout, redirects, expect, self._pool.sink)
 
     def _send_to(
         self,

@@ -231,24 +231,25 @@ class Connection(Channel):
                 self.waiter = None
                 if not head.keep_alive:
                     self._retire()
-                if not waiter.done():
-                    waiter.set_result(
-                        HTTPResponse(
-                            request,
-                            head,
-                            data,
-                            len(head.start),
-                            self._started,
-                            self.sent,
-                            now,
-                            now,
-                            head.whole,
-                            request.size,
-                            head.status,
-                            head.outcome,
-                            head.error,
-                        )
-                    )
+                response = HTTPResponse(
+                    request,
+                    head,
+                    data,
+                    head.body_at,
+                    self._started,
+                    self.sent,
+                    now,
+                    now,
+                    head.whole,
+                    request.size,
+                    head.status,
+                    head.outcome,
+                    head.error,
+                )
+                try:  # noqa: SIM105 - each answer would pay for a with block
+                    waiter.set_result(response)
+                except asyncio.InvalidStateError:
+                    pass  # given up in this turn of the loop
                 return
         if data:
             self.received(data, now)

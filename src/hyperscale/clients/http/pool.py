@@ -18,7 +18,7 @@ from hyperscale.clients.http.connect import open_connection
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.decoding import accepted_encodings
 from hyperscale.clients.http.proxy import proxy_for
-from hyperscale.clients.http.queue import ConnectionQueue
+from hyperscale.clients.http.queue import ConnectionQueue, Resting
 from hyperscale.clients.http.reader import DISCARD, Heads, Sink
 from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
@@ -61,7 +61,7 @@ class HTTPPool:
         self.connections: set[Connection] = set()
         self.queue = ConnectionQueue(options.max_connections)
         self._routes: dict[tuple[str, str, int], Route] = {}
-        self._resting: list[Connection] = []
+        self._resting = Resting(self.queue)
         self._connecting: set[asyncio.Timeout] = set()
         self._handshakes: dict[Route, asyncio.Semaphore] = {}
         self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
@@ -157,8 +157,6 @@ class HTTPPool:
             connection.close()
             return
         connection.idle.append(connection)
-        if self.shares:
-            self.queue.serve(connection.idle)
 
     async def _open(self, route: Route, idle: list[Connection], deadline: float) -> Connection:
         allowed = deadline - perf_counter()
