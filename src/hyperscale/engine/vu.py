@@ -104,7 +104,6 @@ class VirtualUser:
         "last",
         "lateness",
         "left",
-        "on_error",
         "pace",
         "scopes",
         "stopped",
@@ -117,8 +116,7 @@ class VirtualUser:
     ) -> None:
         self.workflow = workflow
         self.client = client
-        self.scopes = [StepScope(self, step.record) for step in program.steps]
-        self.on_error = program.on_error
+        self.scopes = tuple([StepScope(self, step.record) for step in program.steps])
         self.iterations = 0
         self.iteration_started = 0.0
         self.working = False
@@ -340,6 +338,9 @@ class VirtualUser:
         return isinstance(error, BaseExceptionGroup) and all(
             self.is_charged(part, since) for part in error.exceptions
         )
+
+    def on_error(self, step: str, message: str) -> None:
+        self._program.on_error(step, message)
 
     # -- what the author's code reaches ----------------------------------------------------------
 

@@ -42,13 +42,11 @@ class Connection(Channel):
     __slots__ = (
         "_drain",
         "_first_byte",
-        "_heads",
         "_is_special",
         "_moved",
         "_pool",
         "_reader",
         "_received",
-        "_silence",
         "_sink",
         "_started",
         "_uploaded",
@@ -73,9 +71,7 @@ class Connection(Channel):
         connect: Connect,
     ) -> None:
         self._pool = pool
-        self._heads = pool.heads
         self.outgoing = pool.readiness.outgoing
-        self._silence = pool.read_timeout
         self.waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
         self._received = 0
@@ -133,8 +129,8 @@ class Connection(Channel):
         return now
 
     def _transmit_special(self, request: Request, now: float) -> float:
-        if request.needs_reader or self._sink is not None or self._silence:
-            self._reader = ResponseReader(self._heads, request.bodiless, self._sink)
+        if request.needs_reader or self._sink is not None or self._pool.read_timeout:
+            self._reader = ResponseReader(self._pool.heads, request.bodiless, self._sink)
         try:
             self.write(request.wire)
         except OSError:
@@ -205,7 +201,9 @@ class Connection(Channel):
         if not self._is_written:
             return now + self.timeout
         limit = self._started + self.timeout
-        return min(limit, self._moved + self._silence) if self._silence else limit
+        return (
+            min(limit, self._moved + self._pool.read_timeout) if self._pool.read_timeout else limit
+        )
 
     def readable(self) -> None:
         """As any channel's, written out for the answer that most calls get."""
@@ -282,7 +280,7 @@ class Connection(Channel):
     def _recognise(self, request: Request, data: bytes) -> Head | None:
         """The head of an answer that is one packet, when it was seen before."""
         end = data.find(b"\r\n\r\n")
-        head = self._heads.get(data[:end])
+        head = self._pool.heads.get(data[:end])
         if head is None or len(data) != head.whole:
             return None
         request.usual = head
@@ -299,7 +297,7 @@ class Connection(Channel):
         if waiter.done():
             return  # given up in this turn of the loop; whoever made the call is about to close
         if self._reader is None:
-            self._reader = ResponseReader(self._heads)
+            self._reader = ResponseReader(self._pool.heads)
         self._read(self._reader, data, now)
 
     def _read(self, reader: ResponseReader, data: bytes, now: float) -> None:
@@ -357,7 +355,7 @@ class Connection(Channel):
         pool = self._pool
         self.timeout = pool.timeout
         self._sink = pool.sink
-        self._is_special = self._silence > 0.0 or self._sink is not None
+        self._is_special = self._pool.read_timeout > 0.0 or self._sink is not None
 
     def _resolve(self, response: HTTPResponse) -> None:
         waiter, self.waiter = self.waiter, None
@@ -403,7 +401,7 @@ class Connection(Channel):
         allowed = self.timeout
         seconds = f"{allowed:.2g} s" if allowed < 10 else f"{allowed:.0f} s"
         if now < self._started + allowed:
-            text = f"{where} was silent for {self._silence:g} s (read_timeout)"
+            text = f"{where} was silent for {self._pool.read_timeout:g} s (read_timeout)"
         elif self._received:
             text = f"the response of {where} was not complete after {seconds}"
         elif self.unsent is not None:
