@@ -97,6 +97,7 @@ REQUEST: Any = SimpleNamespace(
     wire=b"x",
     size=1,
     usual=None,
+    answer=None,
     stream=None,
     hops=(),
     url="http://t/",
@@ -115,6 +116,7 @@ def answer(
         timeout=5.0,
         sink=None,
         read_timeout=0.0,
+        receive_bytes=64,  # less than most answers, which are then read on
         connections=set(),
         readiness=LoopReadiness(loop),
         forget=lambda _: None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ class Population:
         return len(self._users)
 
     def grow(self, count: int) -> None:
+        left, context = self._left, copy_context()  # one for all: there may be many of them
         for _ in range(count):
             user = self._make(self._born)
             self._born += 1
             task = asyncio.create_task(user.live(self.pace))
             self._users[task] = user
-            task.add_done_callback(self._left)
+            task.add_done_callback(left, context=context)
         self._recorder.vus = len(self._users)
         self.peak = max(self.peak, len(self._users))
         if self._users:

@@ -35,7 +35,8 @@ _enter_scope, _leave_scope = CURRENT.set, CURRENT.reset
 
 
 class CompiledStep:
-    """`is_simple`: an HTTP step that always runs once, whose way through a user's loop is short."""
+    """`is_simple`: an HTTP step that always runs once, whose way through a user's loop is short.
+    `is_bare`: and that is called without arguments, as soon as it is its turn."""
 
     __slots__ = (
         "_attribute",
@@ -53,7 +54,7 @@ class CompiledStep:
         "group",
         "hook",
         "injectable",
-        "injects",
+        "is_bare",
         "is_simple",
         "is_weighted",
         "judges",
@@ -79,7 +80,6 @@ class CompiledStep:
         self.weight = plan.choice.weight or 0.0
         self.optimized = _beyond_defaults(plan)
         self.injectable = plan.injectable
-        self.injects = bool(plan.injectable)
         self.record = recorder.steps[plan.name]
         self.ended = self.record.durations.append
         self.judges: tuple[CompiledStep, ...] = ()  # checks and metrics that run after each run
@@ -92,6 +92,7 @@ class CompiledStep:
             and not plan.group
             and not keeps_response
         )
+        self.is_bare = self.is_simple and not (self.needs or self.injectable or self.optimized)
         self._attribute = plan.attribute
         self._choice = plan.choice
         self._custom = Label("", plan.name, kind="custom")
@@ -126,10 +127,10 @@ class CompiledStep:
         if missing is not None:
             if self.hook is HookType.TEST or self.hook is HookType.ACTION:
                 self.record.skip(f"{missing} {user.why_absent(missing)}")
-            user.absent[self.name] = "was skipped"
+            user.lacks(self.name, "was skipped")
             return
         if not self._is_wanted(user):
-            user.absent[self.name] = "was skipped"
+            user.lacks(self.name, "was skipped")
             return
         for _ in range(self._choice.times):
             try:
@@ -281,7 +282,7 @@ class CompiledStep:
             scope.settle()
         if result is None and self._promises and self._optional:
             self.record.skip("returned None")
-            user.absent[self.name] = "was skipped"
+            user.lacks(self.name, "was skipped")
             return False
         self.ended(perf_counter() - began)
         if self.hook is HookType.CHECK:
@@ -290,14 +291,14 @@ class CompiledStep:
             if result.outcome is not Outcome.OK:
                 self.record.failed()
                 if not result.status and not isinstance(result, CustomResult):
-                    user.absent[self.name] = "got no answer"
+                    user.lacks(self.name, "got no answer")
                     return False
             elif self._keeps_response:
                 self._attribute.response = result  # type: ignore[attr-defined]
         elif self._promises:
             text = f"{self.name} returned {type(result).__name__}, not a response"
             self.record.failed(Outcome.EXCEPTION, "no response", text)
-            user.absent[self.name] = "failed"
+            user.lacks(self.name, "failed")
             return False
         context[self.name] = result
         return True
@@ -318,12 +319,12 @@ class CompiledStep:
         """Note what a run raised; False when the graph of steps cannot go on after it."""
         if not self._interrupted(user, error, began):
             self.raised(user, error)
-            user.absent[self.name] = "failed"
+            user.lacks(self.name, "failed")
             return True
         if isinstance(signal_in(error), StepSkipped):
-            user.absent[self.name] = "was skipped"
+            user.lacks(self.name, "was skipped")
             return True
-        user.absent[self.name] = "was interrupted"
+        user.lacks(self.name, "was interrupted")
         return user.is_charged(error, began)
 
     # -- what went wrong -------------------------------------------------------------------------

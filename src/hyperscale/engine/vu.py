@@ -91,11 +91,12 @@ class Program:
 
 class VirtualUser:
     __slots__ = (
+        "_absent",
+        "_charged",
         "_groups",
+        "_is_untidy",
         "_program",
         "_rows",
-        "absent",
-        "charged",
         "client",
         "cut",
         "iteration_started",
@@ -103,7 +104,6 @@ class VirtualUser:
         "last",
         "lateness",
         "left",
-        "on_error",
         "pace",
         "scopes",
         "stopped",
@@ -116,8 +116,7 @@ class VirtualUser:
     ) -> None:
         self.workflow = workflow
         self.client = client
-        self.scopes = [StepScope(self, step.record) for step in program.steps]
-        self.on_error = program.on_error
+        self.scopes = tuple([StepScope(self, step.record) for step in program.steps])
         self.iterations = 0
         self.iteration_started = 0.0
         self.working = False
@@ -126,10 +125,11 @@ class VirtualUser:
         self.left = False  # it has ended; tasks it started may go on
         self.lateness = 0.0
         self.last: CallResult | None = None
-        self.charged: list[tuple[float, BaseException]] = []  # that a step answers for, and since
-        self.absent: dict[str, str] = {}  # step without a result in this iteration -> why
         self._program = program
         self._rows = rows
+        self._is_untidy = False  # something below is of this iteration only
+        self._charged: list[tuple[float, BaseException]] | None = None  # by a step, and since when
+        self._absent: dict[str, str] | None = None  # step without a result -> why
         self._groups: dict[str, float] | None = None
         workflow.iteration = 0
         setattr(workflow, USER, self)
@@ -186,9 +186,7 @@ class VirtualUser:
             return self._goes_on(error, hook)
         finally:
             self.working = False
-            self.absent.clear()
-            self.charged.clear()
-            self._end_groups()
+            self._tidy_up()
         return True
 
     async def _iterate(self, pace: Pace[Any]) -> None:
@@ -197,7 +195,7 @@ class VirtualUser:
         note_iteration = program.recorder.iterations.append
         scopes, enter = self.scopes, CURRENT.set
         inside: StepScope | None = None  # where this task's requests are noted now
-        ok = Outcome.OK
+        ok, number = Outcome.OK, 0
         if flow is not None:
             run_flow, flow_scope = flow.call, scopes[flow.number]
             enter(flow_scope)
@@ -209,19 +207,17 @@ class VirtualUser:
                     return
                 self.lateness = turn
                 now = perf_counter()
+            context = base.copy()
             if rows is not None:
                 try:
-                    workflow.row = next(rows)
+                    context["row"] = workflow.row = next(rows)
                 except StopIteration:  # the feed is used up and says stop
                     return
                 now = perf_counter()
             self.iteration_started = started = now
-            self.working = True
-            context = workflow.context = base.copy()
-            if rows is not None:
-                context["row"] = workflow.row
-            workflow.iteration = self.iterations
-            goes_on = True
+            self.working = goes_on = True
+            workflow.context = context
+            workflow.iteration = number
             last = self.last
             try:
                 if flow is not None:
@@ -231,30 +227,30 @@ class VirtualUser:
                     if program.last_checks:
                         await self._in_turn(program.last_checks, context)
                     now = perf_counter()
-                for stage in stages:
-                    step: CompiledStep = stage  # type: ignore[assignment]
-                    if stage.__class__ is tuple:
-                        await self._together(stage, context)
-                        now = perf_counter()
-                        continue
-                    if stage.__class__ is WeightedSteps:
-                        step = stage.pick(workflow.random)
-                    if not step.is_simple or (step.needs and not step.has(context)):
+                step: Any  # a Stage, until it is one step
+                for step in stages:
+                    if step.__class__ is not CompiledStep:
+                        if step.__class__ is tuple:
+                            await self._together(step, context)
+                            now = perf_counter()
+                            continue
+                        step = step.pick(workflow.random)
+                    # The common case, written out: a call that goes well.
+                    bare = step.is_bare
+                    if not bare and not (step.is_simple and step.has(context)):
                         await step.run(self, context)
                         now = perf_counter()
                         continue
-                    # The common case, written out: a call that goes well.
-                    arguments = step.arguments(context) if step.injects else step.optimized
-                    scope = scopes[step.number]
+                    scope, call = scopes[step.number], step.call
                     if scope is not inside:
                         enter(scope)
                         inside = scope
                     began = now
                     try:
-                        if arguments:
-                            result = await step.call(workflow, **arguments)
+                        if bare:
+                            result = await call(workflow)
                         else:
-                            result = await step.call(workflow)
+                            result = await call(workflow, **step.arguments(context))
                     except BaseException as error:
                         if not step.simple_raised(self, error, began):
                             raise
@@ -266,29 +262,26 @@ class VirtualUser:
                         and scope.pending is None
                     ):
                         now = perf_counter()
-                        step.ended(now - began)
+                        ended = step.ended
+                        ended(now - began)
                         context[step.name] = result
                     else:
                         step.simple(self, context, result, began)
                         now = perf_counter()
-                must_yield = self.last is last or self.last.__class__ is not HTTPResponse
             except BaseException as error:  # noqa: BLE001 - signals, cancellation, what a flow raises
-                must_yield = True
+                last = self.last
                 goes_on = self._goes_on(error, flow)
                 now = perf_counter()
-            self.iterations += 1
+            self.iterations = number = number + 1
             self.working = False
             note_iteration(now - started)
-            if self._groups is not None:
-                self._end_groups()
-            if self.absent:
-                self.absent.clear()
-            if self.charged:
-                self.charged.clear()
-            if not goes_on:
-                return
-            if must_yield:
+            if self._is_untidy:
+                self._tidy_up()
+            exchange = self.last
+            if exchange is last or exchange.__class__ is not HTTPResponse:
                 # An iteration without an exchange may never have waited: let others have the loop.
+                if not goes_on:
+                    return
                 await asyncio.sleep(0)
                 now = perf_counter()
 
@@ -332,16 +325,22 @@ class VirtualUser:
 
     def charge(self, error: BaseException) -> None:
         """A step answers for it; those around that step do not."""
-        self.charged.append((perf_counter(), error))
-        del self.charged[:-CHARGED_MAX]
+        self._is_untidy = True
+        if self._charged is None:
+            self._charged = []
+        self._charged.append((perf_counter(), error))
+        del self._charged[:-CHARGED_MAX]
 
     def is_charged(self, error: BaseException, since: float) -> bool:
         """Since then a step answers for it, or for everything in it."""
-        if any(known is error and at > since for at, known in self.charged):
+        if any(known is error and at > since for at, known in self._charged or ()):
             return True
         return isinstance(error, BaseExceptionGroup) and all(
             self.is_charged(part, since) for part in error.exceptions
         )
+
+    def on_error(self, step: str, message: str) -> None:
+        self._program.on_error(step, message)
 
     # -- what the author's code reaches ----------------------------------------------------------
 
@@ -369,17 +368,27 @@ class VirtualUser:
     def why_absent(self, step: str) -> str:
         """Why a step has no result in this iteration."""
         unknown = "was not picked" if step in self._program.weighted else "got no answer"
-        return self.absent.get(step, unknown)
+        return (self._absent or {}).get(step, unknown)
+
+    def lacks(self, step: str, why: str) -> None:
+        """A step has no result in this iteration."""
+        self._is_untidy = True
+        if self._absent is None:
+            self._absent = {}
+        self._absent[step] = why
 
     def in_group(self, group: str, seconds: float) -> None:
+        self._is_untidy = True
         if self._groups is None:
             self._groups = {}
         self._groups[group] = self._groups.get(group, 0.0) + seconds
 
-    def _end_groups(self) -> None:
+    def _tidy_up(self) -> None:
+        """At the end of an iteration or a hook."""
         for group, seconds in (self._groups or {}).items():
             self._program.recorder.groups.setdefault(group, []).append(seconds)
-        self._groups = None
+        self._groups = self._absent = self._charged = None
+        self._is_untidy = False
 
     def moment(self) -> tuple[float, int, str]:
         """When and where something happened: load time, user, worker."""

@@ -35,6 +35,8 @@ from hyperscale.workload.results import Connect, Outcome
 from hyperscale.workload.scope import CURRENT
 
 _current_scope = CURRENT.get
+# Of the running loop, which uvloop's `create_future` makes at twice the cost.
+_Waiter: type[asyncio.Future[HTTPResponse]] = asyncio.Future
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
@@ -279,14 +281,19 @@ class HTTPClient(OriginClient[HTTPResponse, HTTPPool]):
         redirects: int | None,
         expect: Expect | None,
     ) -> HTTPResponse:
-        pool = self._pool
         idle = self._idle
-        if timeout is None and self._is_plain and idle and idle[-1].route is request.route:
+        if (
+            timeout is None
+            and expect is None
+            and self._is_plain
+            and idle
+            and idle[-1].route is request.route
+        ):
             connection = idle.pop()
             # `Connection.ask`, written out
-            create_waiter, outgoing = connection.create_waiter, connection.outgoing
+            outgoing = connection.outgoing
             connection.request = request
-            connection.waiter = waiter = create_waiter()
+            connection.waiter = waiter = _Waiter()
             connection.sent = 0.0
             if not outgoing:
                 connection.readiness.transmit_soon()
@@ -298,10 +305,8 @@ class HTTPClient(OriginClient[HTTPResponse, HTTPPool]):
                 raise
             if connection.alive:
                 idle.append(connection)
-                if pool.shares:
-                    pool.queue.serve(idle)
-            head = response.head
-            if head is not None and head.plain and expect is None and pool.trace is None:
+            head, pool = response.head, self._pool
+            if head is not None and head.plain and pool.trace is None:
                 # `_note`, written out for what most calls come to
                 scope = _current_scope()
                 user = scope.user
@@ -328,7 +333,7 @@ class HTTPClient(OriginClient[HTTPResponse, HTTPPool]):
                 response = await self._again(request, response, deadline, pool.sink)
             hops = pool.options.redirects if redirects is None else call_redirects(redirects)
             return await self._settle(response, deadline, hops, expect, pool.sink)
-        return await self._call(request, timeout, redirects, expect, pool.sink)
+        return await self._call(request, timeout, redirects, expect, self._pool.sink)
 
     async def _take(self, route: Route, deadline: float, new: bool) -> Connection:
         return await self._pool.acquire(self._idle, route, deadline, new)

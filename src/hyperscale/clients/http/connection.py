@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import aclosing
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from hyperscale.clients.http.reader import ResponseReader, Sink
 from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.upload import Upload
-from hyperscale.clients.io.channel import NOT_NOW, Channel
+from hyperscale.clients.io.channel import NOT_NOW, RECEIVE_BYTES, RECEIVE_BYTES_MAX, Channel
 from hyperscale.clients.net import failures
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from hyperscale.clients.http.pool import HTTPPool
 
 Waiter = asyncio.Future[HTTPResponse]
+# Longer ones are not kept to be compared with: there is one for each request that is kept.
+ANSWER_BYTES_MAX = 1024
 
 
 class Connection(Channel):
@@ -41,20 +42,17 @@ class Connection(Channel):
     __slots__ = (
         "_drain",
         "_first_byte",
-        "_heads",
         "_is_special",
         "_moved",
         "_pool",
         "_reader",
         "_received",
-        "_silence",
         "_sink",
         "_started",
         "_uploaded",
         "_uploading",
         "alive",
         "connect",
-        "create_waiter",
         "idle",
         "outgoing",
         "request",
@@ -73,10 +71,7 @@ class Connection(Channel):
         connect: Connect,
     ) -> None:
         self._pool = pool
-        self._heads = pool.heads
         self.outgoing = pool.readiness.outgoing
-        self._silence = pool.read_timeout
-        self.create_waiter: Callable[[], Waiter] = pool.loop.create_future
         self.waiter: Waiter | None = None
         self._reader: ResponseReader | None = None
         self._received = 0
@@ -92,6 +87,8 @@ class Connection(Channel):
         self.idle = idle  # where it rests between requests
         self.route = route
         self.open(pool.readiness, sock)
+        if not isinstance(sock, ssl.SSLSocket):
+            self._receive_bytes = pool.receive_bytes
         pool.connections.add(self)
 
     def ask(self, request: Request, timeout: float, sink: Sink | None) -> Waiter:
@@ -100,9 +97,8 @@ class Connection(Channel):
         self.timeout = timeout
         self._sink = sink
         self._is_special = True
-        create_waiter = self.create_waiter  # a slot is called quicker by a local name
         self.request = request
-        self.waiter = waiter = create_waiter()
+        self.waiter = waiter = self._pool.loop.create_future()
         self.sent = 0.0
         if not self.outgoing:
             self.readiness.transmit_soon()
@@ -133,8 +129,8 @@ class Connection(Channel):
         return now
 
     def _transmit_special(self, request: Request, now: float) -> float:
-        if request.needs_reader or self._sink is not None or self._silence:
-            self._reader = ResponseReader(self._heads, request.bodiless, self._sink)
+        if request.needs_reader or self._sink is not None or self._pool.read_timeout:
+            self._reader = ResponseReader(self._pool.heads, request.bodiless, self._sink)
         try:
             self.write(request.wire)
         except OSError:
@@ -205,7 +201,9 @@ class Connection(Channel):
         if not self._is_written:
             return now + self.timeout
         limit = self._started + self.timeout
-        return min(limit, self._moved + self._silence) if self._silence else limit
+        return (
+            min(limit, self._moved + self._pool.read_timeout) if self._pool.read_timeout else limit
+        )
 
     def readable(self) -> None:
         """As any channel's, written out for the answer that most calls get."""
@@ -222,34 +220,39 @@ class Connection(Channel):
         waiter = self.waiter
         if waiter is not None and self.sent:
             request = self.request
-            head = request.usual
-            if head is None or len(data) != head.whole or not data.startswith(head.start):
+            head, answer = request.usual, request.answer
+            if data == answer:
+                data = answer  # one copy for all who hold it
+            elif head is None or len(data) != head.whole or not data.startswith(head.start):
                 head = self._recognise(request, data)
             if head is not None:
                 self.waiter = None
                 if not head.keep_alive:
                     self._retire()
-                if not waiter.done():
-                    waiter.set_result(
-                        HTTPResponse(
-                            request,
-                            head,
-                            data,
-                            len(head.start),
-                            self._started,
-                            self.sent,
-                            now,
-                            now,
-                            head.whole,
-                            request.size,
-                            head.status,
-                            head.outcome,
-                            head.error,
-                        )
-                    )
+                response = HTTPResponse(
+                    request,
+                    head,
+                    data,
+                    head.body_at,
+                    self._started,
+                    self.sent,
+                    now,
+                    now,
+                    head.whole,
+                    request.size,
+                    head.status,
+                    head.outcome,
+                    head.error,
+                )
+                try:  # noqa: SIM105 - each answer would pay for a with block
+                    waiter.set_result(response)
+                except asyncio.InvalidStateError:
+                    pass  # given up in this turn of the loop
                 return
         if data:
             self.received(data, now)
+            if len(data) == self._receive_bytes:
+                self._read_on()
         else:
             self.ended(None)
 
@@ -277,10 +280,11 @@ class Connection(Channel):
     def _recognise(self, request: Request, data: bytes) -> Head | None:
         """The head of an answer that is one packet, when it was seen before."""
         end = data.find(b"\r\n\r\n")
-        head = self._heads.get(data[:end])
+        head = self._pool.heads.get(data[:end])
         if head is None or len(data) != head.whole:
             return None
         request.usual = head
+        request.answer = data if len(data) <= ANSWER_BYTES_MAX else None
         return head
 
     def received(self, data: bytes, now: float) -> None:
@@ -293,7 +297,7 @@ class Connection(Channel):
         if waiter.done():
             return  # given up in this turn of the loop; whoever made the call is about to close
         if self._reader is None:
-            self._reader = ResponseReader(self._heads)
+            self._reader = ResponseReader(self._pool.heads)
         self._read(self._reader, data, now)
 
     def _read(self, reader: ResponseReader, data: bytes, now: float) -> None:
@@ -326,10 +330,17 @@ class Connection(Channel):
             self.written,
         )
         response.trailers = reader.trailers
-        self.expect(self._received)
+        if self._received >= self._receive_bytes:
+            self._expect(self._received)
         if self.sent == 0.0 or not reader.reusable:
             self._retire()
         self._resolve(response)
+
+    def _expect(self, size: int) -> None:
+        """As much as came before may come again: it is then received at once, but with TLS."""
+        if not isinstance(self._socket, ssl.SSLSocket):
+            self._receive_bytes = min(size + 1, RECEIVE_BYTES_MAX)
+            self._pool.receive_bytes = min(self._receive_bytes, RECEIVE_BYTES)
 
     @property
     def written(self) -> int:
@@ -344,7 +355,7 @@ class Connection(Channel):
         pool = self._pool
         self.timeout = pool.timeout
         self._sink = pool.sink
-        self._is_special = self._silence > 0.0 or self._sink is not None
+        self._is_special = self._pool.read_timeout > 0.0 or self._sink is not None
 
     def _resolve(self, response: HTTPResponse) -> None:
         waiter, self.waiter = self.waiter, None
@@ -390,7 +401,7 @@ class Connection(Channel):
         allowed = self.timeout
         seconds = f"{allowed:.2g} s" if allowed < 10 else f"{allowed:.0f} s"
         if now < self._started + allowed:
-            text = f"{where} was silent for {self._silence:g} s (read_timeout)"
+            text = f"{where} was silent for {self._pool.read_timeout:g} s (read_timeout)"
         elif self._received:
             text = f"the response of {where} was not complete after {seconds}"
         elif self.unsent is not None:

@@ -65,6 +65,7 @@ class Head:
         "_data",
         "_headers",
         "_max_bytes",
+        "body_at",
         "encoded",
         "encodings",
         "error",
@@ -105,7 +106,8 @@ class Head:
         self.encoded = decompress and bool(self.encodings)
         self.plain = 200 <= self.status < 300 and not self.set_cookies
         self.start = data + b"\r\n\r\n"
-        self.whole = len(self.start) + self.length if 0 <= self.length <= max_bytes and final else 0
+        self.body_at = len(self.start)
+        self.whole = self.body_at + self.length if 0 <= self.length <= max_bytes and final else 0
 
     def _read_fields(self, lines: list[bytes]) -> None:
         self.length = CLOSE_DELIMITED

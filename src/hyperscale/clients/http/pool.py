@@ -10,8 +10,9 @@ import socket
 
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.origin_pool import OriginPool
-from hyperscale.clients.http.queue import ConnectionQueue
+from hyperscale.clients.http.queue import ConnectionQueue, Resting
 from hyperscale.clients.http.route import Route
+from hyperscale.clients.io.channel import RECEIVE_BYTES_SMALL
 from hyperscale.clients.net import failures
 from hyperscale.clients.net.network import Network
 from hyperscale.workload.http_options import HTTPOptions
@@ -24,7 +25,8 @@ class HTTPPool(OriginPool[Connection]):
     def __init__(self, options: HTTPOptions, network: Network) -> None:
         super().__init__(options, network, "http/1.1")
         self.queue = ConnectionQueue(options.max_connections)
-        self._resting: list[Connection] = []
+        self._resting = Resting(self.queue)
+        self.receive_bytes = RECEIVE_BYTES_SMALL  # that a new connection looks for, by what came
 
     def _default_headers(self) -> dict[str, str]:
         headers = super()._default_headers()
@@ -71,5 +73,3 @@ class HTTPPool(OriginPool[Connection]):
             connection.close()
             return
         connection.idle.append(connection)
-        if self.shares:
-            self.queue.serve(connection.idle)

@@ -71,7 +71,6 @@ class ConnectionQueue:
             self._grant_next()
         elif connection.alive:
             idle.append(connection)
-            self.serve(idle)
 
     def serve(self, idle: list[Connection]) -> None:
         """Connections rest while calls wait: hand them over, first come first served."""
@@ -135,3 +134,17 @@ class ConnectionQueue:
             waiting = self._waiting.popleft()
             if not waiting.granted.done():
                 waiting.granted.set_exception(failures.cancelled())
+
+
+class Resting(list[Connection]):
+    """Where the connections of a shared pool rest, unless a call waits for one."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: ConnectionQueue) -> None:
+        super().__init__()
+        self._queue = queue
+
+    def append(self, connection: Connection) -> None:
+        super().append(connection)
+        self._queue.serve(self)

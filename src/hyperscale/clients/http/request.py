@@ -54,10 +54,11 @@ class Request:
 
     With a `stream` the wire is the head alone: the pieces that the stream gives are written behind
     it as they are, in chunks or of the length that the head tells. `usual` is the head of the last
-    answer: the next one has most often the same.
+    answer, `answer` a short one as a whole: the next one is most often the same.
     """
 
     __slots__ = (
+        "answer",
         "bodiless",
         "body_at",
         "call",
@@ -86,6 +87,7 @@ class Request:
         self.url = url
         self.route = route
         self.usual: Head | None = None
+        self.answer: bytes | None = None
         self.bodiless = call.method == "HEAD"
         self.hops: tuple[str, ...] = ()
         self.cookies: dict[str, str] | None = {}  # None: the author wrote the Cookie header
