@@ -15,7 +15,8 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
-from hyperscale.workload.replies import TCPResponse, UDPResponse
+from hyperscale.workload.protos import Protos
+from hyperscale.workload.replies import GRPCResponse, TCPResponse, UDPResponse
 from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
@@ -34,6 +35,7 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "GRPCResponse",
     "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
@@ -41,6 +43,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "Protos",
     "TCPResponse",
     "UDPResponse",
     "feed",

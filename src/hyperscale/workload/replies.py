@@ -5,6 +5,7 @@ They have in common what a call is measured by; a protocol adds what its server 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -91,3 +92,81 @@ class UDPResponse(TCPResponse):
     """The datagram that came back."""
 
     __slots__ = ()
+
+
+class GRPCResponse(Reply):
+    """The answer to a call of gRPC: its messages, its status, and what came with them.
+
+    `status` is the code of gRPC, 0 for OK. Messages are read when somebody wants them.
+    """
+
+    __slots__ = ("_kind", "_read", "metadata", "raw_messages", "request_metadata", "trailers")
+
+    def __init__(self, label: Label, target: str, kind: Any = None) -> None:
+        super().__init__(label, target)
+        self._kind = kind  # the class of the messages; None: they are not read
+        self._read: list[Any] | None = None
+        self.raw_messages: list[bytes] = []
+        self.metadata: Mapping[str, str] = {}
+        self.trailers: Mapping[str, str] = {}
+        self.request_metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def status_name(self) -> str:
+        return status_name(self.status)
+
+    @property
+    def messages(self) -> list[Any]:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED) and not self.raw_messages:
+            raise CallFailed(self.outcome, self.error, self)
+        if self._read is None:
+            if self._kind is None:
+                return list(self.raw_messages)
+            self._read = [self._kind.FromString(one) for one in self.raw_messages]
+        return self._read
+
+    @property
+    def message(self) -> Any:
+        """The first one, of most calls the only one."""
+        messages = self.messages
+        if not messages:
+            raise CallFailed(self.outcome, self.error or f"{self} brought no message", self)
+        return messages[0]
+
+    def json(self) -> Any:
+        """The message as what JSON can hold."""
+        from google.protobuf.json_format import MessageToDict
+
+        return MessageToDict(self.message, preserving_proto_field_name=True)
+
+    def text(self) -> str:
+        return str(self.message)
+
+    def __str__(self) -> str:
+        how = self.outcome if self.outcome not in (Outcome.OK, Outcome.STATUS) else self.status_name
+        return f"{self.label.method} {self.target} ({how})"
+
+
+GRPC_STATUS_NAMES = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+
+
+def status_name(code: int) -> str:
+    return GRPC_STATUS_NAMES[code] if 0 <= code < len(GRPC_STATUS_NAMES) else f"status {code}"
