@@ -6,12 +6,13 @@ They have in common what a call is measured by; a protocol adds what its server 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome, timings_of
 from hyperscale.workload.scope import CURRENT, Label
+from hyperscale.workload.secrets import mask_header
 
 
 class Reply(CallResult):
@@ -55,6 +56,13 @@ class Reply(CallResult):
         if went_well:
             CURRENT.get().called_failed(self.label, self)
 
+    def shown_request(self) -> bytes:
+        """What went, for people."""
+        return self.request_bytes
+
+    def shown_answer(self) -> bytes:
+        return self.content
+
     @property
     def timings(self) -> dict[str, float]:
         """Milliseconds per phase; the phases of connecting only for a call that connected."""
@@ -94,17 +102,27 @@ class UDPResponse(TCPResponse):
     __slots__ = ()
 
 
+class MessageTypes(Protocol):
+    """Classes of protobuf; None: messages are left as bytes."""
+
+    @property
+    def takes(self) -> Any: ...
+
+    @property
+    def gives(self) -> Any: ...
+
+
 class GRPCResponse(Reply):
     """The answer to a call of gRPC: its messages, its status, and what came with them.
 
     `status` is the code of gRPC, 0 for OK. Messages are read when somebody wants them.
     """
 
-    __slots__ = ("_kind", "_read", "metadata", "raw_messages", "request_metadata", "trailers")
+    __slots__ = ("_method", "_read", "metadata", "raw_messages", "request_metadata", "trailers")
 
-    def __init__(self, label: Label, target: str, kind: Any = None) -> None:
+    def __init__(self, label: Label, target: str, method: MessageTypes) -> None:
         super().__init__(label, target)
-        self._kind = kind  # the class of the messages; None: they are not read
+        self._method = method
         self._read: list[Any] | None = None
         self.raw_messages: list[bytes] = []
         self.metadata: Mapping[str, str] = {}
@@ -120,9 +138,10 @@ class GRPCResponse(Reply):
         if self.outcome not in (Outcome.OK, Outcome.FAILED) and not self.raw_messages:
             raise CallFailed(self.outcome, self.error, self)
         if self._read is None:
-            if self._kind is None:
+            read = self._method.gives
+            if read is None:
                 return list(self.raw_messages)
-            self._read = [self._kind.FromString(one) for one in self.raw_messages]
+            self._read = [read.FromString(one) for one in self.raw_messages]
         return self._read
 
     @property
@@ -141,6 +160,23 @@ class GRPCResponse(Reply):
 
     def text(self) -> str:
         return str(self.message)
+
+    def shown_request(self) -> bytes:
+        """The metadata and the first message."""
+        lines = [f"{name}: {mask_header(name, value)}" for name, value in self.request_metadata]
+        framed = self.request_bytes
+        data = framed[5 : 5 + int.from_bytes(framed[1:5], "big")]
+        if framed[:1] == b"\1":
+            import gzip
+
+            data = gzip.decompress(data)
+        takes = self._method.takes
+        return "\n".join([*lines, str(takes.FromString(data) if takes else data)]).encode()
+
+    def shown_answer(self) -> bytes:
+        came = [*self.metadata.items(), *self.trailers.items()]
+        lines = [f"{name}: {mask_header(name, value)}" for name, value in came]
+        return "\n".join([*lines, *map(str, self.messages)]).encode()
 
     def __str__(self) -> str:
         how = self.outcome if self.outcome not in (Outcome.OK, Outcome.STATUS) else self.status_name

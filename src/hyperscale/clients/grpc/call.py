@@ -115,7 +115,7 @@ class GRPCCall(StreamCall):
         self.payload = payload
         self.ends = end
         self.messages: list[bytes] = []
-        self.answer = GRPCResponse(request.label, request.target, request.method.gives)
+        self.answer = GRPCResponse(request.label, request.target, request.method)
         self._encoding = b"identity"
         self._is_headed = False
         self._rest = b""

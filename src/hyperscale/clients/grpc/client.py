@@ -26,7 +26,7 @@ from hyperscale.clients.grpc.methods import (
     path_of,
     question,
 )
-from hyperscale.clients.http.request import MAX_KEPT, NAME_MAX
+from hyperscale.clients.http.request import NAME_MAX, keep
 from hyperscale.clients.http.request import Request as HTTPRequest
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.target import Target
@@ -44,9 +44,10 @@ from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos, protobuf
 from hyperscale.workload.replies import GRPCResponse
 from hyperscale.workload.results import CallFailed, Outcome
-from hyperscale.workload.scope import Label
-from hyperscale.workload.texts import shown
+from hyperscale.workload.scope import Label, Tags
+from hyperscale.workload.texts import UNPRINTABLE, shown
 
+Pairs = tuple[tuple[str, str], ...]
 Metadata = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 _SCHEMES = {"grpc": "http", "grpcs": "https", "http": "http", "https": "https"}
 
@@ -58,6 +59,8 @@ class GRPCPool(StreamPool):
         super().__init__(options, network, limit, HTTPRequest)
         protobuf("message")  # what is missing is said now
         self.requests: dict[Any, Request] = {}
+        self.methods: dict[Any, Method] = {}
+        self._labels: dict[Any, Label] = {}
         self._targets: dict[str, Target] = {}
         self._reflected: dict[tuple[Route, str], asyncio.Task[Method]] = {}
 
@@ -78,6 +81,16 @@ class GRPCPool(StreamPool):
                     "write grpc://shop.example:50051, or grpcs:// for TLS; the method is apart",
                 )
             known = self._targets[text] = Target(f"{_SCHEMES[scheme]}://{rest}")
+        return known
+
+    def label(self, kind: str, name: str, tags: Tags) -> Label:
+        """Equal ones are the same object."""
+        known = self._labels.get((kind, name, tags))
+        if known is None:
+            if UNPRINTABLE.search("".join((name, *(text for tag in tags for text in tag)))):
+                raise BadInput(f"name or tags of a call contain a control character: {shown(name)}")
+            known = Label(kind, name[:NAME_MAX], tags, kind="grpc")
+            keep(self._labels, (kind, name, tags), known)
         return known
 
     async def prepare(self, url: URL) -> None:
@@ -140,11 +153,11 @@ class GRPCClient:
         pool = self._pool
         if isinstance(protos, list):
             protos = tuple(protos)
-        key = address, method, protos, timeout, compress, name, type(message)
+        key = "UNARY", address, method, protos, timeout, compress, name, type(message)
         request = pool.requests.get(key) if metadata is None and tags is None else None
         if request is None:
             made = await self._request(
-                "UNARY", key, metadata, tags, message, streams_in=False, streams_out=False
+                key, metadata, tags, message, streams_in=False, streams_out=False
             )
             if isinstance(made, GRPCResponse):
                 return made
@@ -153,7 +166,12 @@ class GRPCClient:
         if pool.limit is not None:
             await pool.limit.wait()
         connection = self._recent
-        if connection is not None and connection.route is request.route and connection.has_room:
+        if (
+            connection is not None
+            and connection.route is request.route
+            and connection.connect is None
+            and connection.has_room
+        ):
             call = GRPCCall(connection, request, payload, True)
         else:
             began = perf_counter()
@@ -264,9 +282,8 @@ class GRPCClient:
         if isinstance(options["protos"], list):
             options["protos"] = tuple(options["protos"])
         sample = messages[0] if isinstance(messages, list) and messages else None
-        key = address, method, *options.values(), type(sample)
+        key = kind, address, method, *options.values(), type(sample)
         return await self._request(
-            kind,
             key,
             metadata,
             tags,
@@ -279,7 +296,6 @@ class GRPCClient:
 
     async def _request(
         self,
-        kind: str,
         key: tuple[Any, ...],
         metadata: Metadata,
         tags: Mapping[str, str] | None,
@@ -289,46 +305,52 @@ class GRPCClient:
     ) -> Request | GRPCResponse:
         """The Request of these arguments, or the response that says why the server could not be
         asked for its description."""
-        address, name, protos, timeout, compress, told_as, _ = key
+        kind, address, name, protos, timeout, compress, told_as, _ = key
         pool = self._pool
-        known = (kind, *key)
-        if metadata is None and tags is None and known in pool.requests:
+        pairs = _pairs(metadata)
+        tagged = tuple((str(tag), str(value)) for tag, value in (tags or {}).items())
+        known = (*key, pairs, tagged) if pairs or tagged else key
+        if known in pool.requests:
             return pool.requests[known]
         path = path_of(name)
         target = pool.target(address)
         allowed = pool.timeout if timeout is None else call_timeout(timeout)
         if compress not in (None, "gzip"):
             raise BadInput(f"compress of a call is {shown(compress)} but must be 'gzip'")
-        pairs = tuple((str(a), str(b)) for a, b in (tags or {}).items())
-        label = Label(kind, (told_as or path[1:])[:NAME_MAX], pairs, kind="grpc")
+        label = pool.label(kind, told_as or path[1:], tagged)
         route = pool.route(target)
-        method = described(path, None if protos is None else Protos.of(protos), message)
-        if method is None and isinstance(message, bytes):
-            method = Method(path, None, None, bool(streams_in), bool(streams_out))
+        try:
+            method = await self._method(target, path, protos, message)
+        except Failure as failure:
+            empty = Method(path, None, None, False, False)
+            request = Request(empty, route, b"", label, (), allowed, False)
+            return await self._unsent(request, failure, perf_counter())
         if method is None:
-            began = perf_counter()
-            try:
-                method = await pool.reflected(self, target, path)
-            except Failure as failure:
-                empty = Method(path, None, None, False, False)
-                request = Request(empty, route, b"", label, (), allowed, False)
-                return await self._unsent(request, failure, began)
-        for is_one, wanted, what in (
+            method = Method(path, None, None, bool(streams_in), bool(streams_out))
+        for is_many, wanted, what in (
             (method.streams_in, streams_in, "takes"),
             (method.streams_out, streams_out, "gives"),
         ):
-            if wanted is not None and wanted != is_one and method.gives is not None:
-                many = "many messages" if is_one else "one message"
+            if wanted is not None and wanted != is_many:
+                many = "many messages" if is_many else "one message"
                 raise BadInput(f"{path[1:]} {what} {many}: {kind.lower()} is not for it")
-        head, sent = _head(target, path, metadata, allowed, compress)
-        request = Request(method, route, head, label, sent, allowed, compress is not None)
-        if metadata is None and tags is None:
-            if len(pool.requests) >= MAX_KEPT:
-                pool.requests.clear()
-            pool.requests[known] = request
-            if kind == "UNARY":
-                pool.requests[key] = request
+        head = _head(target, path, pairs, allowed, compress)
+        request = Request(method, route, head, label, pairs, allowed, compress is not None)
+        keep(pool.requests, known, request)
         return request
+
+    async def _method(self, target: Target, path: str, protos: Any, message: Any) -> Method | None:
+        """None: nobody knows it, and the message is bytes. Raises Failure or BadInput."""
+        pool = self._pool
+        key = target, path, protos, type(message)
+        found = pool.methods.get(key)
+        if found is None:
+            found = described(path, None if protos is None else Protos.of(protos), message)
+            if found is None and not isinstance(message, bytes):
+                found = await pool.reflected(self, target, path)
+            if found is not None:
+                keep(pool.methods, key, found)
+        return found
 
     async def reflect(self, target: Target, path: str) -> Method:
         """Ask the server what it offers. Raises Failure or BadInput."""
@@ -339,7 +361,7 @@ class GRPCClient:
         for package in REFLECTION:
             asked = f"/{package}.ServerReflection/ServerReflectionInfo"
             label = Label("REFLECTION", asked[1:], kind="grpc")
-            head, _ = _head(target, asked, None, pool.timeout, None)
+            head = _head(target, asked, (), pool.timeout, None)
             method = Method(asked, None, gives, True, True)
             request = Request(method, pool.route(target), head, label, (), pool.timeout, False)
             found = Reflected()
@@ -401,7 +423,7 @@ class GRPCClient:
     def _noted(self, call: GRPCCall) -> GRPCResponse:
         answer = call.answer
         answer.raw_messages = call.messages
-        answer.request_bytes = call.payload[5:]
+        answer.request_bytes = call.payload
         answer.request_metadata = call.request.metadata
         note(answer.label, answer, answer.bytes_out > 0)
         if self._pool.trace is not None:
@@ -409,7 +431,7 @@ class GRPCClient:
         return answer
 
     async def _unsent(self, request: Request, failure: Failure, began: float) -> GRPCResponse:
-        answer = GRPCResponse(request.label, request.target, request.method.gives)
+        answer = GRPCResponse(request.label, request.target, request.method)
         answer.started = answer.sent = began
         answer.first_byte = answer.ended = perf_counter()
         answer.outcome, answer.error = failure.outcome, failure.error
@@ -508,9 +530,9 @@ async def _send_all(call: GRPCCall, messages: Any) -> None:
 
 
 def _head(
-    target: Target, path: str, metadata: Metadata, timeout: float, compress: str | None
-) -> tuple[bytes, tuple[tuple[str, str], ...]]:
-    """The lines of a request, and the metadata as text."""
+    target: Target, path: str, metadata: Pairs, timeout: float, compress: str | None
+) -> bytes:
+    """The lines of a request."""
     fields = [
         (":method", "POST"),
         (":scheme", target.scheme),
@@ -525,13 +547,13 @@ def _head(
     if compress:
         fields.append(("grpc-encoding", compress))
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields).encode("ascii")
-    pairs = _pairs(metadata)
-    return lines + header_lines(pairs)[0], tuple(pairs)
+    return lines + header_lines(metadata)[0]
 
 
-def _pairs(metadata: Metadata) -> list[tuple[str, str]]:
+def _pairs(metadata: Metadata) -> Pairs:
+    """As text, with names in lower case."""
     if metadata is None:
-        return []
+        return ()
     given = metadata.items() if isinstance(metadata, Mapping) else metadata
     pairs = []
     for name, value in given:
@@ -544,7 +566,7 @@ def _pairs(metadata: Metadata) -> list[tuple[str, str]]:
         elif isinstance(value, bytes):
             raise BadInput(f"metadata {name!r} is bytes", "bytes are for names that end in -bin")
         pairs.append((lower, str(value)))
-    return pairs
+    return tuple(pairs)
 
 
 def _timeout(seconds: float) -> str:
