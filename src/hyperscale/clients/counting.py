@@ -15,7 +15,11 @@ def note(label: Label, result: CallResult, sent: bool) -> None:
     if result.outcome is not Outcome.OK:
         scope.failed(label, result, sent=sent)
         return
-    scope.open(label)(
+    try:
+        row = scope.notes[label]
+    except KeyError:
+        row = scope.open(label)
+    row(
         (
             result.started,
             result.sent,

@@ -44,6 +44,7 @@ CONNECTION_WINDOW = 16 * 1024 * 1024
 # That a peer allows until it has said how many. Most clients assume a hundred, and a server that
 # allows fewer may end the connection; the wait is for one round trip, and for other calls only.
 STREAMS_ASSUMED = 1
+ENDS_WITH_HEADERS = END_STREAM | END_HEADERS
 # Frames in a row that end nothing and bring no data: pings, settings, empty ones, resets of streams
 # that nobody waits for. A decent server sends a handful.
 IDLE_FRAMES_MAX = 10_000
@@ -140,14 +141,32 @@ class Session:
             known = self._tables.encode(self._encoder, fields(key), key)
         block, self._encoder = known
         size = len(block)
-        if stream.ends and stream.outbox is None and size <= FRAME_BYTES and not self._resize:
-            # `_write_block`, written out for the request that most calls consist of
-            self.out.append(head_of(size << 8 | HEADERS, END_STREAM | END_HEADERS, number) + block)
-            stream.sent_bytes = size + HEAD_BYTES
-            stream.state = LOCAL_ENDED
-            return
-        self._write_block(stream, block, stream.ends and stream.outbox is None)
-        if stream.outbox is not None:
+        body = stream.outbox
+        if stream.ends and size <= FRAME_BYTES and not self._resize:
+            # `_write_block` and `_pump`, written out for what goes at once
+            if body is None:
+                self.out.append(head_of(size << 8 | HEADERS, ENDS_WITH_HEADERS, number) + block)
+                stream.sent_bytes = size + HEAD_BYTES
+                stream.state = LOCAL_ENDED
+                return
+            length = len(body)
+            if (
+                length <= FRAME_BYTES
+                and length <= self._send_window
+                and length <= stream.send_window
+            ):
+                head = head_of(size << 8 | HEADERS, END_HEADERS, number)
+                self.out.append(
+                    b"".join((head, block, head_of(length << 8, END_STREAM, number), body))
+                )
+                stream.sent_bytes = size + length + 2 * HEAD_BYTES
+                stream.send_window -= length
+                self._send_window -= length
+                stream.outbox = None
+                stream.state = LOCAL_ENDED
+                return
+        self._write_block(stream, block, stream.ends and body is None)
+        if body is not None:
             self._pump(stream)
 
     def send_fields(self, stream: Stream, fields: Iterable[Field], end: bool = False) -> None:
@@ -246,7 +265,7 @@ class Session:
         return self.streams.get(int.from_bytes(data[5:9], "big"))
 
     def answered(self, stream: Stream, block: Block, data_bytes: int) -> None:
-        """Whoever has the stream has read its whole answer: that block and so much data."""
+        """Whoever has the stream has read its whole answer: so much data, and that block last."""
         self._decoder = block.after
         self._taken += data_bytes
         if self._taken > CONNECTION_WINDOW // 2:

@@ -7,7 +7,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from hyperscale.clients.grpc.methods import Method
@@ -17,7 +17,7 @@ from hyperscale.clients.net import failures
 from hyperscale.clients.net.failures import Failure
 from hyperscale.http2 import frames
 from hyperscale.http2.hpack import Block, Field
-from hyperscale.http2.stream import CLOSED
+from hyperscale.http2.stream import CLOSED, LOCAL_ENDED
 from hyperscale.workload.replies import GRPCResponse, status_name
 from hyperscale.workload.responses import ResponseHeaders
 from hyperscale.workload.results import Outcome
@@ -31,10 +31,56 @@ _GZIP = 16 + zlib.MAX_WBITS
 _COMPRESS_LEVEL = 6
 
 
+class UsualReply(NamedTuple):
+    """The shape of an answer of three frames: how they, and the message, begin."""
+
+    size: int
+    splits: tuple[int, int]  # where the second and the third begin
+    starts: tuple[bytes, bytes, bytes]
+    prefix: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> UsualReply | None:
+        """None: the data is something else."""
+        ends: list[int] = []
+        kinds: list[tuple[int, int]] = []
+        at = 0
+        while at + frames.HEAD_BYTES <= len(data) and len(ends) < 4:
+            size, flags, _ = frames.read_head(data, at)
+            at += frames.HEAD_BYTES + (size >> 8)
+            kinds.append((size & 0xFF, flags))
+            ends.append(at)
+        if kinds != _USUAL or at != len(data):
+            return None
+        first, second, _ = ends
+        prefix = data[first + 9 : first + 14]
+        if int.from_bytes(prefix, "big") != second - first - 14:
+            return None  # compressed, or in pieces
+        starts = data[:5], data[first : first + 5], data[second : second + 5]
+        return cls(len(data), (first, second), starts, prefix)
+
+
+_USUAL = [
+    (frames.HEADERS, frames.END_HEADERS),
+    (frames.DATA, 0),
+    (frames.HEADERS, frames.END_HEADERS | frames.END_STREAM),
+]
+
+
 class Request:
     """What calls with the same arguments have in common. `head` stands for the fields."""
 
-    __slots__ = ("compress", "head", "label", "metadata", "method", "route", "target", "timeout")
+    __slots__ = (
+        "answer",
+        "compress",
+        "head",
+        "label",
+        "metadata",
+        "method",
+        "route",
+        "target",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -46,6 +92,7 @@ class Request:
         timeout: float,
         compress: bool,
     ) -> None:
+        self.answer: UsualReply | None = None
         self.method = method
         self.route = route
         self.head = head
@@ -168,6 +215,45 @@ class GRPCCall(StreamCall):
             self._room.set_result(None)
 
     # -- receiving ---------------------------------------------------------------------------------
+
+    def recognise(self, data: bytes, now: float) -> bool:
+        """As an answer of HTTP/2 is: headers, one message, trailers, all in one piece."""
+        usual = self.request.answer
+        if usual is None or len(data) != usual.size:
+            return False
+        first, second = usual.splits
+        if (
+            self.state != LOCAL_ENDED
+            or self._is_headed
+            or data[:5] != usual.starts[0]
+            or data[first : first + 5] != usual.starts[1]
+            or data[second : second + 5] != usual.starts[2]
+            or not data[5:9] == data[first + 5 : first + 9] == data[second + 5 : second + 9]
+            or data[first + 9 : first + 14] != usual.prefix
+        ):
+            return False
+        connection = self.connection
+        head = connection.http.known_block(data[9:first])
+        tail = None if head is None else head.after.decoded.get(data[second + 9 :])
+        if head is None or tail is None or head.meaning is None or tail.meaning is None:
+            return False
+        began: Meaning = head.meaning
+        ended: Meaning = tail.meaning
+        if began.problem or began.code is not None or ended.code != 0:
+            return False
+        connection.http.answered(self, tail, second - first - 9)
+        self.received += usual.size
+        self.messages.append(data[first + 14 : second])
+        answer = self.answer
+        answer.metadata, answer.trailers = began.fields, ended.fields
+        self.first_byte = now
+        self._settle(now)
+        return True
+
+    def learn(self, data: bytes) -> None:
+        method = self.request.method
+        if self.is_over and self.answer.ok and not method.streams_out and len(self.messages) == 1:
+            self.request.answer = UsualReply.of(data)
 
     def on_headers(self, block: Block, now: float) -> None:
         meaning: Meaning = block.meaning

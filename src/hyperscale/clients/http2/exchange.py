@@ -73,11 +73,12 @@ class Exchange(StreamCall):
         self.started = self.moved = now
         if len(request.wire) > request.body_at:
             self.outbox = memoryview(request.wire)[request.body_at :]
-        self.ends = request.stream is None
+        stream = request.stream
+        self.ends = stream is None
         self.connection.http.open(self, request.head, fields_of)
-        if request.stream is not None:
-            upload = self._send_pieces(request.stream)
-            self._upload = self.connection.loop.create_task(upload, context=request.stream.context)
+        if stream is not None:
+            upload = self._send_pieces(stream)
+            self._upload = self.connection.loop.create_task(upload, context=stream.context)
 
     @property
     def is_sending(self) -> bool:
