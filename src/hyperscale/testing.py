@@ -14,9 +14,16 @@ from hyperscale.workload.arguments import (
 )
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
+from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
-from hyperscale.workload.replies import GRPCResponse, TCPResponse, UDPResponse
+from hyperscale.workload.replies import (
+    RedisResponse,
+    SSEResponse,
+    TCPResponse,
+    UDPResponse,
+    WebSocketResponse,
+)
 from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
@@ -44,7 +51,10 @@ __all__ = [
     "Outcome",
     "Params",
     "Protos",
+    "RedisResponse",
+    "SSEResponse",
     "TCPResponse",
     "UDPResponse",
+    "WebSocketResponse",
     "feed",
 ]

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.redis import RedisClient
+    from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
+    from hyperscale.clients.websocket.client import WebSocketClient
 
 __all__ = ["Client", "ClientPool", "HTTPClient"]
 
@@ -37,6 +40,9 @@ PROTOCOLS = {
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
+    "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
 
 
@@ -47,8 +53,11 @@ class Client:
     if TYPE_CHECKING:
         grpc: GRPCClient
         http2: HTTP2Client
+        redis: RedisClient
+        sse: SSEClient
         tcp: TCPClient
         udp: UDPClient
+        websocket: WebSocketClient
 
     def __init__(self, pool: ClientPool, http: HTTPClient) -> None:
         self._pool = pool
@@ -57,7 +66,7 @@ class Client:
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
-            client.close()
+            client.user_ended()
 
 
 class _FirstUse:

@@ -49,6 +49,7 @@ class Connection(asyncio.Protocol):
         self._late_head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self.after_upgrade = b""  # what a client sent before it knew the answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -88,8 +89,9 @@ class Connection(asyncio.Protocol):
         self._completed = 0
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as upgrade:
             self._last = True
+            self.after_upgrade = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(

@@ -5,22 +5,23 @@ They have in common what a call is measured by; a protocol adds what its server 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
+from hyperscale.workload.responses import NO_HEADERS
 from hyperscale.workload.results import CallFailed, CallResult, Connect, Outcome, timings_of
 from hyperscale.workload.scope import CURRENT, Label
-from hyperscale.workload.secrets import mask_header
 
 
 class Reply(CallResult):
-    """`target` is what was called, `request_bytes` and `content` what went and what came."""
+    """`target` is what was called, `request_bytes` and `content` what went and what came; `code` is
+    the server's word for what is wrong, where it has words and no numbers."""
 
     __slots__ = (
         "bytes_in",
         "bytes_out",
+        "code",
         "connect",
         "content",
         "ended",
@@ -42,6 +43,7 @@ class Reply(CallResult):
         self.status = self.bytes_in = self.bytes_out = 0
         self.outcome = Outcome.OK
         self.error = ""
+        self.code = ""
         self.connect: Connect | None = None
         self.request_bytes = b""
         self.content = b""
@@ -55,6 +57,12 @@ class Reply(CallResult):
         super().fail(reason)
         if went_well:
             CURRENT.get().called_failed(self.label, self)
+
+    def refused(self, error: str, code: str = "") -> None:
+        """The server answered that it does not do what was asked."""
+        self.outcome = Outcome.STATUS
+        self.error = error
+        self.code = code
 
     def shown_request(self) -> bytes:
         """What went, for people."""
@@ -102,107 +110,63 @@ class UDPResponse(TCPResponse):
     __slots__ = ()
 
 
-class MessageTypes(Protocol):
-    """Classes of protobuf; None: messages are left as bytes."""
+class WebSocketResponse(TCPResponse):
+    """A message, or how the call went: `status` and `headers` are those of an upgrade, and
+    `status` is the server's code where it closed the session."""
 
-    @property
-    def takes(self) -> Any: ...
+    __slots__ = ("headers", "is_binary")
 
-    @property
-    def gives(self) -> Any: ...
-
-
-class GRPCResponse(Reply):
-    """The answer to a call of gRPC: its messages, its status, and what came with them.
-
-    `status` is the code of gRPC, 0 for OK. Messages are read when somebody wants them.
-    """
-
-    __slots__ = ("_method", "_read", "metadata", "raw_messages", "request_metadata", "trailers")
-
-    def __init__(self, label: Label, target: str, method: MessageTypes) -> None:
+    def __init__(self, label: Label, target: str) -> None:
         super().__init__(label, target)
-        self._method = method
-        self._read: list[Any] | None = None
-        self.raw_messages: list[bytes] = []
-        self.metadata: Mapping[str, str] = {}
-        self.trailers: Mapping[str, str] = {}
-        self.request_metadata: tuple[tuple[str, str], ...] = ()
+        self.headers = NO_HEADERS
+        self.is_binary = False
 
     @property
-    def status_name(self) -> str:
-        return status_name(self.status)
+    def message(self) -> str | bytes:
+        """Text as text, a binary message as bytes."""
+        return self.data if self.is_binary else self.text()
+
+
+class SSEResponse(TCPResponse):
+    """An event: its name in `event`, its `id`, its data; or the head of the stream (`status`,
+    `headers`)."""
+
+    __slots__ = ("event", "headers", "id")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.headers = NO_HEADERS
+        self.event = self.id = ""
+
+
+class RedisResponse(Reply):
+    """The reply to a command; to a pipeline or transaction, the list of replies."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self._value: Any = None
 
     @property
-    def messages(self) -> list[Any]:
-        if self.outcome not in (Outcome.OK, Outcome.FAILED) and not self.raw_messages:
+    def value(self) -> Any:
+        """Bytes, a number, None or a list of these, as the server sent it."""
+        if self.outcome not in (Outcome.OK, Outcome.FAILED, Outcome.STATUS):
             raise CallFailed(self.outcome, self.error, self)
-        if self._read is None:
-            read = self._method.gives
-            if read is None:
-                return list(self.raw_messages)
-            self._read = [read.FromString(one) for one in self.raw_messages]
-        return self._read
+        return self._value
 
-    @property
-    def message(self) -> Any:
-        """The first one, of most calls the only one."""
-        messages = self.messages
-        if not messages:
-            raise CallFailed(self.outcome, self.error or f"{self} brought no message", self)
-        return messages[0]
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value = value
 
-    def json(self) -> Any:
-        """The message as what JSON can hold."""
-        from google.protobuf.json_format import MessageToDict
-
-        return MessageToDict(self.message, preserving_proto_field_name=True)
+    def show(self) -> None:
+        """As bytes, for those who look on."""
+        value = self._value
+        self.content = value if isinstance(value, bytes) else repr(value).encode()
 
     def text(self) -> str:
-        return str(self.message)
+        value = self.value
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
-    def shown_request(self) -> bytes:
-        """The metadata and the first message."""
-        lines = [f"{name}: {mask_header(name, value)}" for name, value in self.request_metadata]
-        framed = self.request_bytes
-        data = framed[5 : 5 + int.from_bytes(framed[1:5], "big")]
-        if framed[:1] == b"\1":
-            import gzip
-
-            data = gzip.decompress(data)
-        takes = self._method.takes
-        return "\n".join([*lines, str(takes.FromString(data) if takes else data)]).encode()
-
-    def shown_answer(self) -> bytes:
-        came = [*self.metadata.items(), *self.trailers.items()]
-        lines = [f"{name}: {mask_header(name, value)}" for name, value in came]
-        return "\n".join([*lines, *map(str, self.messages)]).encode()
-
-    def __str__(self) -> str:
-        how = self.outcome if self.outcome not in (Outcome.OK, Outcome.STATUS) else self.status_name
-        return f"{self.label.method} {self.target} ({how})"
-
-
-GRPC_STATUS_NAMES = (
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-)
-
-
-def status_name(code: int) -> str:
-    return GRPC_STATUS_NAMES[code] if 0 <= code < len(GRPC_STATUS_NAMES) else f"status {code}"
+    def refused(self, error: str, code: str = "") -> None:
+        super().refused(error, code or error.partition(" ")[0])

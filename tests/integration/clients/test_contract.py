@@ -18,6 +18,7 @@ from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 from .conftest import Run
 from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
+from .websocket_server import Upgraded
 
 
 class CountingScope(Unrecorded):
@@ -34,6 +35,12 @@ class CountingScope(Unrecorded):
             self.rows.append(row)
 
         return note
+
+    def leave_out_upgrades(self) -> None:
+        """A WebSocket begins with one, which is a call of its own."""
+        kept = [at for at, (_, method, _) in enumerate(self.noted) if method != "CONNECT"]
+        self.noted = [self.noted[at] for at in kept]
+        self.rows = [self.rows[at] for at in kept]
 
     def connected(self, label: Label, connect: object) -> None:
         self.connects += 1
@@ -62,10 +69,11 @@ class Stream(asyncio.Protocol):
         self._server.peers.append(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._server.seen += data.count(b"\n\n") + data.count(b"\r\n\r\n")
+        seen = data.count(b"\n\n") + data.count(b"\r\n\r\n") + data.count(b"*2\r\n")
+        self._server.seen += seen
         match self._server.behaviour:
             case "echo":
-                self._transport.write(self._answer)
+                self._transport.write(self._answer * seen)
             case "closes":
                 self._transport.close()
 
@@ -95,7 +103,11 @@ KEPT = ("udp", *OVER_HTTP2)  # what comes too late is told apart without a new c
 ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "tcp": b"ok\n\n",
+    "ws": b"ok",
+    "redis": b"+ok\r\n",
+    "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
+PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
 
 
 @asynccontextmanager
@@ -125,7 +137,9 @@ async def serving(kind: str) -> AsyncIterator[Server]:
         finally:
             transport.close()
         return
-    made = await loop.create_server(lambda: Stream(server, ANSWERS[kind]), "127.0.0.1", 0)
+    made = await loop.create_server(
+        lambda: PROTOCOLS.get(kind, Stream)(server, ANSWERS[kind]), "127.0.0.1", 0
+    )
     server.port = made.sockets[0].getsockname()[1]
     try:
         yield server
@@ -147,6 +161,11 @@ ASK: dict[str, Ask] = {
     ),
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
+    ),
+    "redis": lambda vu, port, timeout: vu.redis.get(f"127.0.0.1:{port}", "a", timeout=timeout),
+    "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
+    "ws": lambda vu, port, timeout: vu.websocket.request(
+        f"ws://127.0.0.1:{port}", "hi", timeout=timeout
     ),
 }
 KINDS = list(ASK)
@@ -179,13 +198,14 @@ def test_each_exchange_is_counted_once_and_its_phases_are_in_order(
         async with serving(kind) as server, user() as (vu, scope, _):
             for _ in range(5):
                 assert (await ASK[kind](vu, server.port, None)).ok
+            scope.leave_out_upgrades()
             assert len(scope.noted) == server.seen == 5
             assert {noted[0] for noted in scope.noted} == {"http" if kind == "http2" else kind}
             for started, sent, first_byte, ended, *_ in scope.rows:
                 assert started <= sent <= first_byte <= ended
             assert all(row[-2] > 0 and row[-1] > 0 for row in scope.rows)
-            assert len(server.peers) == 1, "the connection is kept"
-            assert scope.connects == (0 if kind == "udp" else 1)
+            assert len(server.peers) == (5 if kind == "sse" else 1), "the connection is kept"
+            assert scope.connects == {"udp": 0, "sse": 5}.get(kind, 1)
 
     run_each_way(go())
 
@@ -280,6 +300,9 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
+            if kind in ("tcp", "redis", "ws"):
+                assert len(server.peers) == 1, "the first one opens it for all"
+            scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20
 
     run_each_way(go())

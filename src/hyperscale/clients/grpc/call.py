@@ -18,7 +18,7 @@ from hyperscale.clients.net.failures import Failure
 from hyperscale.http2 import frames
 from hyperscale.http2.hpack import Block, Field
 from hyperscale.http2.stream import CLOSED, LOCAL_ENDED
-from hyperscale.workload.replies import GRPCResponse, status_name
+from hyperscale.workload.grpc_response import GRPCResponse, status_name
 from hyperscale.workload.responses import ResponseHeaders
 from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import Label

@@ -39,10 +39,10 @@ from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.workload.arguments import URL
+from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.headers import header_lines, header_name
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos, protobuf
-from hyperscale.workload.replies import GRPCResponse
 from hyperscale.workload.results import CallFailed, Outcome
 from hyperscale.workload.scope import Label, Tags
 from hyperscale.workload.texts import UNPRINTABLE, shown
