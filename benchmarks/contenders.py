@@ -46,7 +46,11 @@ DRAWN_BYTES_MIN = 10_000  # a view that drew less in a run was not really on
 
 
 SIX = ["Browse", "Search", "View", "Order", "Pay", "Leave"]
-WORKFLOWS_FILES = {"weighted": "workflows_weighted.py"}
+WORKFLOWS_FILES = {
+    "weighted": "workflows_weighted.py",
+    "http2": "workflows_protocols.py",
+    "grpc": "workflows_protocols.py",
+}
 WRK_OPTIONS = {
     "fresh": ["-H", "Connection: close"],
     "gzip": ["-H", "Accept-Encoding: gzip"],

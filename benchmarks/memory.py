@@ -28,9 +28,9 @@ CONNECTS_PER_S = 400  # of the slowest tool with TLS, on the safe side
 WARM_UP_S = 60.0
 
 
-def loaded_bytes(contender: Contender, target: Target, vus: int) -> int:
+def loaded_bytes(contender: Contender, target: Target, vus: int, flow: str = "get") -> int:
     """The highest resident size in a few seconds at full rate, everyone connected."""
-    load = Load("get", vus, window_s=4.0, slack_s=3.0 + vus / CONNECTS_PER_S)
+    load = Load(flow, vus, window_s=4.0, slack_s=3.0 + vus / CONNECTS_PER_S)
     with running(contender, load, target) as run:
         samples = []
         until = time.monotonic() + load.window_s
@@ -42,16 +42,21 @@ def loaded_bytes(contender: Contender, target: Target, vus: int) -> int:
 
 
 def per_vu(
-    target: Target, vus: int, kib_max: float | None = None, tools: Sequence[Contender] = ()
+    target: Target,
+    vus: int,
+    kib_max: float | None = None,
+    tools: Sequence[Contender] = (),
+    flow: str = "get",
 ) -> list[Figure]:
     figures = []
     for tool in tools or (HYPERSCALE,):
-        what = f"memory, {vus:,} VUs, {target.scheme}, {tool.name}"
+        spoken = target.scheme if flow == "get" else flow
+        what = f"memory, {vus:,} VUs, {spoken}, {tool.name}"
         limit = kib_max if tool is HYPERSCALE else None
         required = f"≤ {limit:g} KB a VU" if limit else ""
         try:
-            empty = loaded_bytes(tool, target, 1)
-            full = loaded_bytes(tool, target, vus)
+            empty = loaded_bytes(tool, target, 1, flow)
+            full = loaded_bytes(tool, target, vus, flow)
         except NotMeasured as error:
             unmeasured = f"not measured: {error}"
             figures.append(Figure(what, required, unmeasured, False if limit else None))

@@ -177,7 +177,7 @@ class Target:
         if self.process is None or self.process.poll() is not None:
             raise NotMeasured(f"{self.name} did not start")
         try:
-            fetch(self.port, "/")
+            self.counts()
         except OSError:
             return False
         return True
@@ -187,9 +187,16 @@ class Nginx(Target):
     name = "nginx"
 
     def __init__(
-        self, program: str, scheme: str = "http", workers: int = 1, addresses: int = 1
+        self,
+        program: str,
+        scheme: str = "http",
+        workers: int = 1,
+        addresses: int = 1,
+        http2: bool = False,
     ) -> None:
         super().__init__()
+        self.status_port = free_port() if http2 else self.port  # where HTTP/1.1 is spoken
+        self.http2 = http2
         self.program = program
         self.scheme = scheme
         self.workers = workers
@@ -209,7 +216,10 @@ class Nginx(Target):
 
     def _listen(self) -> str:
         # Each worker has a queue of its own: the kernel gives all of them as many connections.
-        both = ((self.port, ""), (self.tls_port, " ssl"))
+        kind = " http2" if self.http2 else ""
+        both = [(self.port, kind), (self.tls_port, f" ssl{kind}")]
+        if self.http2:
+            both.append((self.status_port, ""))
         return "\n".join(
             f"    listen {address}:{port}{tls} backlog=16384 reuseport;"
             for address in self.addresses
@@ -240,7 +250,7 @@ class Nginx(Target):
     def counts(self) -> Counts:
         # "Active connections: 1 server accepts handled requests 10 10 27 Reading: ..."
         self.looks += 1
-        words = fetch(self.port, "/status").decode().split()
+        words = fetch(self.status_port, "/status").decode().split()
         return Counts(requests=int(words[9]), connections=int(words[2]))
 
 

@@ -14,7 +14,9 @@ from hyperscale.workload.arguments import (
 )
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
+from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
+from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
     RedisResponse,
     SSEResponse,
@@ -40,6 +42,7 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "GRPCResponse",
     "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
@@ -47,6 +50,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "Protos",
     "RedisResponse",
     "SSEResponse",
     "TCPResponse",

@@ -20,9 +20,11 @@ from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.http_options import HTTPOptions
+from hyperscale.workload.protos import Protos
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.sse import SSEClient
@@ -35,6 +37,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
     "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
+    "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
@@ -48,6 +51,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        grpc: GRPCClient
         http2: HTTP2Client
         redis: RedisClient
         sse: SSEClient
@@ -131,6 +135,8 @@ class ClientPool:
                 of_file(argument)
             case Auth():
                 argument.header()
+            case Protos():
+                argument.descriptors()
 
     def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
         scheme = str(url).partition("://")[0]

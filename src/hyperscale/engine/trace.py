@@ -40,11 +40,11 @@ def _of_reply(response: Reply, full: bool, step: str) -> str:
     lines = [f"# {step}"] if step else []
     lines.append(f"> {response.label.kind} {response.method} {mask_body(response.target)}")
     if full and response.request_bytes:
-        lines += _body("> ", response.request_bytes, ())
+        lines += _body("> ", response.shown_request(), ())
     if response.ok:
         lines.append(f"< {response.bytes_in:,} bytes  ({_timings(response)})")
-        if full and response.content:
-            lines += _body("< ", response.content, ())
+        if full and (shown := response.shown_answer()):
+            lines += _body("< ", shown, ())
     else:
         lines.append(f"! {response.outcome}: {mask_body(response.error)}")
     return "\n".join(lines) + "\n"

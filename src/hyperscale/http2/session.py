@@ -16,6 +16,7 @@ from hyperscale.http2.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
+    FRAME_BYTES,
     HEAD_BYTES,
     HEADERS,
     PADDED,
@@ -25,11 +26,12 @@ from hyperscale.http2.frames import (
     head_of,
     read_head,
 )
-from hyperscale.http2.hpack import TABLE_BYTES, BadBlock, Field, Tables, size_update
+from hyperscale.http2.hpack import TABLE_BYTES, BadBlock, Block, Field, Tables, size_update
 from hyperscale.http2.stream import (
     AFTER_LOCAL_END,
     AFTER_REMOTE_END,
     CLOSED,
+    LOCAL_ENDED,
     REMOTE_ENDED,
     Stream,
 )
@@ -37,10 +39,12 @@ from hyperscale.http2.stream import (
 # What a peer may send ahead of us. Answers are read as they come, so this bounds no memory; it is
 # large so that a distant server need not wait for leave to go on.
 STREAM_WINDOW = 4 * 1024 * 1024
+SMALL_BYTES = 16 * 1024  # of a last frame; those before it leave room for as much in the window
 CONNECTION_WINDOW = 16 * 1024 * 1024
 # That a peer allows until it has said how many. Most clients assume a hundred, and a server that
 # allows fewer may end the connection; the wait is for one round trip, and for other calls only.
 STREAMS_ASSUMED = 1
+ENDS_WITH_HEADERS = END_STREAM | END_HEADERS
 # Frames in a row that end nothing and bring no data: pings, settings, empty ones, resets of streams
 # that nobody waits for. A decent server sends a handful.
 IDLE_FRAMES_MAX = 10_000
@@ -136,8 +140,33 @@ class Session:
         if known is None:
             known = self._tables.encode(self._encoder, fields(key), key)
         block, self._encoder = known
-        self._write_block(stream, block, stream.ends and stream.outbox is None)
-        if stream.outbox is not None:
+        size = len(block)
+        body = stream.outbox
+        if stream.ends and size <= FRAME_BYTES and not self._resize:
+            # `_write_block` and `_pump`, written out for what goes at once
+            if body is None:
+                self.out.append(head_of(size << 8 | HEADERS, ENDS_WITH_HEADERS, number) + block)
+                stream.sent_bytes = size + HEAD_BYTES
+                stream.state = LOCAL_ENDED
+                return
+            length = len(body)
+            if (
+                length <= FRAME_BYTES
+                and length <= self._send_window
+                and length <= stream.send_window
+            ):
+                head = head_of(size << 8 | HEADERS, END_HEADERS, number)
+                self.out.append(
+                    b"".join((head, block, head_of(length << 8, END_STREAM, number), body))
+                )
+                stream.sent_bytes = size + length + 2 * HEAD_BYTES
+                stream.send_window -= length
+                self._send_window -= length
+                stream.outbox = None
+                stream.state = LOCAL_ENDED
+                return
+        self._write_block(stream, block, stream.ends and body is None)
+        if body is not None:
             self._pump(stream)
 
     def send_fields(self, stream: Stream, fields: Iterable[Field], end: bool = False) -> None:
@@ -225,6 +254,26 @@ class Session:
 
     # -- receiving ---------------------------------------------------------------------------------
 
+    def known_block(self, data: bytes) -> Block | None:
+        """What the next header block means, when it was met before."""
+        return self._decoder.decoded.get(data)
+
+    def stream_of(self, data: bytes) -> Stream | None:
+        """The one whose frame the data begins with; None also in the middle of a frame."""
+        if self._rest or self._partial is not None:
+            return None
+        return self.streams.get(int.from_bytes(data[5:9], "big"))
+
+    def answered(self, stream: Stream, block: Block, data_bytes: int) -> None:
+        """Whoever has the stream has read its whole answer: so much data, and that block last."""
+        self._decoder = block.after
+        self._taken += data_bytes
+        if self._taken > CONNECTION_WINDOW // 2:
+            self._take(0)
+        self._idle_frames = 0
+        stream.state = CLOSED
+        del self.streams[stream.id]
+
     def receive(self, data: bytes, now: float) -> None:
         if self.fault:
             return
@@ -260,7 +309,21 @@ class Session:
             if stream is None or kind > HEADERS or flags & (PADDED | PRIORITIZED):
                 self._read_other(kind, flags, number, data[start:at], now)
             elif kind == DATA:
-                self._on_data(stream, flags, data[start:at], size, now)
+                if flags == END_STREAM and stream.state == LOCAL_ENDED and size <= SMALL_BYTES:
+                    # `_on_data` and `_on_end`, written out for the end of most answers
+                    stream.received += size + HEAD_BYTES
+                    self._taken += size
+                    if self._taken > CONNECTION_WINDOW // 2:
+                        self._take(0)
+                    self._idle_frames = 0
+                    if size:
+                        stream.on_data(data[start:at], now)
+                    if stream.state != CLOSED:
+                        stream.state = CLOSED
+                        del streams[number]
+                        stream.on_end(now)
+                else:
+                    self._on_data(stream, flags, data[start:at], size, now)
             elif flags & END_HEADERS:
                 stream.received += size + HEAD_BYTES
                 self._on_block(stream, data[start:at], flags, now)

@@ -24,7 +24,7 @@ MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 REPEAT_MAX = 10_000
 SERVICE = b"hyperscale.Echo"
 _PATH = f"/{SERVICE.decode()}/"
-_REFLECTION = ("/grpc.reflection.v1.", "/grpc.reflection.v1alpha.")
+REFLECTION = ("/grpc.reflection.v1.", "/grpc.reflection.v1alpha.")
 _OK, _INVALID, _TOO_LARGE, _UNIMPLEMENTED = 0, 3, 8, 12
 _HEAD: list[Field] = [(b":status", b"200"), (b"content-type", b"application/grpc")]
 
@@ -41,7 +41,7 @@ class Echo:
     ) -> None:
         self._reply_with = reply
         self._end_with = end
-        self._is_reflection = path.startswith(_REFLECTION)
+        self._is_reflection = path.startswith(REFLECTION)
         self._method = path.removeprefix(_PATH) if path.startswith(_PATH) else ""
         self._buffer = bytearray()
         self._last: bytes | None = None

@@ -96,7 +96,8 @@ class ServerStream(Stream):
             self._fields[name] = joined
         if self._fields.get(b"content-type", b"").startswith(b"application/grpc"):
             path = self._fields.get(b":path", b"").decode("latin-1")
-            self._count(path)
+            if not path.startswith(grpc.REFLECTION):  # nobody's load
+                self._count(path)
             self._messages = grpc.Echo(path, self._fields, self._reply, self._end)
 
     def on_data(self, data: bytes, now: float) -> None:

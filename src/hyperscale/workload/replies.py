@@ -64,6 +64,13 @@ class Reply(CallResult):
         self.error = error
         self.code = code
 
+    def shown_request(self) -> bytes:
+        """What went, for people."""
+        return self.request_bytes
+
+    def shown_answer(self) -> bytes:
+        return self.content
+
     @property
     def timings(self) -> dict[str, float]:
         """Milliseconds per phase; the phases of connecting only for a call that connected."""

@@ -92,7 +92,13 @@ class Datagrams(asyncio.DatagramProtocol):
             self._transport.sendto(data, address)
 
 
-OVER_HTTP2: dict[str, Callable[[Peer, int], None]] = {"http2": hello}
+def say(peer: Peer, stream: int) -> None:
+    message = b"\0\0\0\0\2ok"
+    fields = ("content-type", "application/grpc")
+    peer.reply(stream, message, fields, trailers=[("grpc-status", "0")])
+
+
+OVER_HTTP2: dict[str, Callable[[Peer, int], None]] = {"http2": hello, "grpc": say}
 KEPT = ("udp", *OVER_HTTP2)  # what comes too late is told apart without a new connection
 ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -146,6 +152,9 @@ async def serving(kind: str) -> AsyncIterator[Server]:
 Ask = Callable[[Client, int, Any], Awaitable[Any]]
 ASK: dict[str, Ask] = {
     "http": lambda vu, port, timeout: vu.http.get(f"http://127.0.0.1:{port}/", timeout=timeout),
+    "grpc": lambda vu, port, timeout: vu.grpc.unary(
+        f"grpc://127.0.0.1:{port}", "shop.Shop/Buy", b"hi", timeout=timeout
+    ),
     "http2": lambda vu, port, timeout: vu.http2.get(f"http://127.0.0.1:{port}/", timeout=timeout),
     "tcp": lambda vu, port, timeout: vu.tcp.request(
         f"tcp://127.0.0.1:{port}", "hi\n\n", until="\n\n", timeout=timeout

@@ -249,7 +249,7 @@ class RequestBuilder:
         if frame is None:
             frame = self._frame(call, names, tags)
             if _constant(constant):
-                _keep(self._frames, key, frame)
+                keep(self._frames, key, frame)
         request = frame.around(call, lines)
         if _constant(constant) and _constant(arguments[8:12]):
             self._keep_request(arguments, call.headers, request)
@@ -257,16 +257,16 @@ class RequestBuilder:
 
     def bare_get(self, url: str | URL) -> Request:
         request = self.build(("GET", url, *[None] * 6))
-        _keep(self.bare_gets, url, request)
+        keep(self.bare_gets, url, request)
         return request
 
     def _keep_request(self, arguments: tuple[Any, ...], headers: Any, request: Request) -> None:
         if type(headers) is dict:
             if all(type(value) is str for value in headers.values()):
                 same = (*arguments[:3], tuple(headers.items()), *arguments[4:])
-                _keep(self.kept, same, request)
+                keep(self.kept, same, request)
         elif _constant(arguments[3:4]):
-            _keep(self.kept, arguments, request)
+            keep(self.kept, arguments, request)
 
     def label(self, call: Call, target: Target, tags: Tags) -> Label:
         """By the call's own name, else by its typed URL as written, else by its path."""
@@ -349,7 +349,7 @@ def _plain_tags(tags: Any) -> Tags:
         ) from None
 
 
-def _keep(kept: dict[Any, Any], key: Any, value: object) -> None:
+def keep(kept: dict[Any, Any], key: Any, value: object) -> None:
     if len(kept) >= MAX_KEPT:
         kept.clear()
     kept[key] = value

@@ -28,7 +28,11 @@ class StreamCall(Stream):
     )
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__()
+        # As `Stream.__init__`, which would be one call more for each request.
+        self.id = self.state = self.received = self.sent_bytes = self.taken = 0
+        self.send_window = 0
+        self.outbox = None
+        self.ends = False
         self.connection = connection
         self.connect: Connect | None = None
         self.started = self.sent = self.first_byte = self.moved = 0.0
@@ -42,6 +46,13 @@ class StreamCall(Stream):
     def fail(self, outcome: Outcome, error: str, now: float) -> None:
         """Tell whoever made the call. The stream is forgotten already, or given up."""
         raise NotImplementedError
+
+    def recognise(self, data: bytes, now: float) -> bool:
+        """Whether the data was a whole answer that could be told at a glance."""
+        return False
+
+    def learn(self, data: bytes) -> None:
+        """The data was read frame by frame."""
 
     @property
     def is_sending(self) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import socket
 import ssl
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http2.call import StreamCall
-from hyperscale.clients.io.channel import Channel
+from hyperscale.clients.io.channel import NOT_NOW, Channel
 from hyperscale.clients.net import failures
 from hyperscale.http2.session import Session
 from hyperscale.workload.results import Connect, Outcome
@@ -32,11 +32,13 @@ class Connection(Channel):
         "_is_outgoing",
         "_pending",
         "alive",
+        "body_bytes_max",
         "calls",
         "connect",
         "held",
         "http",
         "loop",
+        "outgoing",
         "pool",
         "route",
     )
@@ -48,6 +50,7 @@ class Connection(Channel):
         self.route = route
         self.held = held
         self.loop = pool.loop
+        self.body_bytes_max = pool.heads.max_body_bytes
         self.http = Session(pool.tables)
         self.calls: set[StreamCall] = set()
         self.connect: Connect | None = connect  # until the first call takes it
@@ -56,6 +59,7 @@ class Connection(Channel):
         self._pending: list[StreamCall] = []  # to be written with this turn
         self._is_outgoing = False
         self._backlog: list[bytes] = []  # behind what the socket did not take yet
+        self.outgoing = pool.readiness.outgoing
         self.open(pool.readiness, sock)
         pool.connections.add(self)
         held.connections.append(self)
@@ -76,32 +80,49 @@ class Connection(Channel):
         self.calls.add(call)
         self._pending.append(call)
         if not self._is_outgoing:
-            self.flush_soon()
+            # `flush_soon`, written out
+            self._is_outgoing = True
+            outgoing = self.outgoing
+            if not outgoing:
+                self.readiness.transmit_soon()
+            outgoing.append(self)
 
     def flush_soon(self) -> None:
         """With what others write in this turn."""
         if not self._is_outgoing and self.alive:
             self._is_outgoing = True
-            readiness = self.readiness
-            if not readiness.outgoing:
-                readiness.transmit_soon()
-            readiness.outgoing.append(self)
+            if not self.outgoing:
+                self.readiness.transmit_soon()
+            self.outgoing.append(self)
 
     def transmit(self, now: float) -> float:
         self._is_outgoing = False
-        pending = self._pending
         if not self.alive:
             return now
-        if pending:
-            self._pending = []
-            for call in pending:
-                if not call.is_over:
-                    call.begin(now)
-        self.flush(now)
+        pending, self._pending = self._pending, []
+        for call in pending:
+            if not call.is_over:
+                call.begin(now)
+        out = self.http.out
+        if len(out) == 1 and self.unsent is None:
+            # `flush`, written out for what goes at once
+            data = out.pop()
+            try:
+                send = self.send
+                sent = send(data)
+            except NOT_NOW:
+                sent = 0
+            except OSError:
+                self._end(Outcome.RESET, "closed the connection", now)
+                return now
+            if sent != len(data):
+                self.send_later(memoryview(data)[sent:])
+        else:
+            self.flush(now)
         now = perf_counter()
         if self.unsent is None:
             for call in pending:
-                if call.outbox is None and not call.is_sending:
+                if not call.is_sending:
                     call.sent = now
         return now
 
@@ -139,7 +160,14 @@ class Connection(Channel):
         http = self.http
         if http.is_greeted:
             self._heard = now
+            first = cast(StreamCall | None, http.stream_of(data))
+            if first is not None and first.recognise(data, now):
+                if http.out:
+                    self.flush(now)
+                return
             http.receive(data, now)
+            if first is not None:
+                first.learn(data)
         else:
             wrong = "" if self._heard else _not_http2(data)
             if wrong:

@@ -12,10 +12,10 @@ from hyperscale.clients.http.reader import DISCARD, Sink
 from hyperscale.clients.http.upload import Upload
 from hyperscale.clients.http2.call import StreamCall
 from hyperscale.clients.http2.head import FieldsHead, head_of, trailers_of
-from hyperscale.clients.http2.request import HTTP2Request, fields_of
+from hyperscale.clients.http2.request import HTTP2Request, UsualAnswer, fields_of
 from hyperscale.http2 import frames
 from hyperscale.http2.hpack import Block
-from hyperscale.http2.stream import CLOSED
+from hyperscale.http2.stream import CLOSED, LOCAL_ENDED
 from hyperscale.workload.responses import NO_HEADERS, HTTP2Response
 from hyperscale.workload.results import Outcome
 
@@ -43,7 +43,7 @@ class Exchange(StreamCall):
     )
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
+        StreamCall.__init__(self, connection)
         self.waiter: Waiter | None = None
         self._head: FieldsHead | None = None
         self._parts: list[bytes] = []
@@ -73,11 +73,12 @@ class Exchange(StreamCall):
         self.started = self.moved = now
         if len(request.wire) > request.body_at:
             self.outbox = memoryview(request.wire)[request.body_at :]
-        self.ends = request.stream is None
+        stream = request.stream
+        self.ends = stream is None
         self.connection.http.open(self, request.head, fields_of)
-        if request.stream is not None:
-            upload = self._send_pieces(request.stream)
-            self._upload = self.connection.loop.create_task(upload, context=request.stream.context)
+        if stream is not None:
+            upload = self._send_pieces(stream)
+            self._upload = self.connection.loop.create_task(upload, context=stream.context)
 
     @property
     def is_sending(self) -> bool:
@@ -111,6 +112,59 @@ class Exchange(StreamCall):
 
     # -- receiving ---------------------------------------------------------------------------------
 
+    def recognise(self, data: bytes, now: float) -> bool:
+        """Whether the data is an answer as the last one, all of it: the response then."""
+        request = self.request
+        usual = request.answer
+        if usual is None or len(data) != usual.size:
+            return False
+        at = usual.split
+        if (
+            self.state != LOCAL_ENDED
+            or self._head is not None
+            or self._sink is not None
+            or data[:5] != usual.headers
+            or data[at : at + 5] != usual.data
+            or data[5:9] != data[at + 5 : at + 9]
+        ):
+            return False
+        connection = self.connection
+        http = connection.http
+        block = http.known_block(data[9:at])
+        if block is None:
+            return False
+        head = block.meaning
+        if head is None or head.status < 200 or head.length not in (usual.data_bytes, -1):
+            return False
+        http.answered(self, block, usual.data_bytes)
+        self.is_over = True
+        connection.done(self)
+        waiter = self.waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(
+                HTTP2Response(
+                    request,
+                    head,
+                    data,
+                    at + frames.HEAD_BYTES,
+                    self.started,
+                    self.sent or now,
+                    now,
+                    now,
+                    usual.size,
+                    self.sent_bytes,
+                    head.status,
+                    head.outcome,
+                    head.error,
+                )
+            )
+        return True
+
+    def learn(self, data: bytes) -> None:
+        """What came may come again."""
+        if self._head is not None and self.is_over:
+            self.request.answer = UsualAnswer.of(data)
+
     def on_headers(self, block: Block, now: float) -> None:
         try:
             if self._head is None:
@@ -130,7 +184,11 @@ class Exchange(StreamCall):
         self.moved = now
         if head.status >= 200:
             self._head = head
-            if head.length > self._limit and not self.request.bodiless:
+            if (
+                head.length > self.connection.body_bytes_max
+                and self._sink is None
+                and not self.request.bodiless
+            ):
                 self._too_large(now)
             return
         self._interim += 1
@@ -138,13 +196,8 @@ class Exchange(StreamCall):
             text = f"keeps sending {head.status} and no final response"
             self.give_up(frames.ENHANCE_YOUR_CALM, Outcome.PROTOCOL, text, now)
 
-    @property
-    def _limit(self) -> int:
-        pool = self.connection.pool
-        return pool.heads.max_body_bytes if self._sink is None else frames.WINDOW_BYTES_MAX << 32
-
     def _too_large(self, now: float) -> None:
-        limit = self.connection.pool.heads.max_body_bytes
+        limit = self.connection.body_bytes_max
         text = f"sent a body of more than {limit} bytes (max_response_bytes)"
         self.give_up(frames.CANCEL, Outcome.PROTOCOL, text, now)
 
@@ -157,7 +210,7 @@ class Exchange(StreamCall):
         self._size += len(data)
         if self._sink is None:
             self._parts.append(data)
-            if self._size > self._limit:
+            if self._size > self.connection.body_bytes_max:
                 self._too_large(now)
         elif self._sink is not DISCARD:
             try:

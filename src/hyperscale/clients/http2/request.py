@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from hyperscale.clients.http.request import Request
+from hyperscale.http2 import frames
 from hyperscale.http2.hpack import Field
 
 # What HTTP/1.1 says about a connection is not said on a stream (RFC 9113, 8.2.2).
@@ -17,14 +18,41 @@ _OF_A_CONNECTION = frozenset(
 )
 
 
-class HTTP2Request(Request):
-    """`head` stands for the fields of the request; equal ones are encoded once."""
+class UsualAnswer(NamedTuple):
+    """The shape of an answer of two frames, HEADERS and a last DATA: how they begin."""
 
-    __slots__ = ("head",)
+    size: int
+    headers: bytes
+    data: bytes
+    split: int  # where the second begins
+    data_bytes: int
+
+    @classmethod
+    def of(cls, data: bytes) -> UsualAnswer | None:
+        """None: the data is something else."""
+        size, flags, _ = frames.read_head(data)
+        at = frames.HEAD_BYTES + (size >> 8)
+        if size & 0xFF != frames.HEADERS or flags != frames.END_HEADERS:
+            return None
+        if len(data) < at + frames.HEAD_BYTES:
+            return None
+        size, flags, _ = frames.read_head(data, at)
+        whole = at + frames.HEAD_BYTES + (size >> 8)
+        if size & 0xFF != frames.DATA or flags != frames.END_STREAM or whole != len(data):
+            return None
+        return cls(whole, data[:5], data[at : at + 5], at, size >> 8)
+
+
+class HTTP2Request(Request):
+    """`head` stands for the fields of the request; equal ones are encoded once. `answer` is what
+    came last: the next one is most often the same."""
+
+    __slots__ = ("answer", "head")
     version: ClassVar[str] = "HTTP/2"
     chunks: ClassVar[bool] = False
 
     def encode(self, head: bytes, cookies: bytes, body: bytes) -> Request:
+        self.answer: UsualAnswer | None = None
         super().encode(head, cookies, body)
         self.head = b"%b %b" % (self.target.scheme.encode(), self.wire[: self.body_at])
         return self
