@@ -16,6 +16,7 @@ from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.replies import (
+    PostgresResponse,
     RedisResponse,
     SSEResponse,
     TCPResponse,
@@ -46,6 +47,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "PostgresResponse",
     "RedisResponse",
     "SSEResponse",
     "TCPResponse",

@@ -18,6 +18,7 @@ from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
+    "postgres.py",
     "redis_cache.py",
     "sse.py",
     "tcp_udp.py",
@@ -77,6 +78,16 @@ def test_redis_counts_the_same(tmp_path: Path) -> None:
         seen = {"fill": "expire", "look": "get", "buy": "incr"}
         assert counts == {name: server.calls(command) for name, command in seen.items()}
         assert all(step["failed"] == 0 for step in results["workflows"][0]["steps"])
+
+
+def test_postgres_is_started_by_the_example(tmp_path: Path) -> None:
+    results = run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1)
+    (bank,) = results["workflows"]
+    steps = steps_of(bank)
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    told = {request["name"]: request["count"] for request in steps["transfer"]["requests"]}
+    assert told["commit"] == told["begin"] > 0
+    assert sum(told.values()) == 4 * told["begin"]
 
 
 def run(name: str, folder: Path, target: str, *words: object, **variables: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
@@ -35,6 +36,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 PROTOCOLS = {
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
@@ -46,6 +48,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        postgres: PostgresClient
         redis: RedisClient
         sse: SSEClient
         tcp: TCPClient

@@ -163,3 +163,28 @@ class RedisResponse(Reply):
 
     def refused(self, error: str, code: str = "") -> None:
         super().refused(error, code or error.partition(" ")[0])
+
+
+class PostgresResponse(TCPResponse):
+    """Rows, by position or by name (`row["id"]`), how many there were, and the server's own words
+    for what it did (`INSERT 0 1`)."""
+
+    __slots__ = ("row_count", "rows", "told")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.rows: list[Any] = []
+        self.row_count = 0
+        self.told = ""
+
+    def tell(self, told: str) -> None:
+        self.told = told
+        last = told.rpartition(" ")[2]
+        self.row_count = int(last) if last.isdecimal() else 0
+
+    @property
+    def value(self) -> Any:
+        """The first column of the first row; None without one."""
+        if self.outcome not in (Outcome.OK, Outcome.FAILED):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.rows[0][0] if self.rows else None
