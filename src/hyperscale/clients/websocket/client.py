@@ -79,7 +79,7 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
             session = Session(pool, request, sock)
             try:
                 call.begin()
-                await session.transmit(call, asked)
+                await session.put(call, asked)
                 head = await session.answered()
                 call.got(session.head_bytes, session.head_at, session.head_at)
                 answer.status, answer.headers = head.status, head.headers
@@ -146,14 +146,31 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         name: str | None = None,
     ) -> WebSocketResponse:
         """Send a message and wait for its answer: the next message, or the next that matches.
-        Requests made at the same time wait for each other unless they say what matches."""
+        Requests that a user makes at the same time wait for each other."""
         kind, sent = _message(data)
         matches = None if matching is None else _matcher(matching)
 
-        async def talk(session: Session, call: Call, answer: WebSocketResponse) -> None:
-            await session.exchange(call, kind, sent, matches, answer)
+        key = url if type(url) is str else str(url)
+        session = self._sessions.get(key)
+        if session is None or session.end is not None:
 
-        return await self._on("REQUEST", url, talk, timeout, name, sent)
+            async def talk(session: Session, call: Call, answer: WebSocketResponse) -> None:
+                await session.exchange(kind, sent, matches, call, answer)
+
+            return await self._on("REQUEST", url, talk, timeout, name, sent)
+        # Written out: it is what a load consists of.
+        exchange = partial(session.exchange, kind, sent, matches)
+        make = partial(_response, session.where, sent)
+        ended = False
+        try:
+            answer: WebSocketResponse = await self.call(
+                "REQUEST", name or session.name, make, exchange, timeout
+            )
+            ended = answer.ok
+            return answer
+        finally:
+            if not ended:
+                self._drop(key)
 
     async def ping(
         self, url: str | URL, *, timeout: Any = None, name: str | None = None
