@@ -16,6 +16,7 @@ from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.replies import (
+    GraphQLResponse,
     PostgresResponse,
     RedisResponse,
     SSEResponse,
@@ -41,6 +42,7 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "GraphQLResponse",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from tests.fixtures.echo import echoing
+from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
+    "graphql_shop.py",
     "postgres.py",
     "redis_cache.py",
     "sse.py",
@@ -68,6 +70,17 @@ def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: 
     assert events["name"] == "sse_events_received"
     assert 10 < counts["NEXT"] <= events["value"]
     assert tick["failed"] == 0, tick["errors"]
+
+
+def test_graphql_counts_the_same(tmp_path: Path) -> None:
+    with graphql_shop() as port:
+        where = f"http://127.0.0.1:{port}/"
+        results = run("graphql_shop.py", tmp_path, "", "-d", "1s", "-w", 1, GRAPHQL=where)
+        steps = steps_of(results["workflows"][0])
+        assert {name: step["failed"] for name, step in steps.items()} == dict.fromkeys(steps, 0)
+        counts = {"item": steps["look"]["count"], "buy": steps["buy"]["count"]}
+        assert counts == {name: seen[name] for name in counts}
+        assert seen["count"] > 0
 
 
 def test_redis_counts_the_same(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.sse import SSEClient
@@ -36,6 +37,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 PROTOCOLS = {
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
@@ -48,6 +50,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        graphql: GraphQLClient
         postgres: PostgresClient
         redis: RedisClient
         sse: SSEClient
@@ -72,7 +75,7 @@ class _FirstUse:
         self._name = name
 
     def __get__(self, client: Client, owner: object) -> ProtocolClient[Any]:
-        made = client._pool.protocol(self._name).client()
+        made = client._pool.protocol(self._name).client_of(client)
         setattr(client, self._name, made)
         return made
 

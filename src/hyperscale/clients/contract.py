@@ -112,6 +112,10 @@ class ProtocolPool:
     def client(self) -> ProtocolClient[Any]:
         raise NotImplementedError
 
+    def client_of(self, user: Any) -> ProtocolClient[Any]:
+        """For a protocol that goes by other clients of the user (`hyperscale.clients.Client`)."""
+        return self.client()
+
     async def prepare(self, url: URL) -> None:
         """Before the clock starts: look up the host, or refuse the URL."""
 

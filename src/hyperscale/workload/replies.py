@@ -188,3 +188,54 @@ class PostgresResponse(TCPResponse):
         if self.outcome not in (Outcome.OK, Outcome.FAILED):
             raise CallFailed(self.outcome, self.error, self)
         return self.rows[0][0] if self.rows else None
+
+
+class GraphQLResponse(Reply):
+    """`data` and `errors` of the answer; `http` is the response that carried it."""
+
+    __slots__ = ("_data", "errors", "http", "session")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self._data: Any = None
+        self.errors: list[Any] = []
+        self.http: Any = None
+        self.session: Any = None  # of a subscription
+
+    @property
+    def data(self) -> Any:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED, Outcome.STATUS):
+            raise CallFailed(self.outcome, self.error, self)
+        return self._data
+
+    def text(self) -> str:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED, Outcome.STATUS):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.content.decode("utf-8", "replace")
+
+    def take(self, body: bytes) -> None:
+        """The answer of a server, which may fail by its errors or by its status."""
+        self.content = body
+        try:
+            result = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            result = None
+        if not isinstance(result, dict) or not ("data" in result or "errors" in result):
+            bad = self.status >= 400
+            self.outcome = Outcome.STATUS if bad else Outcome.PROTOCOL
+            self.error = f"{self.target} answered {self.status} with something that is not GraphQL"
+            return
+        self.take_result(result)
+        if self.ok and self.status >= 400:
+            self.refused(f"{self.status} without errors of GraphQL")
+
+    def take_result(self, result: Any) -> None:
+        told = result if isinstance(result, dict) else {}
+        self._data = told.get("data")
+        errors = told.get("errors")
+        if errors:
+            self.errors = errors if isinstance(errors, list) else [errors]
+            first = self.errors[0] if isinstance(self.errors[0], dict) else {}
+            extensions = first.get("extensions")
+            code = extensions.get("code", "") if isinstance(extensions, dict) else ""
+            self.refused(str(first.get("message", self.errors[0]))[:1000], str(code) or "errors")
