@@ -14,11 +14,13 @@ from hyperscale.workload.arguments import (
 )
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
+from hyperscale.workload.email import Email
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.replies import (
     GraphQLResponse,
     PostgresResponse,
     RedisResponse,
+    SMTPResponse,
     SSEResponse,
     TCPResponse,
     UDPResponse,
@@ -41,6 +43,7 @@ __all__ = [
     "CustomResult",
     "Data",
     "Digest",
+    "Email",
     "File",
     "GraphQLResponse",
     "HTTPOptions",
@@ -51,6 +54,7 @@ __all__ = [
     "Params",
     "PostgresResponse",
     "RedisResponse",
+    "SMTPResponse",
     "SSEResponse",
     "TCPResponse",
     "UDPResponse",

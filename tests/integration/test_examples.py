@@ -14,6 +14,7 @@ import pytest
 
 from tests.fixtures.echo import echoing
 from tests.fixtures.graphql_shop import graphql_shop, seen
+from tests.fixtures.mailbox import mailbox
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
@@ -22,6 +23,7 @@ OF_THEIR_OWN = {
     "graphql_shop.py",
     "postgres.py",
     "redis_cache.py",
+    "smtp_mails.py",
     "sse.py",
     "tcp_udp.py",
 }  # the target counts something else than requests, or not
@@ -81,6 +83,15 @@ def test_graphql_counts_the_same(tmp_path: Path) -> None:
         counts = {"item": steps["look"]["count"], "buy": steps["buy"]["count"]}
         assert counts == {name: seen[name] for name in counts}
         assert seen["count"] > 0
+
+
+def test_every_mail_arrives(tmp_path: Path) -> None:
+    with mailbox() as box:
+        where = f"smtp://127.0.0.1:{box.port}"
+        results = run("smtp_mails.py", tmp_path, "", "-d", "1s", "-w", 1, SMTP=where)
+        steps = steps_of(results["workflows"][0])
+        assert {step["failed"] for step in steps.values()} == {0}, steps
+        assert sum(step["count"] for step in steps.values()) == len(box.mails) > 0
 
 
 def test_redis_counts_the_same(tmp_path: Path) -> None:

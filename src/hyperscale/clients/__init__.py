@@ -19,6 +19,7 @@ from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
+from hyperscale.workload.email import Email
 from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
+    from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
@@ -40,6 +42,7 @@ PROTOCOLS = {
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
@@ -53,6 +56,7 @@ class Client:
         graphql: GraphQLClient
         postgres: PostgresClient
         redis: RedisClient
+        smtp: SMTPClient
         sse: SSEClient
         tcp: TCPClient
         udp: UDPClient
@@ -134,6 +138,8 @@ class ClientPool:
                 of_file(argument)
             case Auth():
                 argument.header()
+            case Email():
+                argument.message()
 
     def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
         scheme = str(url).partition("://")[0]

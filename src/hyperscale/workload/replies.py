@@ -239,3 +239,14 @@ class GraphQLResponse(Reply):
             extensions = first.get("extensions")
             code = extensions.get("code", "") if isinstance(extensions, dict) else ""
             self.refused(str(first.get("message", self.errors[0]))[:1000], str(code) or "errors")
+
+
+class SMTPResponse(TCPResponse):
+    """The server's last words; `status` is their code, `refused_recipients` what it said of
+    whom."""
+
+    __slots__ = ("refused_recipients",)
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.refused_recipients: dict[str, str] = {}
