@@ -26,7 +26,7 @@ from hyperscale.workload.replies import (
     UDPResponse,
     WebSocketResponse,
 )
-from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Email",
     "File",
     "GraphQLResponse",
+    "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",

@@ -25,6 +25,7 @@ from hyperscale.workload.http_options import HTTPOptions
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
     from hyperscale.clients.graphql import GraphQLClient
+    from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
@@ -37,6 +38,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
+    "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
@@ -55,6 +57,7 @@ class Client:
     if TYPE_CHECKING:
         graphql: GraphQLClient
         postgres: PostgresClient
+        http2: HTTP2Client
         redis: RedisClient
         smtp: SMTPClient
         sse: SSEClient
@@ -69,7 +72,7 @@ class Client:
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
-            client.user_ended()
+            client.close()
 
 
 class _FirstUse:
@@ -79,7 +82,10 @@ class _FirstUse:
         self._name = name
 
     def __get__(self, client: Client, owner: object) -> ProtocolClient[Any]:
-        made = client._pool.protocol(self._name).client_of(client)
+        pool = client._pool.protocol(self._name)
+        # A protocol that goes by other clients of the user is given the user.
+        of_user = getattr(pool, "client_of", None)
+        made: ProtocolClient[Any] = pool.client() if of_user is None else of_user(client)
         setattr(client, self._name, made)
         return made
 

@@ -112,10 +112,6 @@ class ProtocolPool:
     def client(self) -> ProtocolClient[Any]:
         raise NotImplementedError
 
-    def client_of(self, user: Any) -> ProtocolClient[Any]:
-        """For a protocol that goes by other clients of the user (`hyperscale.clients.Client`)."""
-        return self.client()
-
     async def prepare(self, url: URL) -> None:
         """Before the clock starts: look up the host, or refuse the URL."""
 
@@ -248,9 +244,6 @@ class ProtocolClient(Generic[P]):
         if self._pool.stopped:
             return failures.cancelled()
         return failures.timed_out(answer.target, allowed)
-
-    def user_ended(self) -> None:
-        self.close()
 
     def close(self) -> None:
         """The user has ended: its connections are not needed any more."""

@@ -162,7 +162,7 @@ class GraphQLClient(ProtocolClient[GraphQLPool]):
             answer.session = session
             self._subscriptions[id(session)] = session
         else:
-            session.user_ended()
+            session.close()
         return answer
 
     async def next(
@@ -211,7 +211,7 @@ class GraphQLClient(ProtocolClient[GraphQLPool]):
                 url = subscription.target
                 if url in session._sessions:
                     await session.send(url, {"id": _ID, "type": "complete"}, timeout=1.0)
-            session.user_ended()
+            session.close()
 
     def _session(self, subscription: GraphQLResponse) -> WebSocketClient:
         session = getattr(subscription, "session", None)
@@ -223,7 +223,7 @@ class GraphQLClient(ProtocolClient[GraphQLPool]):
 
     def close(self) -> None:
         for session in self._subscriptions.values():
-            session.user_ended()
+            session.close()
         self._subscriptions.clear()
 
 

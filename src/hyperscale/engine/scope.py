@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PENDING_MAX = 100
 
 
-class OffstageScope(Unrecorded):
+class UnmeasuredScope(Unrecorded):
     """Calls of setup(), teardown() and hooks of state: counted, and nothing else."""
 
     def __init__(self) -> None:

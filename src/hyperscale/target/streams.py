@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hyperscale.target.connection import Connection
-from hyperscale.target.message import Request
+from hyperscale.target.message import Outlet, Request
 from hyperscale.target.site import Site
 from hyperscale.websocket_frames import (
     BINARY,
@@ -27,7 +27,10 @@ SESSION = "WS message"  # what a message is counted as
 class WebSocket:
     """Says 101 and hands the connection over."""
 
-    def perform(self, connection: Connection, request: Request) -> None:
+    def perform(self, connection: Outlet, request: Request) -> None:
+        if not isinstance(connection, Connection):
+            connection.hang_up()  # a stream of HTTP/2 becomes no WebSocket here
+            return
         accept = accept_of(request.header("sec-websocket-key").encode())
         lines = [
             b"HTTP/1.1 101 Switching Protocols",
@@ -106,7 +109,10 @@ class Events:
         self._last = first + count
         self._every_s = every_s
 
-    def perform(self, connection: Connection, request: Request) -> None:
+    def perform(self, connection: Outlet, request: Request) -> None:
+        if not isinstance(connection, Connection):
+            connection.hang_up()  # its chunks are those of HTTP/1.1
+            return
         connection.transport.write(self.HEAD)
         loop = asyncio.get_running_loop()
 

@@ -16,6 +16,7 @@ from hyperscale.workload.results import CallFailed, CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 
 from .conftest import Run
+from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
 from .websocket_server import Upgraded
 
@@ -91,6 +92,8 @@ class Datagrams(asyncio.DatagramProtocol):
             self._transport.sendto(data, address)
 
 
+OVER_HTTP2: dict[str, Callable[[Peer, int], None]] = {"http2": hello}
+KEPT = ("udp", *OVER_HTTP2)  # what comes too late is told apart without a new connection
 ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "tcp": b"ok\n\n",
@@ -105,6 +108,19 @@ PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
 async def serving(kind: str) -> AsyncIterator[Server]:
     loop = asyncio.get_running_loop()
     server = Server()
+    if kind in OVER_HTTP2:
+
+        def answer(peer: Peer, stream: int) -> None:
+            server.seen += 1
+            if server.behaviour == "echo":
+                OVER_HTTP2[kind](peer, stream)
+            elif server.behaviour == "closes":
+                peer.transport.close()
+
+        async with serve_h2(answer) as over:
+            server.port, server.peers = over.port, over.peers
+            yield server
+        return
     if kind == "udp":
         transport, _ = await loop.create_datagram_endpoint(
             lambda: Datagrams(server), ("127.0.0.1", 0)
@@ -130,6 +146,7 @@ async def serving(kind: str) -> AsyncIterator[Server]:
 Ask = Callable[[Client, int, Any], Awaitable[Any]]
 ASK: dict[str, Ask] = {
     "http": lambda vu, port, timeout: vu.http.get(f"http://127.0.0.1:{port}/", timeout=timeout),
+    "http2": lambda vu, port, timeout: vu.http2.get(f"http://127.0.0.1:{port}/", timeout=timeout),
     "tcp": lambda vu, port, timeout: vu.tcp.request(
         f"tcp://127.0.0.1:{port}", "hi\n\n", until="\n\n", timeout=timeout
     ),
@@ -174,7 +191,7 @@ def test_each_exchange_is_counted_once_and_its_phases_are_in_order(
                 assert (await ASK[kind](vu, server.port, None)).ok
             scope.leave_out_upgrades()
             assert len(scope.noted) == server.seen == 5
-            assert {noted[0] for noted in scope.noted} == {kind}
+            assert {noted[0] for noted in scope.noted} == {"http" if kind == "http2" else kind}
             for started, sent, first_byte, ended, *_ in scope.rows:
                 assert started <= sent <= first_byte <= ended
             assert all(row[-2] > 0 and row[-1] > 0 for row in scope.rows)
@@ -221,7 +238,7 @@ def test_a_silent_server_is_a_timeout_and_its_late_answer_is_nobodys(
             server.behaviour = "echo"
             assert (await ASK[kind](vu, server.port, None)).ok
             assert server.seen == 2
-            assert len(server.peers) == (1 if kind == "udp" else 2)
+            assert len(server.peers) == (1 if kind in KEPT else 2)
 
     run_each_way(go())
 

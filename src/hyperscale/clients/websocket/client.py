@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from os import urandom
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from hyperscale.clients.contract import Call, ProtocolClient
 from hyperscale.clients.http_stream import HTTPStreamPool
@@ -183,7 +183,11 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
 
         return await self._on("PING", url, talk, timeout, name)
 
-    async def close(  # type: ignore[override]  # a session; `user_ended` closes all of them
+    @overload
+    def close(self) -> None: ...
+
+    @overload
+    def close(
         self,
         url: str | URL,
         *,
@@ -191,8 +195,25 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         reason: str = "",
         timeout: Any = None,
         name: str | None = None,
+    ) -> Coroutine[Any, Any, WebSocketResponse]: ...
+
+    def close(self, url: str | URL | None = None, **options: Any) -> Any:
+        """Say goodbye and wait for the server's; nothing happens without a session. Without a URL
+        the user has ended: all sessions are closed at once."""
+        if url is not None:
+            return self._close(url, **options)
+        for key in list(self._sessions):
+            self._drop(key)
+        return None
+
+    async def _close(
+        self,
+        url: str | URL,
+        code: int = NORMAL,
+        reason: str = "",
+        timeout: Any = None,
+        name: str | None = None,
     ) -> WebSocketResponse:
-        """Say goodbye and wait for the server's; nothing happens without a session."""
         if str(url) not in self._sessions:
             request = self._pool.request(url, name=name)
             label = self._pool.label("CLOSE", request.label.name)
@@ -251,10 +272,6 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         session = self._sessions.pop(key, None)
         if session is not None:
             session.leave(GOING_AWAY)
-
-    def user_ended(self) -> None:
-        for key in list(self._sessions):
-            self._drop(key)
 
 
 def _response(target: str, sent: bytes, label: Label) -> WebSocketResponse:
