@@ -1,7 +1,7 @@
 """Redis: a shop's cache, with a pipeline and a transaction.
 
 redis-server &
-hyperscale run examples/redis_cache.py    # REDIS=redis://:password@cache.example:6379/0 for another
+hyperscale run examples/redis_cache.py   # REDIS=redis://:password@host:6379/0 for another
 """
 
 import os

@@ -14,11 +14,15 @@ from hyperscale.workload.arguments import (
 )
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
+from hyperscale.workload.email import Email
 from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
+    GraphQLResponse,
+    PostgresResponse,
     RedisResponse,
+    SMTPResponse,
     SSEResponse,
     TCPResponse,
     UDPResponse,
@@ -41,8 +45,10 @@ __all__ = [
     "CustomResult",
     "Data",
     "Digest",
+    "Email",
     "File",
     "GRPCResponse",
+    "GraphQLResponse",
     "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
@@ -50,8 +56,10 @@ __all__ = [
     "Metric",
     "Outcome",
     "Params",
+    "PostgresResponse",
     "Protos",
     "RedisResponse",
+    "SMTPResponse",
     "SSEResponse",
     "TCPResponse",
     "UDPResponse",

@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 from tests.fixtures.echo import echoing
+from tests.fixtures.graphql_shop import graphql_shop, seen
+from tests.fixtures.mailbox import mailbox
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
+    "graphql_shop.py",
+    "postgres.py",
     "redis_cache.py",
+    "smtp_mails.py",
     "sse.py",
     "tcp_udp.py",
 }  # the target counts something else than requests, or not
@@ -69,6 +74,26 @@ def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: 
     assert tick["failed"] == 0, tick["errors"]
 
 
+def test_graphql_counts_the_same(tmp_path: Path) -> None:
+    with graphql_shop() as port:
+        where = f"http://127.0.0.1:{port}/"
+        results = run("graphql_shop.py", tmp_path, "", "-d", "1s", "-w", 1, GRAPHQL=where)
+        steps = steps_of(results["workflows"][0])
+        assert {name: step["failed"] for name, step in steps.items()} == dict.fromkeys(steps, 0)
+        counts = {"item": steps["look"]["count"], "buy": steps["buy"]["count"]}
+        assert counts == {name: seen[name] for name in counts}
+        assert seen["count"] > 0
+
+
+def test_every_mail_arrives(tmp_path: Path) -> None:
+    with mailbox() as box:
+        where = f"smtp://127.0.0.1:{box.port}"
+        results = run("smtp_mails.py", tmp_path, "", "-d", "1s", "-w", 1, SMTP=where)
+        steps = steps_of(results["workflows"][0])
+        assert {step["failed"] for step in steps.values()} == {0}, steps
+        assert sum(step["count"] for step in steps.values()) == len(box.mails) > 0
+
+
 def test_redis_counts_the_same(tmp_path: Path) -> None:
     with redis_at_port() as server:
         where = f"redis://127.0.0.1:{server.port}"
@@ -77,6 +102,16 @@ def test_redis_counts_the_same(tmp_path: Path) -> None:
         seen = {"fill": "expire", "look": "get", "buy": "incr"}
         assert counts == {name: server.calls(command) for name, command in seen.items()}
         assert all(step["failed"] == 0 for step in results["workflows"][0]["steps"])
+
+
+def test_postgres_is_started_by_the_example(tmp_path: Path) -> None:
+    results = run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1)
+    (bank,) = results["workflows"]
+    steps = steps_of(bank)
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    told = {request["name"]: request["count"] for request in steps["transfer"]["requests"]}
+    assert told["commit"] == told["begin"] > 0
+    assert sum(told.values()) == 4 * told["begin"]
 
 
 def run(name: str, folder: Path, target: str, *words: object, **variables: str) -> dict[str, Any]:

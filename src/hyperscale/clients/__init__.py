@@ -19,14 +19,18 @@ from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
+from hyperscale.workload.email import Email
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
+    from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
@@ -40,7 +44,10 @@ PROTOCOLS = {
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
+    "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
@@ -52,8 +59,11 @@ class Client:
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
         grpc: GRPCClient
+        graphql: GraphQLClient
+        postgres: PostgresClient
         http2: HTTP2Client
         redis: RedisClient
+        smtp: SMTPClient
         sse: SSEClient
         tcp: TCPClient
         udp: UDPClient
@@ -66,7 +76,7 @@ class Client:
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
-            client.user_ended()
+            client.close()
 
 
 class _FirstUse:
@@ -76,7 +86,10 @@ class _FirstUse:
         self._name = name
 
     def __get__(self, client: Client, owner: object) -> ProtocolClient[Any]:
-        made = client._pool.protocol(self._name).client()
+        pool = client._pool.protocol(self._name)
+        # A protocol that goes by other clients of the user is given the user.
+        of_user = getattr(pool, "client_of", None)
+        made: ProtocolClient[Any] = pool.client() if of_user is None else of_user(client)
         setattr(client, self._name, made)
         return made
 
@@ -137,6 +150,8 @@ class ClientPool:
                 argument.header()
             case Protos():
                 argument.descriptors()
+            case Email():
+                argument.message()
 
     def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
         scheme = str(url).partition("://")[0]

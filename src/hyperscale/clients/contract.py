@@ -245,9 +245,6 @@ class ProtocolClient(Generic[P]):
             return failures.cancelled()
         return failures.timed_out(answer.target, allowed)
 
-    def user_ended(self) -> None:
-        self.close()
-
     def close(self) -> None:
         """The user has ended: its connections are not needed any more."""
 

@@ -253,10 +253,8 @@ class Connection(WaitingChannel):
 
     async def exchange(self, call: Call, packed: bytes, count: int) -> list[Any]:
         call.begin()
-        while self.unsent is not None:  # of another call
-            await self.change()
         waiting = self._wait_for(count)
-        await self.transmit(call, packed)
+        self.post(call, packed)
         await waiting.done
         call.got(waiting.size, waiting.first_at, waiting.last_at)
         return waiting.replies

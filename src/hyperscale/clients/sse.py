@@ -125,7 +125,7 @@ class SSEClient(ProtocolClient[SSEPool]):
             stream = Stream(pool, request, sock)
             try:
                 call.begin()
-                await stream.transmit(call, asked)
+                await stream.put(call, asked)
                 head = await stream.answered()
                 call.got(stream.head_bytes, stream.head_at, stream.head_at)
                 answer.status, answer.headers = head.status, head.headers

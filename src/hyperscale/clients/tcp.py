@@ -51,7 +51,7 @@ class TCPClient(AddressClient[TCPPool, "Connection", TCPResponse]):
         async def talk(connection: Connection, call: Call, answer: TCPResponse) -> None:
             async with connection.turn:
                 call.begin()
-                await connection.transmit(call, sent)
+                await connection.put(call, sent)
                 answer.content = await connection.receive(call, checked)
 
         return await self._on("REQUEST", address, talk, timeout, name, sent)
@@ -74,7 +74,7 @@ class TCPClient(AddressClient[TCPPool, "Connection", TCPResponse]):
 
         async def talk(connection: Connection, call: Call, answer: TCPResponse) -> None:
             call.begin()
-            await connection.transmit(call, sent)
+            await connection.put(call, sent)
 
         return await self._on("SEND", address, talk, timeout, name, sent)
 

@@ -170,3 +170,90 @@ class RedisResponse(Reply):
 
     def refused(self, error: str, code: str = "") -> None:
         super().refused(error, code or error.partition(" ")[0])
+
+
+class PostgresResponse(TCPResponse):
+    """Rows, by position or by name (`row["id"]`), how many there were, and the server's own words
+    for what it did (`INSERT 0 1`)."""
+
+    __slots__ = ("row_count", "rows", "told")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.rows: list[Any] = []
+        self.row_count = 0
+        self.told = ""
+
+    def tell(self, told: str) -> None:
+        self.told = told
+        last = told.rpartition(" ")[2]
+        self.row_count = int(last) if last.isdecimal() else 0
+
+    @property
+    def value(self) -> Any:
+        """The first column of the first row; None without one."""
+        if self.outcome not in (Outcome.OK, Outcome.FAILED):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.rows[0][0] if self.rows else None
+
+
+class GraphQLResponse(Reply):
+    """`data` and `errors` of the answer; `http` is the response that carried it."""
+
+    __slots__ = ("_data", "errors", "http", "session")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self._data: Any = None
+        self.errors: list[Any] = []
+        self.http: Any = None
+        self.session: Any = None  # of a subscription
+
+    @property
+    def data(self) -> Any:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED, Outcome.STATUS):
+            raise CallFailed(self.outcome, self.error, self)
+        return self._data
+
+    def text(self) -> str:
+        if self.outcome not in (Outcome.OK, Outcome.FAILED, Outcome.STATUS):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.content.decode("utf-8", "replace")
+
+    def take(self, body: bytes) -> None:
+        """The answer of a server, which may fail by its errors or by its status."""
+        self.content = body
+        try:
+            result = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            result = None
+        if not isinstance(result, dict) or not ("data" in result or "errors" in result):
+            bad = self.status >= 400
+            self.outcome = Outcome.STATUS if bad else Outcome.PROTOCOL
+            self.error = f"{self.target} answered {self.status} with something that is not GraphQL"
+            return
+        self.take_result(result)
+        if self.ok and self.status >= 400:
+            self.refused(f"{self.status} without errors of GraphQL")
+
+    def take_result(self, result: Any) -> None:
+        told = result if isinstance(result, dict) else {}
+        self._data = told.get("data")
+        errors = told.get("errors")
+        if errors:
+            self.errors = errors if isinstance(errors, list) else [errors]
+            first = self.errors[0] if isinstance(self.errors[0], dict) else {}
+            extensions = first.get("extensions")
+            code = extensions.get("code", "") if isinstance(extensions, dict) else ""
+            self.refused(str(first.get("message", self.errors[0]))[:1000], str(code) or "errors")
+
+
+class SMTPResponse(TCPResponse):
+    """The server's last words; `status` is their code, `refused_recipients` what it said of
+    whom."""
+
+    __slots__ = ("refused_recipients",)
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.refused_recipients: dict[str, str] = {}

@@ -34,7 +34,7 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
-KINDS = ("http", "tcp", "udp", "ws", "sse", "redis", "grpc")
+KINDS = ("http", "tcp", "udp", "ws", "sse", "redis", "postgres", "graphql", "smtp", "grpc")
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {

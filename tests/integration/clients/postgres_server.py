@@ -1,16 +1,23 @@
-"""A real PostgreSQL server on a Unix socket, where this machine has its programs."""
+"""A real PostgreSQL server, by the programs of this machine or else of the wheel `pgserver`."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+WHEEL = find_spec("pgserver")
+PROGRAMS = [
+    *sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")),
+    *(Path(WHEEL.origin).parent.glob("pginstall/bin/initdb") if WHEEL and WHEEL.origin else ()),
+]
+GUARDED = "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 
 
 def found() -> bool:
@@ -18,22 +25,33 @@ def found() -> bool:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """Gives the folder of its socket."""
-    # As root it refuses to run; a package of it brings a user of its own.
-    account = "postgres" if os.geteuid() == 0 else None
+def postgres_server(port: int = 0, *settings: str) -> Iterator[str]:
+    """Gives the folder of its socket. At a port, the user `guarded` needs a password."""
+    account = _account()
     with tempfile.TemporaryDirectory(prefix="hyperscale-postgres-") as folder:
         if account:
             shutil.chown(folder, account)
         data = f"{folder}/data"
         _run(account, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
-        settings = f"-c listen_addresses='' -k {folder} -c fsync=off"
-        log = f"{folder}/log"
-        _run(account, "pg_ctl", "-D", data, "-w", "-t", "30", "-o", settings, "-l", log, "start")
+        hosts, log = "127.0.0.1" if port else "", f"{folder}/log"
+        more = " ".join(f"-c {setting}" for setting in settings)
+        options = f"-c listen_addresses='{hosts}' -p {port or 5432} -k {folder} -c fsync=off {more}"
+        with open(f"{data}/pg_hba.conf", "r+") as rules:
+            rest = rules.read()
+            rules.seek(0)
+            rules.write(GUARDED + rest)
+        _run(account, "pg_ctl", "-D", data, "-w", "-t", "30", "-o", options, "-l", log, "start")
         try:
             yield folder
         finally:
             _run(account, "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+
+
+def _account() -> str | None:
+    """As root it refuses to run; a package of it brings a user of its own."""
+    if os.geteuid() != 0:
+        return None
+    return "postgres" if any(user.pw_name == "postgres" for user in pwd.getpwall()) else "nobody"
 
 
 def _program(name: str) -> str | None:

@@ -115,7 +115,7 @@ class Exchange(StreamCall):
     def recognise(self, data: bytes, now: float) -> bool:
         """Whether the data is an answer as the last one, all of it: the response then."""
         request = self.request
-        usual = request.answer
+        usual = request.shape
         if usual is None or len(data) != usual.size:
             return False
         at = usual.split
@@ -163,7 +163,7 @@ class Exchange(StreamCall):
     def learn(self, data: bytes) -> None:
         """What came may come again."""
         if self._head is not None and self.is_over:
-            self.request.answer = UsualAnswer.of(data)
+            self.request.shape = UsualAnswer.of(data)
 
     def on_headers(self, block: Block, now: float) -> None:
         try:

@@ -44,15 +44,15 @@ class UsualAnswer(NamedTuple):
 
 
 class HTTP2Request(Request):
-    """`head` stands for the fields of the request; equal ones are encoded once. `answer` is what
-    came last: the next one is most often the same."""
+    """`head` stands for the fields of the request; equal ones are encoded once. `shape` is that of
+    the answer that came last: the next one most often has it too."""
 
-    __slots__ = ("answer", "head")
+    __slots__ = ("head", "shape")
     version: ClassVar[str] = "HTTP/2"
     chunks: ClassVar[bool] = False
 
     def encode(self, head: bytes, cookies: bytes, body: bytes) -> Request:
-        self.answer: UsualAnswer | None = None
+        self.shape: UsualAnswer | None = None
         super().encode(head, cookies, body)
         self.head = b"%b %b" % (self.target.scheme.encode(), self.wire[: self.body_at])
         return self

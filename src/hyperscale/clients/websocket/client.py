@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from os import urandom
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from hyperscale.clients.contract import Call, ProtocolClient
 from hyperscale.clients.http_stream import HTTPStreamPool
@@ -79,7 +79,7 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
             session = Session(pool, request, sock)
             try:
                 call.begin()
-                await session.transmit(call, asked)
+                await session.put(call, asked)
                 head = await session.answered()
                 call.got(session.head_bytes, session.head_at, session.head_at)
                 answer.status, answer.headers = head.status, head.headers
@@ -146,14 +146,31 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         name: str | None = None,
     ) -> WebSocketResponse:
         """Send a message and wait for its answer: the next message, or the next that matches.
-        Requests made at the same time wait for each other unless they say what matches."""
+        Requests that a user makes at the same time wait for each other."""
         kind, sent = _message(data)
         matches = None if matching is None else _matcher(matching)
 
-        async def talk(session: Session, call: Call, answer: WebSocketResponse) -> None:
-            await session.exchange(call, kind, sent, matches, answer)
+        key = url if type(url) is str else str(url)
+        session = self._sessions.get(key)
+        if session is None or session.end is not None:
 
-        return await self._on("REQUEST", url, talk, timeout, name, sent)
+            async def talk(session: Session, call: Call, answer: WebSocketResponse) -> None:
+                await session.exchange(kind, sent, matches, call, answer)
+
+            return await self._on("REQUEST", url, talk, timeout, name, sent)
+        # Written out: it is what a load consists of.
+        exchange = partial(session.exchange, kind, sent, matches)
+        make = partial(_response, session.where, sent)
+        ended = False
+        try:
+            answer: WebSocketResponse = await self.call(
+                "REQUEST", name or session.name, make, exchange, timeout
+            )
+            ended = answer.ok
+            return answer
+        finally:
+            if not ended:
+                self._drop(key)
 
     async def ping(
         self, url: str | URL, *, timeout: Any = None, name: str | None = None
@@ -166,7 +183,11 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
 
         return await self._on("PING", url, talk, timeout, name)
 
-    async def close(  # type: ignore[override]  # a session; `user_ended` closes all of them
+    @overload
+    def close(self) -> None: ...
+
+    @overload
+    def close(
         self,
         url: str | URL,
         *,
@@ -174,8 +195,25 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         reason: str = "",
         timeout: Any = None,
         name: str | None = None,
+    ) -> Coroutine[Any, Any, WebSocketResponse]: ...
+
+    def close(self, url: str | URL | None = None, **options: Any) -> Any:
+        """Say goodbye and wait for the server's; nothing happens without a session. Without a URL
+        the user has ended: all sessions are closed at once."""
+        if url is not None:
+            return self._close(url, **options)
+        for key in list(self._sessions):
+            self._drop(key)
+        return None
+
+    async def _close(
+        self,
+        url: str | URL,
+        code: int = NORMAL,
+        reason: str = "",
+        timeout: Any = None,
+        name: str | None = None,
     ) -> WebSocketResponse:
-        """Say goodbye and wait for the server's; nothing happens without a session."""
         if str(url) not in self._sessions:
             request = self._pool.request(url, name=name)
             label = self._pool.label("CLOSE", request.label.name)
@@ -234,10 +272,6 @@ class WebSocketClient(ProtocolClient[WebSocketPool]):
         session = self._sessions.pop(key, None)
         if session is not None:
             session.leave(GOING_AWAY)
-
-    def user_ended(self) -> None:
-        for key in list(self._sessions):
-            self._drop(key)
 
 
 def _response(target: str, sent: bytes, label: Label) -> WebSocketResponse:

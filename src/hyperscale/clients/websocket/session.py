@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -38,6 +37,8 @@ from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import CURRENT
 
 MESSAGE_BYTES = 64  # what a message that nobody received takes beside its data, about
+TELL_S = 0.05  # how often messages are counted; results are made every 0.1 s
+POSTED_BYTES_MAX = 64 * 1024  # longer messages are written by themselves, and timed
 DEFLATE = "permessage-deflate"
 _ENDINGS = frozenset({NORMAL, GOING_AWAY, NO_CODE})  # the others say that something is wrong
 
@@ -46,9 +47,8 @@ Matches = Callable[[Message], Any]
 
 
 class Session(HTTPStream):
-    """`turn` is taken by requests that do not say which message answers them."""
-
     __slots__ = (
+        "_asked",
         "_deflate",
         "_early",
         "_later",
@@ -57,12 +57,14 @@ class Session(HTTPStream):
         "_pings",
         "_pongs",
         "_reader",
+        "_received",
+        "_sent",
+        "_told_at",
         "_unread",
         "_upgraded_at",
         "close_code",
         "name",
         "scope",
-        "turn",
     )
 
     def __init__(self, pool: HTTPStreamPool, request: Request, sock: socket.socket) -> None:
@@ -78,7 +80,9 @@ class Session(HTTPStream):
         self._unread = 0
         self._pings = 0
         self._pongs: dict[bytes, float | None] = {}
-        self.turn = asyncio.Lock()
+        self._asked = False  # a request is under way
+        self._sent = self._received = 0  # messages that are not told of yet
+        self._told_at = 0.0
         self._upgraded_at = 0.0
         self.start(pool, request, sock)
 
@@ -137,13 +141,23 @@ class Session(HTTPStream):
             else:
                 self._closed(payload)
                 break
-        if len(messages) > before:
-            self.scope.measure("ws_msgs_received", "count", len(messages) - before)
+        self._received += len(messages) - before
+        if now > self._told_at + TELL_S:
+            self._told_at = now
+            self._tell()
         if reader.error is not None:
             self._refuse(reader.error)
         elif self._unread > self._most:
             self._refuse(FrameError(TOO_BIG, f"{self._most} bytes and more unread"))
         self.wake()
+
+    def _tell(self) -> None:
+        """Messages are counted together: to note each by itself takes longer than to read it."""
+        sent, received, self._sent, self._received = self._sent, self._received, 0, 0
+        if sent:
+            self.scope.measure("ws_msgs_sent", "count", sent)
+        if received:
+            self.scope.measure("ws_msgs_received", "count", received)
 
     def _refuse(self, error: FrameError) -> None:
         self._control(CLOSE, closing(error.code))
@@ -182,11 +196,16 @@ class Session(HTTPStream):
 
     # -- calls ------------------------------------------------------------------------------------
 
-    async def send_message(self, call: Call, kind: int, data: bytes) -> None:
+    def _framed(self, kind: int, data: bytes) -> bytes:
         if self._deflate is not None:
             kind, data = kind | COMPRESSED, self._deflate.compress(data)
-        await self.transmit(call, frame(kind, data, masked=True))
-        self.scope.measure("ws_msgs_sent", "count", 1)
+        self._sent += 1
+        return frame(kind, data, masked=True)
+
+    async def send_message(self, call: Call, kind: int, data: bytes) -> None:
+        if self.end is not None:
+            raise self.end
+        await self.put(call, self._framed(kind, data))
 
     async def receive(self, call: Call, matches: Matches | None, answer: WebSocketResponse) -> None:
         messages = self._messages
@@ -202,33 +221,41 @@ class Session(HTTPStream):
                     answer.is_binary = kind == BINARY
                     return
             if self.end is not None:
+                answer.status = self.close_code
                 raise self.end
             await self.change()
 
     async def exchange(
         self,
-        call: Call,
         kind: int,
         data: bytes,
         matches: Matches | None,
+        call: Call,
         answer: WebSocketResponse,
     ) -> None:
-        if matches is not None:
+        """One after another, so that nobody passes over what another waits for."""
+        while self._asked:
+            await self.change()
+        self._asked = True
+        try:
+            if self.end is not None:
+                raise self.end
             call.begin()
-            await self.send_message(call, kind, data)
+            if len(data) <= POSTED_BYTES_MAX:
+                self.post(call, self._framed(kind, data))
+            else:
+                await self.put(call, self._framed(kind, data))
             await self.receive(call, matches, answer)
-            return
-        async with self.turn:
-            call.begin()
-            await self.send_message(call, kind, data)
-            await self.receive(call, None, answer)
+        finally:
+            self._asked = False
+            self.wake()
 
     async def ping(self, call: Call) -> None:
         self._pings += 1
         payload = b"%d" % self._pings
         self._pongs[payload] = None
         try:
-            await self.transmit(call, frame(PING, payload, masked=True))
+            await self.put(call, frame(PING, payload, masked=True))
             while (at := self._pongs[payload]) is None:
                 if self.end is not None:
                     raise self.end
@@ -240,7 +267,7 @@ class Session(HTTPStream):
 
     async def say_goodbye(self, call: Call, payload: bytes) -> int:
         """The code that the server closes by, too."""
-        await self.transmit(call, frame(CLOSE, payload, masked=True))
+        await self.put(call, frame(CLOSE, payload, masked=True))
         while self.end is None:
             await self.change()
         if not self.close_code:
@@ -257,6 +284,7 @@ class Session(HTTPStream):
 
     def shut(self) -> None:
         if self.is_open and self._upgraded_at:
+            self._tell()
             lasted_s = perf_counter() - self._upgraded_at
             self.scope.measure("ws_session_duration", "distribution", lasted_s * 1e3)
         super().shut()
