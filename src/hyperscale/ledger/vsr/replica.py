@@ -184,6 +184,8 @@ class Replica:
         elif message.epoch < self.state.epoch:
             if not isinstance(message, PrepareOk | RecoveryResponse | NewState):
                 self._tell_epoch(sender)
+        elif message.epoch > self.state.epoch and not isinstance(message, NewState | GetState):
+            self._send(sender, GetState(message.epoch, 0, self.commit))
         else:
             self._dispatch(now, sender, message)
         return self._taken()
@@ -280,7 +282,7 @@ class Replica:
 
     def _on_start_view_change(self, now: float, sender: str, message: StartViewChange) -> None:
         state = self.state
-        if self.status not in (Status.NORMAL, Status.VIEW_CHANGE) or message.epoch > state.epoch:
+        if self.status not in (Status.NORMAL, Status.VIEW_CHANGE):
             return
         if message.view <= state.view or sender not in state.members:
             return
@@ -347,11 +349,8 @@ class Replica:
 
     def _on_start_view(self, now: float, sender: str, message: StartView) -> None:
         state = self.state
-        if message.epoch != state.epoch or self.status not in (Status.NORMAL, Status.VIEW_CHANGE):
-            return
-        if message.view < state.view or (
-            message.view == state.view and self.status is Status.NORMAL
-        ):
+        known = message.view < state.view + (self.status is Status.NORMAL)
+        if known or self.status not in (Status.NORMAL, Status.VIEW_CHANGE):
             return
         self._start(now, message.view, message.log)
         self._advance(now, message.commit)
@@ -381,22 +380,30 @@ class Replica:
 
     def _on_get_state(self, sender: str, message: GetState) -> None:
         state = self.state
-        served = self.status in (Status.NORMAL, Status.RETIRED) and message.commit <= state.op
-        if not served or (message.epoch, message.view) > state.token:
+        view, op = state.view, state.op
+        if self.status is Status.VIEW_CHANGE and message.epoch == state.epoch:
+            # What the epochs before left is certain, whatever becomes of this view.
+            view, op = 0, state.epoch_op
+        elif self.status not in (Status.NORMAL, Status.RETIRED):
             return
-        entries = tuple(state.log[message.commit :])
+        if (message.epoch, message.view) > (state.epoch, view) or message.commit > op:
+            return
+        entries = tuple(state.log[message.commit : op])
+        commit = min(self.commit, op)
         self._send(
-            sender, NewState(*state.token, state.members, message.commit, entries, self.commit)
+            sender,
+            NewState(state.epoch, view, state.members, message.commit, entries, commit),
         )
 
     def _on_new_state(self, now: float, message: NewState) -> None:
         state = self.state
         token = (message.epoch, message.view)
         newer = token > state.token or (token == state.token and self.status is not Status.NORMAL)
-        if not newer or message.after_op > self.commit or self.status is Status.RETIRED:
+        if not newer or message.after_op > self.commit:
             return
-        if self.status is Status.TRANSITIONING and self.me not in message.members:
-            return  # of an epoch before
+        outside = self.status in (Status.RETIRED, Status.TRANSITIONING)
+        if outside and self.me not in message.members:
+            return
         self._keeps_committed((*state.log[: message.after_op], *message.entries))
         self._save(Adopted(*token, message.members, message.after_op, message.entries))
         if self.me in message.members:
@@ -440,8 +447,7 @@ class Replica:
 
     def _end_epoch(self, now: float, entry: Entry) -> None:
         state = self.state
-        ended = sum(bool(one.members) for one in state.log[: entry.op])
-        if ended <= state.epoch:
+        if state.epochs_ended(entry.op) <= state.epoch:
             return  # this log came here when that epoch was over
         invariant(entry.op == state.op, "something follows the end of an epoch")
         self._before, self._started = state.members, set()

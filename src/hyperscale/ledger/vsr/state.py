@@ -26,6 +26,15 @@ class ReplicaState:
         return len(self.log)
 
     @property
+    def epoch_op(self) -> int:
+        """The last one of the epochs before."""
+        ends = [entry.op for entry in self.log if entry.members]
+        return ends[self.epoch - 1] if self.epoch else 0
+
+    def epochs_ended(self, op: int) -> int:
+        return sum(bool(entry.members) for entry in self.log[:op])
+
+    @property
     def token(self) -> tuple[int, int]:
         return self.epoch, self.view
 
