@@ -14,8 +14,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
 from hyperscale.errors import HyperscaleError
+from hyperscale.ledger.vsr.core import Committed, Effect, Save, Send
 from hyperscale.ledger.vsr.messages import Adopted, Entry, decode_message, decode_saved, encode
-from hyperscale.ledger.vsr.replica import Committed, Effect, NotPrimary, Replica, Save, Send
+from hyperscale.ledger.vsr.replica import NotPrimary, Replica
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
 from hyperscale.ledger.vsr.states import Status

@@ -46,8 +46,8 @@ class PrepareOk(Message, frozen=True, array_like=True):
 
 
 class StartViewChange(Message, frozen=True, array_like=True):
-    """The sender would move to this view; with `promised` it has. `resigned`: the primary itself
-    has, and its lease binds nobody any more."""
+    """The sender would move to this view; with `promised` it cannot stay in the one before.
+    `resigned`: the primary itself has promised, and its lease binds nobody any more."""
 
     promised: bool = False
     resigned: bool = False
