@@ -12,8 +12,10 @@ PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 ROUNDS ?= 20
 SEED ?= 1
 AT_ONCE ?= 2
+# Of each fuzzer.
+FUZZ_S ?= 60
 
-.PHONY: run test check tests unit simulation integration chaos bench soak format clean
+.PHONY: run test check tests unit simulation integration chaos bench fuzz soak format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +24,10 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.test: $(VENV)/.run
 	$(INSTALL) -e '.[test]'
+	touch $@
+
+$(VENV)/.fuzz: $(VENV)/.test
+	$(INSTALL) -e '.[fuzz]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.test
@@ -73,6 +79,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cron.py
 	$(BIN)/python benchmarks/scheduler.py
 
+# Whatever reads bytes of others; what crashed it is kept in out/fuzz.
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
+
 soak: $(VENV)/.bench
 	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/unit tests/property -n 2
 	$(BIN)/hyperscale sim election --seeds 1..10000 --jobs 2
@@ -84,6 +94,7 @@ soak: $(VENV)/.bench
 	HYPERSCALE_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	HYPERSCALE_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200
+	$(MAKE) fuzz FUZZ_S=600
 	HYPERSCALE_SOAK_S=600 $(BIN)/pytest tests/integration/scheduler/test_faults.py
 	HYPERSCALE_CRON_TRIPLES=100000 $(BIN)/pytest tests/property/test_cron_peers.py -n 2
 	$(BIN)/python benchmarks/memory.py --minutes 6

@@ -21,7 +21,7 @@ from croniter import croniter
 from cronsim import CronSim
 from harness import Figure, Rounds, interleave, machine, table
 
-from hyperscale.scheduler.cron import Cron
+from hyperscale.scheduler.schedules.cron import Cron
 
 EXPRESSIONS = (
     "* * * * *",

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect
+from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, MakeResults
 from hyperscale.cluster.jobs.inputs import Ended
 from hyperscale.cluster.jobs.records import Needs, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -42,8 +42,8 @@ class Leader:
                     left += self.jobs.applied(self.now, record)
                 case Dispatch(placement):
                     self.sent.append(placement)
-                case Conclude(job_id, status, reason):
-                    left += self.jobs.concluded(self.now, job_id, status, reason, b"results")
+                case MakeResults(job_id, status, reason):
+                    left += self.jobs.results_made(self.now, job_id, status, reason, b"results")
 
     def begin(self, parts: int) -> None:
         for number in range(parts):

@@ -48,16 +48,16 @@ from scheduler_contenders import (
 )
 
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.executors.contract import Done, Result, Task
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.model.instants import SECOND
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.schedule import ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.instants import SECOND
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
 from hyperscale.scheduler.service import wall_clock
-from hyperscale.scheduler.stores.contract import Claim, JobFilter, Submission
-from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.store.opening import open_store
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
+from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
+from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
 

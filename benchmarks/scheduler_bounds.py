@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from scheduler_contenders import BATCH, Speed, ours_on_sqlite, stopwatch
 
-from hyperscale.scheduler.stores.sqlite import schema
+from hyperscale.scheduler.store.sqlite import schema
 
 ROW = b"x" * 400
 

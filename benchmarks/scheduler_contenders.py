@@ -18,12 +18,13 @@ from typing import Any
 from harness import NotMeasured, last_words
 
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.api.process import calm_collector
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.http.process import tune_collector
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Store, Submission
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Submission
 
 SLOTS = 4
 BATCH = 500
@@ -97,7 +98,7 @@ async def scheduler(address: str, directory: Path, **fields: Any) -> AsyncIterat
     async with Scheduler(settings) as running:
         while not running.leading:  # noqa: ASYNC110 - polled, as a client would
             await asyncio.sleep(0.01)
-        calm_collector()
+        tune_collector()
         yield running
 
 
@@ -106,7 +107,7 @@ async def submit_many(store: Store, count: int, prefix: str) -> None:
         now = wall_clock()
         part = range(start, min(start + BATCH, count))
         jobs = [new_job(f"{prefix}-{number:07}", NOTHING, now) for number in part]
-        await store.submit_batch([Submission(job=job) for job in jobs], now)
+        await asyncio.gather(*(store.submit(Submission(job=job), now) for job in jobs))
 
 
 async def wait_completed(store: Store, count: int) -> None:

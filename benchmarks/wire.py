@@ -138,7 +138,7 @@ def requests(grpc_python: str, rounds: int, seconds: float) -> tuple[list[Figure
 
 
 def heartbeats(rounds: int) -> list[Figure]:
-    sealer = Sealer("manager-eu-1-017", 1, "a secret for measuring only 4711")
+    sealer = Sealer("manager-eu-1-017", "a secret for measuring only 4711")
     probe = heartbeat.largest(sealer.payload_bytes_max)
     state, plain, plain_probe = (
         probe.state,

@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from hyperscale.cluster.calm import Admission
-from hyperscale.cluster.calm import Priority as Class
-from hyperscale.nodes.member.doorkeeper import Doorkeeper
+from hyperscale.cluster.overload import Admission
+from hyperscale.cluster.overload import Priority as Class
+from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire.certificates import Credentials
@@ -71,7 +71,7 @@ def endpoint(
     role: str,
     folder: Path,
     handlers: dict[type[msgspec.Struct], Handler] | None = None,
-    door: Doorkeeper | None = None,
+    admission: NodeAdmission | None = None,
 ) -> Endpoint:
     identity = Identity(
         node_id=host.name,
@@ -85,28 +85,28 @@ def endpoint(
         folder / "ca.pem", folder / f"{host.name}.pem", folder / f"{host.name}-key.pem"
     )
     return Endpoint(
-        host, Introduction(identity), KINDS, handlers, credentials=files, admission=door
+        host, Introduction(identity), KINDS, handlers, credentials=files, admission=admission
     )
 
 
 async def serve(host: RealHost, address: Address, folder: Path) -> None:
-    door = Doorkeeper(host, Admission())
-    door.watch()
+    admission = NodeAdmission(host, Admission())
+    admission.watch()
 
     async def take(_call: Call, _report: Report) -> None:
         await asyncio.sleep(REPORT_TAKES_S)
 
     def status(_call: Call, _ask: AskStatus) -> Status:
-        counts = door.admission.counts()
+        counts = admission.slots.counts()
         low = counts[Class.LOW]
-        return Status(low.acquired, low.shed, counts[Class.CRITICAL].shed, door.load.name)
+        return Status(low.acquired, low.shed, counts[Class.CRITICAL].shed, admission.load.name)
 
     handlers: dict[type[msgspec.Struct], Handler] = {
         Report: take,
         Ping: lambda _call, ping: ping,
         AskStatus: status,
     }
-    await Server(endpoint(host, "manager", folder, handlers, door)).start(address)
+    await Server(endpoint(host, "manager", folder, handlers, admission)).start(address)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     print("ready", flush=True)

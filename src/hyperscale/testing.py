@@ -15,8 +15,14 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
-from hyperscale.workload.replies import TCPResponse, UDPResponse
-from hyperscale.workload.responses import HTTPResponse
+from hyperscale.workload.replies import (
+    RedisResponse,
+    SSEResponse,
+    TCPResponse,
+    UDPResponse,
+    WebSocketResponse,
+)
+from hyperscale.workload.responses import HTTP2Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -34,13 +40,17 @@ __all__ = [
     "Data",
     "Digest",
     "File",
+    "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",
     "Metric",
     "Outcome",
     "Params",
+    "RedisResponse",
+    "SSEResponse",
     "TCPResponse",
     "UDPResponse",
+    "WebSocketResponse",
     "feed",
 ]

@@ -34,7 +34,7 @@ class Hands:
         at_s = self._clock()
         if fault.kind == "cut":
             edges = self._edges(fault)
-            self._network.cut(edges, fault.protocol)
+            self._network.cut(edges, fault.protocol, fault.loss)
             hurt: list[tuple[str, HarmKind]] = [(name, "cut") for name in self._cut_off(edges)]
         else:
             node = self._fleet[self._names[fault.node]]
@@ -47,7 +47,7 @@ class Hands:
         if harms is None:
             return
         if fault.kind == "cut":
-            self._network.heal(self._edges(fault), fault.protocol)
+            self._network.heal(self._edges(fault), fault.protocol, fault.loss)
         elif fault.kind != "generators":
             self._mend(fault, self._fleet[self._names[fault.node]])
         now_s = self._clock()
@@ -63,7 +63,7 @@ class Hands:
             return "disk"
         if fault.kind == "stop":
             # The node first: it must not see its generators fall silent.
-            if node.alive:
+            if node.alive and not fault.generators_only:
                 node.signal(signal.SIGSTOP)
             for child in node.children() if fault.whole else ():
                 _signal(child, signal.SIGSTOP)

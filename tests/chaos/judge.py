@@ -300,8 +300,9 @@ def _shares(evidence: Evidence) -> tuple[float, float]:
         count = sum(n for (name, _), n in evidence.report.counts.items() if name == load.name)
         share = share_served(load, hits)
         served.append(share)
-        known = min(1.0, count / len(hits)) if hits else 0.0
-        told.append(share * known if load.model == "users" else min(1.0, count / load.planned))
+        # A user that was away for less than `GAP_S` looks present; its requests tell otherwise.
+        made = count * PACING_S if load.model == "users" else count
+        told.append(min(share, made / load.planned))
     return fmean(told), fmean(served)
 
 

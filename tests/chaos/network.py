@@ -2,7 +2,8 @@
 
 All of it lives in a user namespace, so it needs no rights, and in namespaces of processes and of
 mounts, so it ends with the process that made it. A cut is a rule of nftables where a packet
-arrives: connections stay open and hear nothing, as on a network that has lost its way.
+arrives: connections stay open and hear nothing, as on a network that has lost its way. A cut may
+also take only some of the packets, or answer TCP with a reset as a firewall does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.chaos.schedule import Edge, Protocol
+from tests.chaos.schedule import Edge, Loss, Protocol
+
+Cut = tuple[Edge, Protocol, Loss]
 
 UNSHARE = (
     *("unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork"),
@@ -48,7 +51,7 @@ class Network:
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._folder = folder
         self._hosts = {name: f"{NET}.{number}" for number, name in enumerate(names, 11)}
-        self._cuts: list[tuple[Edge, Protocol]] = []
+        self._cuts: list[Cut] = []
 
     def build(self) -> None:
         self._folder.mkdir()
@@ -78,19 +81,19 @@ class Network:
     def inside(self, name: str) -> Sequence[str]:
         return ("nsenter", f"--net={self._folder / name}") if name in self._hosts else ()
 
-    def cut(self, edges: Iterable[Edge], protocol: Protocol) -> None:
-        self._change([*self._cuts, *((edge, protocol) for edge in edges)])
+    def cut(self, edges: Iterable[Edge], protocol: Protocol, loss: Loss) -> None:
+        self._change([*self._cuts, *((edge, protocol, loss) for edge in edges)])
 
-    def heal(self, edges: Iterable[Edge], protocol: Protocol) -> None:
+    def heal(self, edges: Iterable[Edge], protocol: Protocol, loss: Loss) -> None:
         """Another cut of the same edge stays."""
         left = list(self._cuts)
         for edge in edges:
-            left.remove((edge, protocol))
+            left.remove((edge, protocol, loss))
         self._change(left)
 
-    def _change(self, cuts: list[tuple[Edge, Protocol]]) -> None:
+    def _change(self, cuts: list[Cut]) -> None:
         before, self._cuts = self._cuts, cuts
-        for name in {edge[1] for edge, _ in before + cuts}:
+        for name in {edge[1] for edge, *_ in before + cuts}:
             subprocess.run(
                 [*self.inside(name), "nft", "-f", "-"],
                 input=self._rules(name),
@@ -99,13 +102,12 @@ class Network:
             )
 
     def _rules(self, hearer: str) -> str:
-        drops = [
-            f"ip saddr {self._hosts[speaker]} meta l4proto "
-            f"{'{ tcp, udp }' if protocol == 'both' else protocol} drop"
-            for (speaker, to), protocol in self._cuts
+        rules = "\n".join(
+            f"ip saddr {self._hosts[speaker]} {rule}"
+            for (speaker, to), protocol, loss in self._cuts
             if to == hearer
-        ]
-        rules = "\n".join(drops)
+            for rule in _fates(protocol, loss)
+        )
         return f"""
 table inet cuts
 delete table inet cuts
@@ -116,6 +118,19 @@ type filter hook input priority 0; policy accept;
 }}
 }}
 """
+
+
+def _fates(protocol: Protocol, loss: Loss) -> Iterable[str]:
+    match = f"meta l4proto {'{ tcp, udp }' if protocol == 'both' else protocol}"
+    if loss == "reset":
+        if protocol != "udp":
+            yield "meta l4proto tcp reject with tcp reset"
+        if protocol != "tcp":
+            yield "meta l4proto udp drop"
+    elif loss == "all":
+        yield f"{match} drop"
+    else:
+        yield f"{match} numgen random mod 100 < {loss} drop"
 
 
 def _do(*command: str) -> None:

@@ -17,6 +17,8 @@ from tests.chaos.loads import Job, Load
 
 Kind = Literal["cut", "stop", "kill", "disk", "generators"]
 Protocol = Literal["tcp", "udp", "both"]
+# What becomes of a packet: gone, gone by the dice (percent of them), or answered with a reset.
+Loss = Literal["all", "30", "60", "85", "reset"]
 Edge = tuple[str, str]  # from whom to whom nothing arrives
 
 MANAGERS = ("leader", "follower1", "follower2")
@@ -37,8 +39,11 @@ class Fault:
     node: str = ""
     edges: tuple[Edge, ...] = ()
     protocol: Protocol = "both"
+    loss: Loss = "all"
     # stop and kill: the generators of the worker, too; generators: all of them, not only one
     whole: bool = True
+    # stop: the generators alone, while their worker is well
+    generators_only: bool = False
 
     @property
     def until_s(self) -> float:
@@ -55,12 +60,15 @@ class Fault:
         if self.kind == "cut":
             edges = ", ".join(f"{a}>{b}" for a, b in self.edges)
             protocol = "tcp and udp" if self.protocol == "both" else f"{self.protocol} alone"
-            return f"{when}  cut {edges} ({protocol}) {length}"
+            how = {"all": "cut", "reset": "refuse"}.get(self.loss, f"lose {self.loss} % of")
+            return f"{when}  {how} {edges} ({protocol}) {length}"
         if self.kind == "generators":
             return (
                 f"{when}  kill {'all generators' if self.whole else 'one generator'} of {self.node}"
             )
         alone = "" if self.whole or self.node in MANAGERS else ", not its generators"
+        if self.generators_only:
+            alone = "'s generators"
         verb = {"stop": "SIGSTOP", "kill": "kill -9", "disk": "full disk of"}[self.kind]
         return f"{when}  {verb} {self.node}{alone} {length}"
 
@@ -97,7 +105,9 @@ def draw(seed: int) -> Round:
     job = _job(rng)
     length_s = job.cancel_at_s or job.planned_s
     names = worker_names(workers)
-    faults = [_fault(rng, length_s, names) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
+    variant = random.Random(f"chaos variant {seed}")
+    count = rng.choice((1, 1, 2, 2, 3))
+    faults = [_fault(rng, variant, length_s, names) for _ in range(count)]
     faults.sort(key=lambda fault: fault.at_s)
     return Round(f"seed {seed}", workers, rng.choice((1, 2)), job, tuple(faults))
 
@@ -153,7 +163,10 @@ def _iterations(rng: random.Random, name: str, duration_s: int, after: str = "")
     return Load(name, "iterations", users * 10 * duration_s, duration_s, users, after)
 
 
-def _fault(rng: random.Random, length_s: float, workers: Sequence[str]) -> Fault:
+def _fault(
+    rng: random.Random, variant: random.Random, length_s: float, workers: Sequence[str]
+) -> Fault:
+    """`variant`: dice of their own, so that a seed draws the same nodes and times as ever."""
     kinds: tuple[Kind, ...] = ("cut", "stop", "kill", "disk", "generators")
     kind = rng.choices(kinds, weights=(6, 3, 4, 1, 2))[0]
     at_s = round(rng.uniform(0.5, max(2.0, length_s - 3)), 1)
@@ -164,13 +177,20 @@ def _fault(rng: random.Random, length_s: float, workers: Sequence[str]) -> Fault
         protocol = rng.choices(protocols, (4, 3, 2))[0]
         if CLIENT in edges[0]:  # it speaks no UDP
             protocol = "tcp"
-        return Fault(kind, at_s, for_s, edges=edges, protocol=protocol)
+        return Fault(kind, at_s, for_s, edges=edges, protocol=protocol, loss=_loss(variant))
     if kind == "generators":
         return Fault(kind, at_s, node=rng.choice(workers), whole=rng.random() < 0.5)
     if kind == "disk":
         return Fault(kind, at_s, for_s, node=rng.choice(MANAGERS))
     node = rng.choice(workers) if rng.random() < 0.6 else rng.choice(MANAGERS)
-    return Fault(kind, at_s, for_s, node=node, whole=rng.random() < 0.6)
+    whole = rng.random() < 0.6
+    alone = kind == "stop" and node in workers and whole and variant.random() < 0.5
+    return Fault(kind, at_s, for_s, node=node, whole=whole, generators_only=alone)
+
+
+def _loss(variant: random.Random) -> Loss:
+    kinds: tuple[Loss, ...] = ("all", "30", "60", "85", "reset")
+    return variant.choices(kinds, weights=(8, 2, 2, 2, 2))[0]
 
 
 def _edges(rng: random.Random, workers: Sequence[str]) -> tuple[Edge, ...]:

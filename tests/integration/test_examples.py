@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 
 from tests.fixtures.echo import echoing
+from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = sorted(file.name for file in EXAMPLES.glob("*.py") if file.name != "tcp_udp.py")
+OF_THEIR_OWN = {
+    "redis_cache.py",
+    "sse.py",
+    "tcp_udp.py",
+}  # the target counts something else than requests, or not
+FILES = sorted(file.name for file in EXAMPLES.glob("*.py") if file.name not in OF_THEIR_OWN)
 FAILS = {("gatling_switch.py", "login")}  # some are meant to
 
 Stats = Callable[[], dict[str, Any]]
@@ -50,10 +56,33 @@ def test_bytes_there_and_back(tmp_path: Path) -> None:
         assert echo.lines > 0
 
 
-def run(name: str, folder: Path, target: str, *words: object) -> dict[str, Any]:
+def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:
+    results = run("sse.py", tmp_path, target, "-d", "1s", "-w", 1)
+
+    (workflow,) = results["workflows"]
+    (tick,) = workflow["steps"]
+    counts = {request["method"]: request["count"] for request in tick["requests"]}
+    assert counts["SUBSCRIBE"] == stats()["requests"] == 10
+    (events,) = workflow["metrics"]
+    assert events["name"] == "sse_events_received"
+    assert 10 < counts["NEXT"] <= events["value"]
+    assert tick["failed"] == 0, tick["errors"]
+
+
+def test_redis_counts_the_same(tmp_path: Path) -> None:
+    with redis_at_port() as server:
+        where = f"redis://127.0.0.1:{server.port}"
+        results = run("redis_cache.py", tmp_path, "", "-d", "1s", "-w", 1, REDIS=where)
+        counts = {step["name"]: step["count"] for step in results["workflows"][0]["steps"]}
+        seen = {"fill": "expire", "look": "get", "buy": "incr"}
+        assert counts == {name: server.calls(command) for name, command in seen.items()}
+        assert all(step["failed"] == 0 for step in results["workflows"][0]["steps"])
+
+
+def run(name: str, folder: Path, target: str, *words: object, **variables: str) -> dict[str, Any]:
     """With a seed, so that each of the weighted steps is picked however slow the machine is."""
     flags = (*words, "--seed", 1, "-o", "out.json")
-    ended = hyperscale("run", EXAMPLES / name, *flags, cwd=folder, TARGET=target)
+    ended = hyperscale("run", EXAMPLES / name, *flags, cwd=folder, TARGET=target, **variables)
     assert ended.code == 0, ended
     results: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return results

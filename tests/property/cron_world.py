@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import product
 from zoneinfo import ZoneInfo
 
-from hyperscale.scheduler.cron import Cron, DstPolicy, Fields
-from hyperscale.scheduler.cron.fields import DAY_NAMES, MONTH_NAMES
-from hyperscale.scheduler.cron.zones import offsets_of
+from hyperscale.scheduler.schedules.cron import Cron, DstPolicy, Fields
+from hyperscale.scheduler.schedules.cron.fields import DAY_NAMES, MONTH_NAMES
+from hyperscale.scheduler.schedules.cron.zones import offsets_of
 
 ZONES = (
     "UTC", "America/New_York", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Asia/Kolkata",

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch, Effect, Start
-from hyperscale.cluster.jobs.fold import apply
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     JobRecord,
@@ -20,7 +20,7 @@ from hyperscale.cluster.jobs.records import (
     Steered,
     TimedOut,
 )
-from hyperscale.cluster.jobs.state import Book, JobState, WorkflowState
+from hyperscale.cluster.jobs.state import JobState, ReplicatedState, WorkflowState
 
 if TYPE_CHECKING:
     from tests.property.jobs_world import World
@@ -40,7 +40,7 @@ def require(holds: bool, rule: str, *facts: object) -> None:
 class Checks:
     def __init__(self, totals: dict[str, int]) -> None:
         self._totals = totals
-        self.book = Book()
+        self.replicated = ReplicatedState()
         self._dispatched: dict[tuple[Part, Fence], float] = {}  # the job's age
         self._ends: Counter[tuple[Part, Fence]] = Counter()
         self._ending: set[str] = set()
@@ -49,11 +49,11 @@ class Checks:
     # -- records ---------------------------------------------------------------------------------
 
     def committed(self, now: float, record: JobRecord) -> None:
-        job = self.book.jobs.get(record.job_id)
+        job = self.replicated.jobs.get(record.job_id)
         settled = {} if job is None else {n: w.is_settled for n, w in job.workflows.items()}
         good = {} if job is None else {n: w.lifecycle.succeeded for n, w in job.workflows.items()}
-        live = self.book.placement(record.part) if isinstance(record, PartLost) else None
-        if not apply(self.book, record):
+        live = self.replicated.placement(record.part) if isinstance(record, PartLost) else None
+        if not apply(self.replicated, record):
             return
         if isinstance(record, Dispatched):
             self._check_dispatched(record, settled, good)
@@ -75,7 +75,7 @@ class Checks:
         self, record: Dispatched, settled: dict[str, bool], good: dict[str, bool]
     ) -> None:
         require(record.job_id not in self._ending, "nothing is placed after a cancel", record)
-        job = self.book.jobs[record.job_id]
+        job = self.replicated.jobs[record.job_id]
         workflow = job.workflows[record.workflow]
         for name, other in job.workflows.items():
             if other.layer < workflow.layer:
@@ -129,13 +129,13 @@ class Checks:
 
     def _check_cores(self) -> None:
         places: dict[tuple[str, int], tuple[str, int]] = {}
-        for held in self.book.by_worker.values():
+        for held in self.replicated.by_worker.values():
             for one in held.values():
                 for slot in one.slots:
                     where = (one.worker, one.incarnation)
                     known = places.setdefault((one.part.job_id, slot), where)
                     require(known == where, "a slot is a core of one worker", one, known)
-        for worker, held in self.book.by_worker.items():
+        for worker, held in self.replicated.by_worker.items():
             for incarnation in {placement.incarnation for placement in held.values()}:
                 cores = {
                     (placement.part.job_id, slot)
@@ -153,18 +153,18 @@ class Checks:
         if isinstance(effect, Dispatch):
             token = effect.placement.part, effect.placement.fence
             require(token in self._dispatched, "no dispatch before its record", *token)
-            job = self.book.jobs[effect.placement.part.job_id]
+            job = self.replicated.jobs[effect.placement.part.job_id]
             require(not job.ending or job.ending == "stop", "no dispatch after a cancel", *token)
         elif isinstance(effect, Start):
             part = effect.placement.part
-            workflow = self.book.jobs[part.job_id].workflows[part.workflow]
+            workflow = self.replicated.jobs[part.job_id].workflows[part.workflow]
             require(workflow.started, "no start before its record", part)
         elif isinstance(effect, Acknowledge):
             self.settled(effect.part, effect.fence)
 
     def settled(self, part: Part, fence: Fence) -> None:
         """A worker was told that it may forget an end."""
-        live = self.book.placement(part)
+        live = self.replicated.placement(part)
         require(
             live is None or live.fence != fence, "no end is settled before its record", part, fence
         )
@@ -172,9 +172,9 @@ class Checks:
     def runs(self, now: float, worker: str, placement: Placement, world: World) -> None:
         """No core of a workflow generates load in two places."""
         first, end = placement.first_core, placement.first_core + placement.cores
-        workflow = self.book.jobs[placement.part.job_id].workflows[placement.part.workflow]
+        workflow = self.replicated.jobs[placement.part.job_id].workflows[placement.part.workflow]
         for name in workflow.needs.depends:
-            other = self.book.jobs[placement.part.job_id].workflows[name]
+            other = self.replicated.jobs[placement.part.job_id].workflows[name]
             require(other.lifecycle.succeeded, "a dependent runs after its parent", placement)
         for box in world.workers.values():
             for running in box.parts.values():
@@ -195,23 +195,30 @@ class Checks:
     # -- the end ---------------------------------------------------------------------------------
 
     def all_over(self, jobs: set[str]) -> bool:
-        return all(job_id in self.book.jobs and self.book.jobs[job_id].is_over for job_id in jobs)
+        return all(
+            job_id in self.replicated.jobs and self.replicated.jobs[job_id].is_over
+            for job_id in jobs
+        )
 
     def at_end(self, world: World) -> None:
         for job_id in sorted(world.accepted):
-            job = self.book.jobs[job_id]
+            job = self.replicated.jobs[job_id]
             require(job.is_over, "every accepted job ends", job_id, _describe(job))
             for name, workflow in job.workflows.items():
                 require(workflow.is_over, "every workflow ends", job_id, name)
                 require(
                     workflow.lifecycle.refused == 0
-                    or workflow.lifecycle.state is not State.PENDING,
+                    or workflow.lifecycle.state is not LifecycleState.PENDING,
                     "a life that moves",
                     job_id,
                 )
                 results = workflow.results()
                 require(len(results) == len(set(results)), "everything counts once", results)
-        require(not self.book.by_worker, "all cores are free in the end", self.book.by_worker)
+        require(
+            not self.replicated.by_worker,
+            "all cores are free in the end",
+            self.replicated.by_worker,
+        )
         for box in world.workers.values():
             require(not box.parts, "workers hold nothing in the end", box.name, box.parts)
         if world.leader is not None:
@@ -221,7 +228,7 @@ class Checks:
                 require(free == worker.total, "the pool is free in the end", name, free)
             for who, up in enumerate(world.alive):
                 for job in world.managers[who].jobs() if up else ():
-                    same = job == self.book.jobs[job.job_id]
+                    same = job == self.replicated.jobs[job.job_id]
                     require(same, "every manager knows the same", who, job.job_id)
 
 

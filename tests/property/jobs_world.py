@@ -19,11 +19,11 @@ from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import (
     Acknowledge,
     Append,
+    CollectReported,
     Command,
-    Conclude,
     Dispatch,
     Effect,
-    Snatch,
+    MakeResults,
     Start,
     Teardown,
 )
@@ -249,13 +249,13 @@ class World:
                             self._latency(),
                             lambda w=worker, p=part, f=fence: self._acknowledged(w, p, f),
                         )
-                case Snatch(placement):
-                    self.after(0.001, lambda p=placement: self._snatched(term, p))
-                case Conclude(job_id, status, reason):
+                case CollectReported(placement):
+                    self.after(0.001, lambda p=placement: self._collected(term, p))
+                case MakeResults(job_id, status, reason):
                     self.after(
                         0.001,
                         lambda j=job_id, s=status, r=reason: self._with_leader(
-                            term, lambda c: c.concluded(self.now, j, s, r, b"results")
+                            term, lambda c: c.results_made(self.now, j, s, r, b"results")
                         ),
                     )
 
@@ -348,7 +348,7 @@ class World:
 
     def _resume(self, job_id: str) -> None:
         """People insist until it is done."""
-        job = self.checks.book.jobs.get(job_id)
+        job = self.checks.replicated.jobs.get(job_id)
         if job is not None and job.paused and self.leader is not None:
             _, effects = self._leading().steer(self.now, job_id, "resume")
             self._carry(self.leader, effects)
@@ -404,7 +404,7 @@ class World:
         if part in box.parts or not box.has_room(placement):
             return False, True, "no room"
         box.seen[part] = placement.fence
-        job = self.checks.book.jobs[part.job_id]
+        job = self.checks.replicated.jobs[part.job_id]
         running = Running(placement, job.workflows[part.workflow].needs)
         needs = running.needs
         if needs.planned_s is not None:
@@ -443,7 +443,7 @@ class World:
             if not box.up or box.incarnation != placement.incarnation:
                 return
             if not box.reachable or self._lost():
-                if self.managers[self.leader].book.placement(placement.part) is not None:
+                if self.managers[self.leader].replicated.placement(placement.part) is not None:
                     self.after(0.5, arrive)
                 return
             running = box.parts.get(placement.part)
@@ -589,7 +589,7 @@ class World:
         ):
             del box.parts[part]
 
-    def _snatched(self, term: int, placement: Placement) -> None:
+    def _collected(self, term: int, placement: Placement) -> None:
         box = self.workers[placement.worker]
         running = box.parts.get(placement.part)
         same = running is not None and running.placement == placement

@@ -18,7 +18,7 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
-from hyperscale.ledger.records.replica import Left, Promise, Replica
+from hyperscale.ledger.records.replica import DiskWrite, Promise, Replica
 from hyperscale.ledger.records.states import Role
 from hyperscale.ledger.records.store import Found
 from hyperscale.ledger.wal import Record as WalRecord
@@ -35,7 +35,7 @@ class Broken(AssertionError):
 class Disk:
     saved: Found = field(default_factory=Found)
     """The last checkpoint."""
-    writes: list[Left] = field(default_factory=list)
+    writes: list[DiskWrite] = field(default_factory=list)
     """Durable, after the checkpoint."""
 
 
@@ -44,7 +44,7 @@ class Node:
     name: str
     replica: Replica
     disk: Disk = field(default_factory=Disk)
-    writing: list[tuple[int, Left]] = field(default_factory=list)
+    writing: list[tuple[int, DiskWrite]] = field(default_factory=list)
     replies: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     life: int = 0
     disks: int = 0
@@ -378,7 +378,7 @@ def _blank() -> Found:
     return found
 
 
-def _encode(write: Left) -> bytes:
+def _encode(write: DiskWrite) -> bytes:
     from hyperscale.ledger.records import store
 
     return store._encode(write)

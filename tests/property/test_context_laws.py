@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import Dispatched, Part, PartEnded, Placement, Started
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.engine.messages import Stamped, Values, handed_on, received
-from hyperscale.nodes.manager import orders
+from hyperscale.nodes.manager import dispatch, part_end
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd
 from tests.unit.nodes.manager.cases import FACTS, JOB, submitted
@@ -62,16 +62,16 @@ def test_there(left: Left, dice: random.Random) -> None:
     facts = [*(msgspec.structs.replace(FACTS, name=name) for name in names), last]
     dice.shuffle(facts)
     body = Body(workflows=tuple(facts), source=b"", overrides=b"")
-    book = Book()
-    apply(book, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))))
+    replicated = ReplicatedState()
+    apply(replicated, submitted(SubmitJob(job_id=JOB, body=msgspec.msgpack.encode(body))))
     ends: list[PartEnded] = []
     for number, (setup, cores) in enumerate(left):
         name, fence = names[number], Fence(1, 1, 1)
         parts = [Part(JOB, name, core) for core in range(len(cores))]
         placed = [Placement(p, fence, f"w{p.number}", 1, p.number, 1) for p in parts]
-        assert apply(book, Dispatched(JOB, 0.1, name, len(cores), tuple(placed)))
-        wrote = orders.encode_values(written(setup, 0, f"{number} setup", dice))
-        assert apply(book, Started(JOB, 0.2, name, wrote))
+        assert apply(replicated, Dispatched(JOB, 0.1, name, len(cores), tuple(placed)))
+        wrote = dispatch.encode_values(written(setup, 0, f"{number} setup", dice))
+        assert apply(replicated, Started(JOB, 0.2, name, wrote))
         for part, keys in zip(parts, cores, strict=True):
             core = part.number
             end = PartEnd(
@@ -81,10 +81,10 @@ def test_there(left: Left, dice: random.Random) -> None:
                 outcome="completed",
                 context=written(keys, core, f"{number} core {core}", dice),
             )
-            result = orders.encode_end(end)
+            result = part_end.encode_end(end)
             ends.append(PartEnded(JOB, 1.0, part, fence, end.worker, "completed", 1.0, result))
     dice.shuffle(ends)
-    assert all(apply(book, end) for end in ends)
+    assert all(apply(replicated, end) for end in ends)
     where = Placement(Part(JOB, "Last", 0), Fence(1, 2, 1), "w0", 1, 0, 1)
-    sent = orders.dispatch_of(body, book.jobs[JOB], where, 1, False, 1)
+    sent = dispatch.dispatch_of(body, replicated.jobs[JOB], where, 1, False, 1)
     assert plain(sent.context) == expected(left)

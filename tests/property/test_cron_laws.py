@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.cron import Cron, CronError, DstPolicy, Fields, Kind, check
-from hyperscale.scheduler.cron.expression import HORIZON_S
-from hyperscale.scheduler.cron.words import in_words
-from hyperscale.scheduler.cron.zones import is_zone
+from hyperscale.scheduler.schedules.cron import Cron, CronError, DstPolicy, Fields, Kind, check
+from hyperscale.scheduler.schedules.cron.expression import HORIZON_S
+from hyperscale.scheduler.schedules.cron.words import in_words
+from hyperscale.scheduler.schedules.cron.zones import is_zone
 from tests.property.cron_world import ZONES, due_instants, expression, instant
 
 SEEDS = st.integers(min_value=0, max_value=2**32)

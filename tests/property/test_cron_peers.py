@@ -20,8 +20,8 @@ import pytest
 from croniter import CroniterError, croniter
 from cronsim import CronSim, CronSimError
 
-from hyperscale.scheduler.cron import Cron, CronError
-from hyperscale.scheduler.cron.zones import offsets_of
+from hyperscale.scheduler.schedules.cron import Cron, CronError
+from hyperscale.scheduler.schedules.cron.zones import offsets_of
 from tests.property.cron_world import ZONES, expression, instant
 
 TRIPLES = int(os.environ.get("HYPERSCALE_CRON_TRIPLES", "4000"))

@@ -10,18 +10,18 @@ import os
 import pytest
 
 from hyperscale.cluster.jobs import (
+    apply,
+    apply_ending,
     ending,
-    fold,
-    fold_ending,
     placing,
     pool,
-    review,
+    reconcile,
     squeezing,
     steering,
 )
-from hyperscale.cluster.jobs.desk import Desk
 from hyperscale.cluster.jobs.effects import Acknowledge, Dispatch
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.leader_state import LeaderState
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import PartEnded
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.property.jobs_checks import Broken
@@ -45,7 +45,7 @@ def test_lost_parts_go_on_beside_others() -> None:
 def test_histories_without_faults_complete_what_was_not_steered() -> None:
     for seed in range(20):
         world = run(seed, faults=False)
-        for job in world.checks.book.jobs.values():
+        for job in world.checks.replicated.jobs.values():
             if not job.ending:
                 assert job.status == "completed", (seed, job.job_id, job.reason)
 
@@ -86,8 +86,10 @@ class TestPlantedBugs:
         real = squeezing.Squeeze.take
 
         def careless(self, workflow, cores):  # type: ignore[no-untyped-def]
-            seats = real(self, workflow, cores)
-            return seats and [(worker, tuple(s + 100 for s in slots)) for worker, slots in seats]
+            allocation = real(self, workflow, cores)
+            return allocation and [
+                (worker, tuple(s + 100 for s in slots)) for worker, slots in allocation
+            ]
 
         monkeypatch.setattr(squeezing.Squeeze, "take", careless)
         must_break("no worker is over-booked", full=True)
@@ -111,7 +113,7 @@ class TestPlantedBugs:
                 (
                     w.layer
                     for w in reversed(job.workflows.values())  # type: ignore[attr-defined]
-                    if w.lifecycle.state is State.PENDING
+                    if w.lifecycle.state is LifecycleState.PENDING
                     and all(job.workflows[d].lifecycle.succeeded for d in w.needs.depends)  # type: ignore[attr-defined]
                 ),
                 None,
@@ -123,11 +125,11 @@ class TestPlantedBugs:
     def test_dispatch_goes_out_with_the_decision(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = placing._dispatch
 
-        def hasty(desk, now, job, workflow, chosen):  # type: ignore[no-untyped-def]
-            real(desk, now, job, workflow, chosen)
-            record = desk.under_way.get(("workflow", job.job_id, workflow.needs.name))
+        def hasty(leader, now, job, workflow, chosen):  # type: ignore[no-untyped-def]
+            real(leader, now, job, workflow, chosen)
+            record = leader.under_way.get(("workflow", job.job_id, workflow.needs.name))
             for place in record.placements if record else ():
-                desk.emit(Dispatch(place, 1, False))
+                leader.emit(Dispatch(place, 1, False))
 
         monkeypatch.setattr(placing, "_dispatch", hasty)
         must_break("no dispatch before its record")
@@ -142,27 +144,27 @@ class TestPlantedBugs:
     def test_an_end_is_acknowledged_when_it_arrives(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = ending.ended
 
-        def hasty(desk, now, end):  # type: ignore[no-untyped-def]
-            settled = real(desk, now, end)
-            desk.emit(Acknowledge(end.worker, end.part, end.fence))
+        def hasty(leader, now, end):  # type: ignore[no-untyped-def]
+            settled = real(leader, now, end)
+            leader.emit(Acknowledge(end.worker, end.part, end.fence))
             return settled
 
         monkeypatch.setattr(ending, "ended", hasty)
         must_break("no end is settled before its record")
 
     def test_an_old_end_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = fold_ending.ended
+        real = apply_ending.ended
 
-        def forgiving(book, job, record):  # type: ignore[no-untyped-def]
-            _, part = fold_ending.find(job, record.part)
+        def forgiving(replicated, job, record):  # type: ignore[no-untyped-def]
+            _, part = apply_ending.find(job, record.part)
             if part is not None and part.ended is not None and part.ended.fence == record.fence:
                 return True
-            return real(book, job, record)
+            return real(replicated, job, record)
 
-        busy = Desk.is_under_way
-        monkeypatch.setitem(fold._HANDLERS, PartEnded, forgiving)
+        busy = LeaderState.is_under_way
+        monkeypatch.setitem(apply._HANDLERS, PartEnded, forgiving)
         monkeypatch.setattr(
-            Desk,
+            LeaderState,
             "is_under_way",
             lambda self, now, about: about[0] != "part" and busy(self, now, about),
         )
@@ -172,6 +174,6 @@ class TestPlantedBugs:
         monkeypatch.setattr(steering, "wind_down", lambda *given: None)
         must_break("every accepted job ends", first=9)
 
-    def test_nobody_concludes_after_a_failed_append(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(review, "failed", lambda *given: None)
+    def test_no_results_after_a_failed_append(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reconcile, "failed", lambda *given: None)
         must_break("every accepted job ends|the pool is free in the end")

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.coverage import coverage, sentences
 from hyperscale.cluster.jobs.deadlines import Deadlines
 from hyperscale.cluster.jobs.extensions import Extensions
-from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.layers import layers
 from hyperscale.cluster.jobs.lifecycle import TRANSITIONS
 from hyperscale.cluster.jobs.pool import Pool
@@ -36,7 +36,7 @@ from hyperscale.cluster.jobs.records import (
     TornDown,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 
 JOBS = st.sampled_from(["j1", "j2"])
 NAMES = st.sampled_from(["a", "b"])
@@ -102,7 +102,7 @@ RECORDS: st.SearchStrategy[JobRecord] = st.one_of(
 @given(st.lists(RECORDS, max_size=40))
 def test_any_records_in_any_order(records: list[JobRecord]) -> None:
     """Nothing raises, twins agree, lives follow their table, cores in use are those of parts."""
-    one, twin = Book(), Book()
+    one, twin = ReplicatedState(), ReplicatedState()
     for record in [*map(_submission, ("j1", "j2")), *records]:
         states = {
             (job.job_id, name): workflow.lifecycle.state
@@ -129,9 +129,9 @@ def _submission(job: str) -> Submitted:
     return Submitted(job, 0.0, "t", needs, 100.0, b"")
 
 
-def _check(book: Book, before: dict[tuple[str, str], object]) -> None:
+def _check(replicated: ReplicatedState, before: dict[tuple[str, str], object]) -> None:
     in_use = []
-    for job in book.jobs.values():
+    for job in replicated.jobs.values():
         for name, workflow in job.workflows.items():
             life = workflow.lifecycle
             for step in life.history:
@@ -142,7 +142,7 @@ def _check(book: Book, before: dict[tuple[str, str], object]) -> None:
                 assert part.live is None or not part.is_final
                 in_use += [p for p in (part.live, part.holding) if p is not None]
             assert (job.job_id, name) in before or not life.history
-    booked = [p for held in book.by_worker.values() for p in held.values()]
+    booked = [p for held in replicated.by_worker.values() for p in held.values()]
     assert sorted(booked, key=str) == sorted(in_use, key=str)
 
 
@@ -174,7 +174,7 @@ def test_choices_never_exceed_what_is_free(
     totals: list[int], wanted: list[int], excluded: set[int], seed: int
 ) -> None:
     def choose() -> list[list[tuple[str, int]] | None]:
-        pool = Pool(JobSettings(), Book(), random.Random(seed))
+        pool = Pool(JobSettings(), ReplicatedState(), random.Random(seed))
         for number, total in enumerate(totals):
             pool.register(0.0, f"w{number}", 1, total, total, draining=False)
         draft = pool.draft(0.0, {f"w{number}" for number in excluded})

@@ -43,10 +43,10 @@ class CountsOldTerms(Replica):
     """Commits what a majority has, whoever wrote it."""
 
     def _count(self) -> None:
-        office = self._office
-        if office is None or not office.barrier:
+        leadership = self._leadership
+        if leadership is None or not leadership.barrier:
             return
-        matches = [one.match_index for one in office.progress.values()]
+        matches = [one.match_index for one in leadership.progress.values()]
         matches.append(self.log.stable_index)
         self.commit_index = max(self.commit_index, sorted(matches, reverse=True)[self.quorum - 1])
 
@@ -56,16 +56,16 @@ class NoBarrier(CountsOldTerms):
 
     @property
     def ready(self) -> bool:
-        return self._office is not None and self._office.barrier > 0
+        return self._leadership is not None and self._leadership.barrier > 0
 
 
 class TakesTheLongest(Replica):
     def donor(self) -> str | None:
         best = super().donor()
-        if best is None or self._office is None:
+        if best is None or self._leadership is None:
             return best
         ends = {self.name: self.log.last_index}
-        ends |= {peer: answer.last_index for peer, answer in self._office.answers.items()}
+        ends |= {peer: answer.last_index for peer, answer in self._leadership.answers.items()}
         return max(ends, key=lambda name: (ends[name], name == self.name))
 
 
@@ -78,7 +78,7 @@ class TrustsItself(Replica):
 
 class AsksAMinority(Replica):
     def donor(self) -> str | None:
-        return self.name if self._office is not None else None
+        return self.name if self._leadership is not None else None
 
 
 class MatchesAnything(Replica):

@@ -12,11 +12,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import SECOND
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.records import Outcome
-from hyperscale.scheduler.model.reports import (
+from hyperscale.scheduler.instants import SECOND
+from hyperscale.scheduler.queue.history import Outcome
+from hyperscale.scheduler.queue.job import Failure, JobState, new_job
+from hyperscale.scheduler.queue.reports import (
     Accepted,
     Beat,
     Completed,
@@ -26,9 +25,10 @@ from hyperscale.scheduler.model.reports import (
     Report,
     Started,
 )
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.stores.contract import Claim, Store, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, Submission
 
 LEASE = 30 * SECOND
 CAPABILITIES = ("cpu", "gpu", "net")
@@ -247,4 +247,4 @@ async def every_token_has_one_end(store: Store, model: Model) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(operations, max_size=60))
 def test_a_store_does_what_the_model_does(script: list[tuple[Any, ...]]) -> None:
-    asyncio.run(compare(MemoryStore(), script))
+    asyncio.run(compare(Store(MemoryGround()), script))

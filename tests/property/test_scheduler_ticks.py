@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import SECOND
-from hyperscale.scheduler.model.schedule import (
+from hyperscale.scheduler.instants import SECOND
+from hyperscale.scheduler.queue.job import Failure
+from hyperscale.scheduler.queue.lifecycle import decide_retry
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.schedules.schedule import (
     Misfire,
     MisfirePolicy,
     Schedule,
     ScheduleDefinition,
 )
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.policies.retries import decide_retry
-from hyperscale.scheduler.policies.ticks import plan
+from hyperscale.scheduler.schedules.ticks import plan
 
 
 class Listed:

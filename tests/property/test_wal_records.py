@@ -49,8 +49,8 @@ def test_any_split_into_bites_gives_the_same_records(
     scanner = Scanner(seed, 0, first)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for start, end in pairwise(edges):
-        bite = rest + data[start:end]
-        rest = bite[scanner.feed(bite, 0, found) :]
+        loop_yield = rest + data[start:end]
+        rest = loop_yield[scanner.feed(loop_yield, 0, found) :]
         assert scanner.flaw in (Flaw.NONE, Flaw.SHORT)
     assert found == records
     assert scanner.at == len(data)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hyperscale.cli import cluster as where
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.run import run
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import RunFailed
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "juni
 SHOW = ("ui", "headless", *WRITE)
 
 
-@borrowing(where.connection)
-@borrowing(run, only=(*SHOW, "json"))
+@options_of(where.connection)
+@options_of(run, only=(*SHOW, "json"))
 def attach(ctx: typer.Context, job: where.Job, **given: Any) -> int:
     """Watch a running job, with all that happened before; Ctrl-C leaves it alone."""
     from hyperscale.cli.local import Show, interrupt_on_sigterm
@@ -32,8 +32,8 @@ def attach(ctx: typer.Context, job: where.Job, **given: Any) -> int:
     return follow(ClusterRun.attach(where.settings_of(ctx.params), job), show)
 
 
-@borrowing(where.connection)
-@borrowing(run, only=(*WRITE, "json"))
+@options_of(where.connection)
+@options_of(run, only=(*WRITE, "json"))
 def results(ctx: typer.Context, job: where.Job, **given: Any) -> int:
     """Print the summary of a job that has ended, and write its files."""
     from hyperscale.cli.local import Show

@@ -62,6 +62,10 @@ def certs(
         list[str] | None,
         typer.Option("--host", metavar="NAME", help="name or address they are reached at"),
     ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="NAME", help="of clients: whose jobs are theirs too"),
+    ] = None,
     days: Annotated[
         str, typer.Option("--days", metavar="N", help="how long nodes are good for (90)")
     ] = "90",
@@ -83,6 +87,7 @@ def certs(
     wanted = [_wanted(text) for text in node or []]
     for what, value in (("--cluster", cluster), ("--env", environment), ("--dc", datacenter)):
         _check_name(what, value)
+    groups = _groups(group or [], wanted)
     for name in host or []:
         if not name or not name.isascii():
             raise BadInput(
@@ -97,11 +102,12 @@ def certs(
     made: list[tuple[str, str]] = []
     authority = _authority(folder, cluster, made)
     for one in wanted:
-        identity = CertificateIdentity(one.role, cluster, environment, datacenter)
+        identity = CertificateIdentity(one.role, cluster, environment, datacenter, groups=groups)
         pem = make_node(authority, identity, one.node_id, hosts, lifetime_days)
         _write(folder / f"{one.node_id}.pem", pem.certificate)
         _write(folder / f"{one.node_id}-key.pem", pem.key)
         what = f"{one.role} in {datacenter}, cluster {cluster}, environment {environment}"
+        what += f", groups {', '.join(groups)}" if groups else ""
         made.append((f"{one.node_id}.pem, {one.node_id}-key.pem", what))
     streams.say(_shown(folder, made, wanted))
     return 0
@@ -119,6 +125,22 @@ def _wanted(text: str) -> Wanted:
     if node_id in ("ca", "ca-key"):
         raise BadInput(f"{node_id!r} is the name of the authority's own files")
     return Wanted(role, node_id)
+
+
+def _groups(names: list[str], wanted: list[Wanted]) -> tuple[str, ...]:
+    from hyperscale.wire.certificates import GROUPS_MAX
+
+    for name in names:
+        _check_name("--group", name)
+    groups = tuple(dict.fromkeys(names))
+    if len(groups) > GROUPS_MAX:
+        raise BadInput(f"a certificate names at most {GROUPS_MAX} groups")
+    if groups and any(one.role != "client" for one in wanted):
+        raise BadInput(
+            "--group is for clients: it says whose jobs are theirs too",
+            "make certificates of other roles with a command of their own",
+        )
+    return groups
 
 
 def _check_name(what: str, value: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hyperscale.wire.certificates import CertificateIdentity, Validity
 
 REFUSED = "refused"
-HEAD = ("NODE", "ROLE", "DC", "ENV", "SERIAL", "EXPIRES", "")
+HEAD = ("NODE", "ROLE", "DC", "ENV", "GROUPS", "SERIAL", "EXPIRES", "")
 ACTIONS = ("list", "renew", "revoke")
 
 
@@ -55,6 +55,7 @@ def _list(folder: Path) -> int:
             one.identity.role,
             one.identity.datacenter,
             one.identity.environment_id,
+            " ".join(one.identity.groups),
             serial_text(one.validity.serial),
             datetime.fromtimestamp(one.validity.ends_at, UTC).strftime("%Y-%m-%d"),
             _state(one, withdrawn.covers(one.name, one.validity.serial), now),

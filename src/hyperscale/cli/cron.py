@@ -15,8 +15,8 @@ from hyperscale.cli import flags, streams
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.cron import Cron, Parsed, Problem
-    from hyperscale.scheduler.cron.timetable import Run
+    from hyperscale.scheduler.schedules.cron import Cron, Parsed, Problem
+    from hyperscale.scheduler.schedules.cron.coming_runs import Run
 
 COUNT_DEFAULT = "10"
 COUNT_MAX = 1_000
@@ -58,9 +58,9 @@ def cron(
 
 
 def _show(text: str, tz: str, start: str, count: int, json: bool) -> int:
-    from hyperscale.scheduler.cron import CronError
-    from hyperscale.scheduler.cron import check as checked
-    from hyperscale.scheduler.cron.timetable import timetable
+    from hyperscale.scheduler.schedules.cron import CronError
+    from hyperscale.scheduler.schedules.cron import check as checked
+    from hyperscale.scheduler.schedules.cron.coming_runs import coming_runs
 
     parsed = checked(text)
     if parsed.cron is None:
@@ -70,7 +70,7 @@ def _show(text: str, tz: str, start: str, count: int, json: bool) -> int:
         raise CronError(text, parsed.errors)
     zone = _zone(tz, parsed.cron)
     after = _instant(start, zone) if start else datetime.now(UTC)
-    runs = timetable(parsed.cron, after, zone, count)
+    runs = coming_runs(parsed.cron, after, zone, count)
     if json:
         streams.say(_pretty(_as_data(parsed, parsed.cron, zone, after, runs)))
     else:
@@ -79,7 +79,7 @@ def _show(text: str, tz: str, start: str, count: int, json: bool) -> int:
 
 
 def _zone(tz: str, parsed: Cron) -> str:
-    from hyperscale.scheduler.cron.zones import offsets_of
+    from hyperscale.scheduler.schedules.cron.zones import offsets_of
 
     own = parsed.fields.timezone
     if tz:
@@ -109,7 +109,7 @@ def _count(text: str) -> int:
 
 
 def _shown(parsed: Parsed, read: Cron, zone: str, runs: list[Run]) -> str:
-    from hyperscale.scheduler.cron.words import in_words
+    from hyperscale.scheduler.schedules.cron.words import in_words
     from hyperscale.ui.output import Output
 
     paint = Output(sys.stdout).paint()
@@ -123,7 +123,7 @@ def _shown(parsed: Parsed, read: Cron, zone: str, runs: list[Run]) -> str:
             lines.append(paint.faint(f"  {run.change}"))
         lines.append(_row(run, "%H:%M" if read.fields.seconds is None else "%H:%M:%S", paint.warn))
     if not runs:
-        from hyperscale.scheduler.cron.expression import HORIZON_YEARS
+        from hyperscale.scheduler.schedules.cron.expression import HORIZON_YEARS
 
         lines.append(f"  no run within {HORIZON_YEARS} years")
     return "\n".join(lines)
@@ -148,7 +148,7 @@ def _advice(problem: Problem) -> str:
 
 
 def _check_file(path: str, json: bool) -> int:
-    from hyperscale.scheduler.cron import check as checked
+    from hyperscale.scheduler.schedules.cron import check as checked
 
     results = [(number, checked(text)) for number, text in _expressions(path)]
     wrong = sum(parsed.cron is None for _, parsed in results)
@@ -190,7 +190,7 @@ def _problems(parsed: Parsed) -> dict[str, object]:
 def _as_data(
     parsed: Parsed, read: Cron, zone: str, after: datetime, runs: list[Run]
 ) -> dict[str, object]:
-    from hyperscale.scheduler.cron.words import in_words
+    from hyperscale.scheduler.schedules.cron.words import in_words
 
     return {
         **_problems(parsed),

@@ -228,7 +228,9 @@ def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
     _write(certs / "ca.pem", authority.certificate)
     wanted = [(node.role, node.name) for node in nodes] + [("client", "client")]
     for role, name in wanted:
-        pem: Pem = make_node(authority, CertificateIdentity(role, CLUSTER, "dev", "local"), name)
+        groups = ("operators",) if role == "client" else ()
+        identity = CertificateIdentity(role, CLUSTER, "dev", "local", groups=groups)
+        pem: Pem = make_node(authority, identity, name)
         _write(certs / f"{name}.pem", pem.certificate)
         _write(certs / f"{name}-key.pem", pem.key)
     for name in ("secret", "manager-secret"):

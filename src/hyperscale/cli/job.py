@@ -10,12 +10,12 @@ import typer
 
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.scheduler_work import whole, work_of
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.client import SchedulerClient
+    from hyperscale.scheduler.http.client import SchedulerClient
 
 WHEN = "When (submit)"
 HEAD = ("JOB", "NAME", "KIND", "STATE", "DUE", "TOOK", "WORKER", "ERROR")
@@ -25,8 +25,8 @@ ERROR_CHARS = 60
 SUMMARY = '{"schema":"hyperscale.results/'
 
 
-@borrowing(shared.client_of)
-@borrowing(work_of, without=("here",))
+@options_of(shared.client_of)
+@options_of(work_of, without=("here",))
 def job(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
     name: Annotated[str, typer.Argument(metavar="JOB", help="its id; submit: a name for it")] = "",

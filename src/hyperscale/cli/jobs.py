@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hyperscale.cli import cluster, streams
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.cluster import connection
+from hyperscale.cli.shared_options import options_of
 from hyperscale.cli.tables import age, table
 from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.ui.text import harmless_json, one_line
@@ -40,7 +40,7 @@ _DONE: dict[str, str] = {
 }
 
 
-@borrowing(connection)
+@options_of(connection)
 def jobs(json: cluster.Json = False, **where: Any) -> int:
     """List the jobs a cluster knows."""
     answer = cluster.ask(where, lambda asked: asked.jobs())
@@ -48,7 +48,7 @@ def jobs(json: cluster.Json = False, **where: Any) -> int:
     return int(ExitCode.PASSED)
 
 
-@borrowing(connection)
+@options_of(connection)
 def status(
     job: cluster.MaybeJob = "",
     key: Annotated[
@@ -65,7 +65,7 @@ def status(
     return int(ExitCode.PASSED)
 
 
-@borrowing(connection)
+@options_of(connection)
 def logs(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Show what happened to each workflow of a job, and when."""
     view = cluster.ask(where, lambda asked: asked.job(job))
@@ -76,7 +76,7 @@ def logs(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     return int(ExitCode.PASSED)
 
 
-@borrowing(connection)
+@options_of(connection)
 def cancel(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """End all load of a job now, and wait until it has stopped."""
     view = cluster.ask(where, lambda asked: _cancelled(asked, job))
@@ -85,19 +85,19 @@ def cancel(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     return int(ExitCode.PASSED)
 
 
-@borrowing(connection)
+@options_of(connection)
 def pause(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Hold a job's load; its time stands still."""
     return _steer(where, job, "pause", _all_as_they_are, json)
 
 
-@borrowing(connection)
+@options_of(connection)
 def resume(job: cluster.Job, json: cluster.Json = False, **where: Any) -> int:
     """Let a paused job go on."""
     return _steer(where, job, "resume", _all_as_they_are, json)
 
 
-@borrowing(connection)
+@options_of(connection)
 def scale(
     job: cluster.Job,
     vus: Annotated[

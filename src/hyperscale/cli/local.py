@@ -15,9 +15,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from hyperscale.cli import outputs, streams
+from hyperscale.cli.empty_runs import nothing_succeeded, require_measurement
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.overrides import overrides_of
-from hyperscale.cli.sense import nothing_succeeded, require_measurement
 from hyperscale.cli.variables import Variables, variables
 from hyperscale.config import Settings
 from hyperscale.engine.run import LocalRun, RunOptions

@@ -6,12 +6,12 @@ from typing import Any
 
 import typer
 
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.node import node
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import ExitCode
 
 
-@borrowing(node, without=("role",))
+@options_of(node, without=("role",))
 def manager(ctx: typer.Context, **given: Any) -> int:
     """Hold jobs and lead workers, together with the other managers."""
     from hyperscale.cli.serving import keep_serving, read_or_show

@@ -56,6 +56,10 @@ def node(
         str,
         typer.Option("--manager-secret-file", metavar="FILE", help="what seals elections"),
     ] = "",
+    previous_manager_secret_file: Annotated[
+        str,
+        typer.Option("--previous-manager-secret-file", metavar="FILE", help="understood as well"),
+    ] = "",
     plaintext: Annotated[
         bool, typer.Option("--plaintext", help="neither TLS nor seal, on loopback only")
     ] = False,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from hyperscale.cli import streams
 from hyperscale.cli.cluster import settings_of
 from hyperscale.cli.command import Stopped
+from hyperscale.cli.empty_runs import require_measurement
 from hyperscale.cli.execution import carry_out
 from hyperscale.cli.local import Show, explain, interrupt_on_sigterm, names_of, run_options
 from hyperscale.cli.overrides import overrides_of
-from hyperscale.cli.sense import require_measurement
 from hyperscale.cli.variables import variables
 from hyperscale.config import Settings, flag_name
 from hyperscale.engine.source import ClassSource, FileSource

@@ -10,12 +10,12 @@ import typer
 
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.scheduler_work import number, whole, work_of
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.client import SchedulerClient
+    from hyperscale.scheduler.http.client import SchedulerClient
 
 WHEN = "When (add)"
 HEAD = ("SCHEDULE", "WHEN", "ZONE", "RUNS", "NEXT", "LAST", "FIRED", "MISSED", "SKIPPED")
@@ -28,8 +28,8 @@ def _when(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WHEN)
 
 
-@borrowing(shared.client_of)
-@borrowing(work_of, without=("here",))
+@options_of(shared.client_of)
+@options_of(work_of, without=("here",))
 def schedule(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
     name: Annotated[str, typer.Argument(metavar="NAME", help="of the schedule")] = "",

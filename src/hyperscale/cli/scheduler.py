@@ -14,12 +14,12 @@ import typer
 from hyperscale.cli import flags, streams
 from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
-from hyperscale.cli.borrow import borrowing
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.api.access import Access
     from hyperscale.scheduler.api.settings import ProcessSettings
+    from hyperscale.scheduler.http.access import Access
     from hyperscale.scheduler.settings import SchedulerSettings
 
 API = "Its API"
@@ -34,7 +34,7 @@ def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-@borrowing(shared.client_of, without=("plain_http",))
+@options_of(shared.client_of, without=("plain_http",))
 def scheduler(
     action: Annotated[
         str,
@@ -175,7 +175,7 @@ def scheduler(
 
 def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
     from hyperscale.runtime.real import run
-    from hyperscale.scheduler.api.process import serve
+    from hyperscale.scheduler.http.process import serve
 
     def ready(url: str, access: Access) -> None:
         # Whatever else reads what a process says, such as a journal, is not who started it.
@@ -188,7 +188,7 @@ def _serve(settings: SchedulerSettings, process: ProcessSettings, token: str) ->
 
 def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> None:
     from hyperscale.runtime.real import run
-    from hyperscale.scheduler.api.process import work
+    from hyperscale.scheduler.http.process import work
 
     def ready(name: str, url: str) -> None:
         where = f" (health and metrics: {url})" if url else ""

@@ -12,9 +12,8 @@ from hyperscale.cli import streams
 from hyperscale.errors import BadInput, ExitCode, RunFailed
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.client import SchedulerClient
-    from hyperscale.scheduler.observability.journal import Entry, Journal
-    from hyperscale.scheduler.observability.story import Verdict
+    from hyperscale.scheduler.http.client import SchedulerClient
+    from hyperscale.scheduler.telemetry.journal import Entry, JobSummary, Journal
 
 PANEL = "Looking after it"
 FAILURES_SHOWN = 10
@@ -117,9 +116,8 @@ def _go(asked: Asked) -> int:
 def _explain(asked: Asked) -> int:
     from dataclasses import asdict
 
-    from hyperscale.scheduler.observability.analysis import diagnose
-    from hyperscale.scheduler.observability.journal import read
-    from hyperscale.scheduler.observability.story import failures, judge
+    from hyperscale.scheduler.telemetry.analysis import diagnose
+    from hyperscale.scheduler.telemetry.journal import failures, judge, read
 
     if not asked.files:
         raise BadInput("there is no log", "hyperscale scheduler explain FILE...")
@@ -169,7 +167,7 @@ def _lines(files: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 def _report(
     journal: Journal,
     findings: Sequence[Mapping[str, Any]],
-    failed: Sequence[tuple[str, Verdict]],
+    failed: Sequence[tuple[str, JobSummary]],
 ) -> Iterator[str]:
     entries = journal.entries
     nodes = sorted({one.node for one in entries} - {""})
@@ -190,7 +188,7 @@ def _report(
             yield f"and {len(failed) - FAILURES_SHOWN} more (--json has them all)"
 
 
-def _verdict(job: str, verdict: Verdict) -> str:
+def _verdict(job: str, verdict: JobSummary) -> str:
     lines = [f"{job}: {verdict.kind}{f': {verdict.cause}' if verdict.cause else ''}"]
     lines.append(f"  {verdict.duration_s:g} s through {' > '.join(verdict.path)}")
     lines += [f"  saw {symptom}" for symptom in verdict.symptoms]
@@ -206,7 +204,7 @@ def _line(one: Entry) -> str:
 
 
 def _moment(one: Entry) -> str:
-    from hyperscale.scheduler.model.instants import moment_of
+    from hyperscale.scheduler.instants import moment_of
 
     return f"{moment_of(one.at):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 

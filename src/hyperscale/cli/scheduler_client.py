@@ -18,7 +18,7 @@ from hyperscale.cli import streams
 from hyperscale.errors import BadInput
 
 if TYPE_CHECKING:
-    from hyperscale.scheduler.client import SchedulerClient
+    from hyperscale.scheduler.http.client import SchedulerClient
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 def client_of(url: Url = "", token: Token = "", ca: Ca = "", plain_http: PlainHttp = False) -> Any:
     """A SchedulerClient; its type is not imported before it is needed, and a lender's signature is
     evaluated at once."""
-    from hyperscale.scheduler.client import SchedulerClient
+    from hyperscale.scheduler.http.client import SchedulerClient
 
     return SchedulerClient(
         address_of(url),
@@ -54,13 +54,13 @@ def client_of(url: Url = "", token: Token = "", ca: Ca = "", plain_http: PlainHt
 
 
 def address_of(url: str) -> str:
-    from hyperscale.scheduler.client import DEFAULT_URL
+    from hyperscale.scheduler.http.client import DEFAULT_URL
 
     return url or _said("URL") or DEFAULT_URL
 
 
 def is_here(url: str) -> bool:
-    from hyperscale.scheduler.loopback import is_loopback
+    from hyperscale.scheduler.addresses import is_loopback
 
     return is_loopback(urlsplit(address_of(url)).hostname or "")
 
@@ -76,7 +76,7 @@ def called(function: Callable[..., T], given: Mapping[str, Any], **more: Any) ->
 
 
 def ask(given: Mapping[str, Any], question: Callable[[SchedulerClient], T]) -> T:
-    from hyperscale.scheduler.client import Refused
+    from hyperscale.scheduler.http.client import Refused
 
     client: SchedulerClient
     with called(client_of, given) as client:

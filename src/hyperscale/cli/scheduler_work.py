@@ -107,7 +107,7 @@ def _path(file: str, here: bool) -> str:
 
 
 def _priority(text: str) -> int:
-    from hyperscale.scheduler.model.spec import PRIORITIES
+    from hyperscale.scheduler.queue.spec import PRIORITIES
 
     named = PRIORITIES.get(text.lower())
     if named is None and not text.isdecimal():

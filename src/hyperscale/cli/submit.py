@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from hyperscale.cli import cluster as where
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.run import launch, run
+from hyperscale.cli.shared_options import options_of
 
 LOCAL = ("workers", "once", "http_debug")
 
 
-@borrowing(run, without=LOCAL)
+@options_of(run, without=LOCAL)
 def submit(
     ctx: typer.Context,
     cluster: where.Manager = None,

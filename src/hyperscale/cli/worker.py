@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.node import node
+from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import ExitCode
 
 
-@borrowing(node, without=("role", "voters", "manager_secret_file"))
+@options_of(node, without=("role", "voters", "manager_secret_file", "previous_manager_secret_file"))
 def worker(
     ctx: typer.Context,
     cores: Annotated[

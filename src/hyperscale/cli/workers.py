@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hyperscale.cli import cluster, streams
-from hyperscale.cli.borrow import borrowing
 from hyperscale.cli.cluster import connection
 from hyperscale.cli.jobs import as_json, coloured, painter
+from hyperscale.cli.shared_options import options_of
 from hyperscale.cli.tables import age, table
 from hyperscale.errors import ExitCode, RunFailed
 
@@ -23,7 +23,7 @@ RIGHT = {"HEARD", "CORES", "FREE", "CPU", "MEM", "REQ/S", "REQUESTS"}
 MOMENT_S = 2.0
 
 
-@borrowing(connection)
+@options_of(connection)
 def workers(
     job: Annotated[
         str, typer.Option("--job", metavar="JOB", help="only those that work for it")
@@ -37,7 +37,7 @@ def workers(
     return int(ExitCode.PASSED)
 
 
-@borrowing(connection)
+@options_of(connection)
 def drain(
     worker: Annotated[str, typer.Argument(metavar="WORKER", help="its name in hyperscale workers")],
     undo: Annotated[bool, typer.Option("--undo", help="it takes new parts again")] = False,

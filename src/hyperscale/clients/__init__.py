@@ -23,15 +23,23 @@ from hyperscale.workload.http_options import HTTPOptions
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.redis import RedisClient
+    from hyperscale.clients.sse import SSEClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
+    from hyperscale.clients.websocket.client import WebSocketClient
 
 __all__ = ["Client", "ClientPool", "HTTPClient"]
 
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
+    "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
+    "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
 }
 
 
@@ -40,8 +48,12 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        http2: HTTP2Client
+        redis: RedisClient
+        sse: SSEClient
         tcp: TCPClient
         udp: UDPClient
+        websocket: WebSocketClient
 
     def __init__(self, pool: ClientPool, http: HTTPClient) -> None:
         self._pool = pool
@@ -50,7 +62,7 @@ class Client:
     def close(self) -> None:
         self.http.close()
         for client in self.__dict__.values():
-            client.close()
+            client.user_ended()
 
 
 class _FirstUse:

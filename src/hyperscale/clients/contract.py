@@ -14,7 +14,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from hyperscale.clients.counting import note
 from hyperscale.clients.limits import call_timeout
@@ -40,21 +40,26 @@ class Call:
     told apart."""
 
     __slots__ = (
+        "_cancelling",
+        "_task",
         "connect",
+        "deadline",
         "ended",
         "first_byte",
+        "is_expired",
         "is_made",
         "received",
-        "scope",
         "sent",
         "started",
         "written",
     )
 
-    def __init__(self, scope: asyncio.Timeout) -> None:
-        self.scope = scope
+    def __init__(self, allowed_s: float) -> None:
         self.started = perf_counter()
-        self.is_made = False
+        self.deadline = self.started + allowed_s
+        self.is_made = self.is_expired = False
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._cancelling = self._task.cancelling()
         self.sent = self.first_byte = self.ended = 0.0
         self.written = self.received = 0
         self.connect: Connect | None = None
@@ -75,6 +80,16 @@ class Call:
         self.first_byte = max(first_at, self.sent or self.started)
         self.ended = max(last_at, self.first_byte)
 
+    def expire(self) -> None:
+        """Its time, or that of the run, is over."""
+        if not self.is_expired:
+            self.is_expired = True
+            self._task.cancel()
+
+    def was_expired(self) -> bool:
+        """Whether the cancellation that `expire` asked for is the only one there is."""
+        return self.is_expired and self._task.uncancel() <= self._cancelling
+
 
 class ProtocolPool:
     """What the users of one process share of a protocol: settings, names, TLS, calls in flight."""
@@ -90,6 +105,8 @@ class ProtocolPool:
         self.trace: Callable[[Any], None] | None = None
         self.stopped = False
         self._calls: set[Call] = set()
+        self._due = math.inf  # when the timer looks for calls whose time is over
+        self._timer: asyncio.TimerHandle | None = None
         self._labels: dict[tuple[str, str], Label] = {}
 
     def client(self) -> ProtocolClient[Any]:
@@ -117,22 +134,41 @@ class ProtocolPool:
 
     def enter(self, call: Call) -> None:
         self._calls.add(call)
+        if call.deadline < self._due:
+            self._look_at(call.deadline)
 
     def leave(self, call: Call) -> None:
         self._calls.discard(call)
 
+    def _look_at(self, due: float) -> None:
+        """One timer for all calls: most of them have the same time, so the first is due first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self.network.loop.call_later(max(0.0, due - perf_counter()), self._expire)
+
+    def _expire(self) -> None:
+        now = perf_counter() + CLOCK_S
+        self._timer = None
+        self._due = math.inf
+        due = math.inf
+        for call in self._calls:
+            if call.deadline <= now:
+                call.expire()
+            elif call.deadline < due:
+                due = call.deadline
+        if due < math.inf:
+            self._look_at(due)
+
     def ends_by(self, now: float) -> float:
         """When the first of the calls in flight must have ended; inf: there is none."""
-        begun = now - asyncio.get_running_loop().time()
-        ends = (call.scope.when() for call in self._calls)
-        return min((begun + at for at in ends if at is not None), default=math.inf)
+        return min((call.deadline for call in self._calls), default=math.inf)
 
     def cancel_all(self) -> None:
         """End all calls in flight as cancelled; calls made afterwards end the same way."""
         self.stopped = True
         for call in self._calls:
-            if not call.scope.expired():
-                call.scope.reschedule(0.0)
+            call.expire()
 
     async def finish(self, seconds: float) -> None:
         """No more calls: those in flight may end within that time, then they are cut off."""
@@ -146,9 +182,14 @@ class ProtocolPool:
 
     async def close(self) -> None:
         self.cancel_all()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._due = math.inf
         await asyncio.sleep(0)
 
 
+CLOCK_S = 0.002  # timers of event loops count milliseconds, and may be early by one
 LABELS_MAX = 2_000  # a test may make up names without end
 
 
@@ -167,27 +208,28 @@ class ProtocolClient(Generic[P]):
         if pool.limit is not None:
             await pool.limit.wait()
         answer = response(pool.label(method, name))
-        call = Call(asyncio.timeout(allowed))
+        call = Call(allowed)
         failure: Failure | None = None
         pool.enter(call)
         try:
             if pool.stopped:
                 raise failures.cancelled()
-            async with call.scope:
-                await talk(call, answer)
-        except TimeoutError:
-            failure = (
-                failures.cancelled() if pool.stopped else failures.timed_out(answer.target, allowed)
-            )
+            await talk(call, answer)
         except asyncio.CancelledError:
-            if call.is_made:
-                _end(call, answer, failures.given_up())
-                note(answer.label, answer, call.is_made)
-            raise
+            if not call.was_expired():
+                if call.is_made:
+                    _end(call, answer, failures.given_up())
+                    note(answer.label, answer, call.is_made)
+                raise
+            failure = self._over(answer, allowed)
         except Exception as error:
-            failure = pool.failure(error)
+            # A library may tell its end in its own way.
+            failure = self._over(answer, allowed) if call.was_expired() else pool.failure(error)
             if failure is None:
                 raise
+        else:
+            if call.is_expired:  # something on the way kept the cancellation for itself
+                call.was_expired()
         finally:
             pool.leave(call)
         _end(call, answer, failure)
@@ -197,6 +239,14 @@ class ProtocolClient(Generic[P]):
         if pool.trace is not None:
             pool.trace(answer)
         return answer
+
+    def _over(self, answer: Reply, allowed: float) -> Failure:
+        if self._pool.stopped:
+            return failures.cancelled()
+        return failures.timed_out(answer.target, allowed)
+
+    def user_ended(self) -> None:
+        self.close()
 
     def close(self) -> None:
         """The user has ended: its connections are not needed any more."""

@@ -15,7 +15,7 @@ def note(label: Label, result: CallResult, sent: bool) -> None:
     if result.outcome is not Outcome.OK:
         scope.failed(label, result, sent=sent)
         return
-    scope.open(label)(
+    (scope.notes.get(label) or scope.open(label))(
         (
             result.started,
             result.sent,

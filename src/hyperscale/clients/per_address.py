@@ -33,7 +33,7 @@ class AddressPool(ProtocolPool):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.addresses = Addresses(self.network, self.schemes)
+        self.addresses: Addresses = Addresses(self.network, self.schemes)
         self.tls = self.network.tls()
 
     async def prepare(self, url: URL) -> None:
@@ -59,6 +59,7 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
     def __init__(self, pool: P) -> None:
         super().__init__(pool)
         self._kept: dict[Endpoint, K] = {}
+        self._opening = asyncio.Lock()
 
     async def _open(self, endpoint: Endpoint, call: Call) -> K:
         raise NotImplementedError
@@ -83,7 +84,10 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
         async def on_connection(call: Call, answer: R) -> None:
             kept = self._kept.get(endpoint)
             if kept is None or not kept.is_open:
-                kept = self._kept[endpoint] = await self._connected(endpoint, call)
+                async with self._opening:  # calls at the same time share it
+                    kept = self._kept.get(endpoint)
+                    if kept is None or not kept.is_open:
+                        kept = self._kept[endpoint] = await self._connected(endpoint, call)
             await talk(kept, call, answer)
 
         try:
@@ -93,7 +97,7 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
         except BaseException:
             self._drop(endpoint)
             raise
-        if not answer.ok:
+        if not answer.ok and answer.outcome is not Outcome.STATUS:  # else the server answered
             self._drop(endpoint)
         return answer
 

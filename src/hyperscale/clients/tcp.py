@@ -8,11 +8,11 @@ import socket
 from typing import Any, ClassVar
 
 from hyperscale.clients.contract import Call
-from hyperscale.clients.io.channel import Channel
 from hyperscale.clients.net.endpoint import Endpoint
 from hyperscale.clients.net.failures import Failure
 from hyperscale.clients.payload import payload_of
 from hyperscale.clients.per_address import AddressClient, AddressPool
+from hyperscale.clients.waiting import WaitingChannel
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.replies import TCPResponse
@@ -101,31 +101,17 @@ class TCPClient(AddressClient[TCPPool, "Connection", TCPResponse]):
         return Connection(pool, endpoint.authority, sock)
 
 
-class Connection(Channel):
+class Connection(WaitingChannel):
     """`turn` keeps requests that are made at the same time from taking each other's answers."""
 
-    __slots__ = (
-        "_buffer",
-        "_end",
-        "_first_at",
-        "_last_at",
-        "_loop",
-        "_most",
-        "_waiter",
-        "turn",
-        "where",
-    )
+    __slots__ = ("_buffer", "_first_at", "_last_at", "_most", "turn")
 
     def __init__(self, pool: TCPPool, where: str, sock: socket.socket) -> None:
-        self.where = where
         self.turn = asyncio.Lock()
-        self._loop = pool.network.loop
         self._most = pool.options.max_response_bytes
         self._buffer = bytearray()
         self._first_at = self._last_at = 0.0  # when what is in the buffer came
-        self._end: Failure | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self.open(pool.network.readiness, sock)
+        self.begin(pool.network, where, sock)
 
     def received(self, data: bytes, now: float) -> None:
         if not self._buffer:
@@ -133,40 +119,12 @@ class Connection(Channel):
         self._last_at = now
         self._buffer += data
         if len(self._buffer) > self._most:
-            self._over(Outcome.PROTOCOL, f"sent {self._most} bytes and more unread")
-        self._wake()
+            self.over(Outcome.PROTOCOL, f"sent {self._most} bytes and more unread")
+        self.wake()
 
-    def ended(self, error: OSError | None) -> None:
-        self._over(Outcome.RESET, "reset the connection" if error else "closed the connection")
-        self._wake()
-
-    def drained(self, now: float) -> None:
-        self._wake()
-
-    def _over(self, outcome: Outcome, what: str) -> None:
-        self._end = self._end or Failure(outcome, f"{self.where} {what}")
-        self.shut()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def _change(self) -> None:
-        self._waiter = self._loop.create_future()
-        await self._waiter
-
-    async def transmit(self, call: Call, data: bytes) -> None:
-        try:
-            self.write(data)
-        except OSError as error:
-            raise self._end or Failure(
-                Outcome.RESET, f"{self.where} closed the connection"
-            ) from error
-        while self.unsent is not None:
-            await self._change()
-        if self._end is not None and not self._buffer:
-            raise self._end
-        call.wrote(len(data))
+    @property
+    def has_answer(self) -> bool:
+        return bool(self._buffer)
 
     async def receive(self, call: Call, until: Until) -> bytes:
         searched = 0
@@ -175,12 +133,12 @@ class Connection(Channel):
             if size is not None:
                 break
             searched = len(self._buffer)
-            if self._end is not None:
-                if self._end.outcome is Outcome.RESET and searched:
+            if self.end is not None:
+                if self.end.outcome is Outcome.RESET and searched:
                     what = f"closed the connection after {searched} bytes, before {shown(until)}"
                     raise Failure(Outcome.RESET, f"{self.where} {what}")
-                raise self._end
-            await self._change()
+                raise self.end
+            await self.change()
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         call.got(size, self._first_at, self._last_at)

@@ -1,7 +1,7 @@
 """The hook names of `hyperscale.graph`, under the path that existing tests import."""
 
+from hyperscale.workload.hook_types import Hook
 from hyperscale.workload.hooks import (
-    Hook,
     HookType,
     Provide,
     Use,

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from hyperscale.engine import memory, unpacking
-from hyperscale.engine.assignment import Assignment
+from hyperscale.engine.generator_state import GeneratorState
 from hyperscale.engine.masking import masked
 from hyperscale.engine.messages import (
     ChangeRate,
@@ -39,7 +39,7 @@ from hyperscale.engine.messages import (
     Stop,
     Teardown,
 )
-from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.slice_run import SliceRun
 from hyperscale.engine.spawning import await_taken
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics import arrays
@@ -57,8 +57,8 @@ IDLE_S = 1.0
 class Generator:
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._process = GeneratorProcess()
-        self._assignments: dict[int, Assignment] = {}
+        self._process = GeneratorState()
+        self._slices: dict[int, SliceRun] = {}
         self._work: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._here = ""  # where it is, for a sentence
@@ -74,29 +74,29 @@ class Generator:
             for name in command.secrets:
                 register(name, command.env[name])
             self._here = f"on {command.worker}: " if command.worker else ""
-            assignment = Assignment(command, partial(self._send, number), self._process)
-            self._assignments[number] = assignment
-            self._start(number, self._prepare(number, assignment))
+            slice_run = SliceRun(command, partial(self._send, number), self._process)
+            self._slices[number] = slice_run
+            self._start(number, self._prepare(number, slice_run))
             return
         if isinstance(command, Leash):
             self._hold(command.for_s)
             return
-        assignment = self._assignments[number]
+        slice_run = self._slices[number]
         if isinstance(command, Go):
-            self._start(number, self._run(number, assignment, command))
+            self._start(number, self._run(number, slice_run, command))
             await asyncio.sleep(0)  # it begins before the next command, which may steer it
         elif isinstance(command, Pause):
-            assignment.pause()
+            slice_run.pause()
         elif isinstance(command, Resume):
-            assignment.resume()
+            slice_run.resume()
         elif isinstance(command, Scale):
-            assignment.scale(command.delta)
+            slice_run.scale(command.delta)
         elif isinstance(command, ChangeRate):
-            assignment.change_rate(command.factor)
+            slice_run.change_rate(command.factor)
         elif isinstance(command, Stop):
-            assignment.stop(command.now)
+            slice_run.stop(command.now)
         elif isinstance(command, Teardown):
-            self._start(number, self._teardown(number, assignment, command))
+            self._start(number, self._teardown(number, slice_run, command))
         elif isinstance(command, Close):
             self._close(number)
 
@@ -109,18 +109,18 @@ class Generator:
         self._leash = asyncio.get_running_loop().call_later(for_s, self._let_go)
 
     def _let_go(self) -> None:
-        for assignment in self._assignments.values():
-            assignment.cut_off()
+        for slice_run in self._slices.values():
+            slice_run.cut_off()
 
     def _start(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         self._work[number] = asyncio.create_task(self._guarded(number, work))
 
     def _close(self, number: int) -> None:
         """Whatever it still does, it is over for the others in this process."""
-        assignment, work = self._assignments.pop(number), self._work.pop(number)
-        assignment.stop(now=True)
+        slice_run, work = self._slices.pop(number), self._work.pop(number)
+        slice_run.stop(now=True)
         work.cancel()
-        closing = asyncio.create_task(assignment.close())
+        closing = asyncio.create_task(slice_run.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
@@ -141,16 +141,16 @@ class Generator:
             hint = frames.variable_hint(error)
             self._send(number, Failed(self._here + frames.told(error), hint, detail=detail))
 
-    async def _prepare(self, number: int, assignment: Assignment) -> None:
+    async def _prepare(self, number: int, slice_run: SliceRun) -> None:
         began = asyncio.get_running_loop().time()
-        wrote = await assignment.prepare()
+        wrote = await slice_run.prepare()
         self._send(number, Prepared(asyncio.get_running_loop().time() - began, wrote))
 
-    async def _run(self, number: int, assignment: Assignment, go: Go) -> None:
-        self._send(number, await assignment.run(go.context, go.run_age_s))
+    async def _run(self, number: int, slice_run: SliceRun, go: Go) -> None:
+        self._send(number, await slice_run.run(go.context, go.run_age_s))
 
-    async def _teardown(self, number: int, assignment: Assignment, command: Teardown) -> None:
-        self._send(number, await assignment.teardown(command.context))
+    async def _teardown(self, number: int, slice_run: SliceRun, command: Teardown) -> None:
+        self._send(number, await slice_run.teardown(command.context))
 
 
 async def _main(parent: socket.socket) -> None:

@@ -1,7 +1,7 @@
 """What the parent and its generator processes say to each other.
 
 Msgpack frames over a socket pair that only the two of them hold, each with its length and the
-number of the assignment it concerns: a generator may have several at once. User values (context)
+number of the slice it concerns: a generator may have several at once. User values (context)
 are opaque bytes to the parent: only a generator reads them (`engine.values`).
 """
 
@@ -19,7 +19,7 @@ from hyperscale.metrics.delta import Delta
 from hyperscale.workload.load import Load
 
 FRAME_BYTES_MAX = 256 << 20  # context values of a dependent workflow may be large
-_HEAD = struct.Struct("<II")  # bytes of the message, number of the assignment
+_HEAD = struct.Struct("<II")  # bytes of the message, number of the slice
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
@@ -128,7 +128,7 @@ class Teardown(msgspec.Struct, tag="teardown", frozen=True):
 
 
 class Close(msgspec.Struct, tag="close", frozen=True):
-    """The assignment is over: drop whatever is left of it. Nothing more comes for it."""
+    """The slice is over: drop whatever is left of it. Nothing more comes for it."""
 
 
 Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Leash | Teardown | Close

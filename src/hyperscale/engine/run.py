@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hyperscale.cluster.placement.provision import Share, Wanted, batches
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
-from hyperscale.engine.casting import Casting
 from hyperscale.engine.cores import port_warning, require_open_files, usable_cores
 from hyperscale.engine.environment import this_machine, variables
+from hyperscale.engine.generators import GeneratorProcess, Generators
 from hyperscale.engine.messages import Values, received
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core, Pool
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import Course, aggregate_of, assemble, judges_of, watch
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
 from hyperscale.engine.spawning import EarlyChildren
 from hyperscale.errors import BadInput, HyperscaleError
@@ -76,17 +76,17 @@ class LocalRun:
             raise BadInput(f"workers is {workers} but must be at least 1")
         with variables(self._options.env):
             # The processes start first: their start-up overlaps with loading the test.
-            self._pool = Pool(workers or usable_cores(), self._options.output, early)
+            self._generators = Generators(workers or usable_cores(), self._options.output, early)
             try:
                 self._load(source)
             except BaseException:
-                self._pool.abandon()
+                self._generators.abandon()
                 raise
         self.on_trace: Callable[[str], None] | None = None
         self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
         self._judges = judges_of(self._facts.values())
-        self._ended: dict[str, Performance] = {}
-        self._playing: list[Performance] = []
+        self._ended: dict[str, PartRun] = {}
+        self._running: list[PartRun] = []
         self._began = perf_counter()
         self._load_began = 0.0  # perf_counter at the begin of the first load
         self._elapsed_s: float | None = None
@@ -94,7 +94,7 @@ class LocalRun:
             name=self._options.name,
             tags=dict(self._overrides.tags),
             warnings=self._warnings,
-            environment=this_machine(self._pool.size, self._options.command),
+            environment=this_machine(self._generators.size, self._options.command),
         )
 
     def _load(self, source: FileSource | ClassSource) -> None:
@@ -105,11 +105,11 @@ class LocalRun:
         self._warnings = list(self.plan.warnings)
         self._facts = {facts.name: facts for facts in test_facts(self.plan)}
         self._check_limits()
-        self._pool.need(self._cores_needed())
+        self._generators.need(self._cores_needed())
 
     def abandon(self) -> None:
         """Give up a run that was never executed."""
-        self._pool.abandon()
+        self._generators.abandon()
 
     def _check_limits(self) -> None:
         """A VU with a connection of its own needs an open file in its process, and a port."""
@@ -143,7 +143,7 @@ class LocalRun:
 
     @property
     def generator_pids(self) -> list[int]:
-        return [core.pid for core in self._pool.cores]
+        return [process.pid for process in self._generators.processes]
 
     async def execute(self) -> Results:
         self._began = perf_counter()
@@ -154,14 +154,14 @@ class LocalRun:
         if self._options.timeout_s:
             limit = asyncio.get_running_loop().call_later(self._options.timeout_s, self._time_out)
         try:
-            await self._pool.open()
+            await self._generators.open()
             for layer in self.plan.layers:
                 await self._run_layer(layer)
         finally:
             watching.cancel()
             if limit is not None:
                 limit.cancel()
-            await self._pool.close()
+            await self._generators.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
         return self.results(final=True)
@@ -189,44 +189,46 @@ class LocalRun:
 
     def _batches(self, workflows: Iterable[WorkflowFacts]) -> list[list[Share]]:
         wanted = [Wanted(w.name, w.priority, w.is_test, w.users) for w in workflows]
-        return batches(wanted, self._pool.size)
+        return batches(wanted, self._generators.size)
 
     async def _run_batch(self, batch: list[Share]) -> None:
         """All of it begins when all of it is prepared: what one does before its load must not
         disturb the load of another."""
-        self._playing = [
-            self._cast(self._facts[name], [self._pool.cores[number] for number in cores])
+        self._running = [
+            self._part_run(
+                self._facts[name], [self._generators.processes[number] for number in cores]
+            )
             for name, cores in batch
         ]
-        preparing = asyncio.gather(*(performance.get_ready() for performance in self._playing))
-        await asyncio.sleep(0)  # the orders are sent
+        preparing = asyncio.gather(*(part.get_ready() for part in self._running))
+        await asyncio.sleep(0)  # the commands are sent
         arrays.load()  # while the generators prepare, not when their numbers arrive
         await preparing
         self._load_began = self._load_began or perf_counter()
         age_s = perf_counter() - self._load_began
-        await asyncio.gather(*(performance.run(age_s) for performance in self._playing))
-        for performance in self._playing:
-            self._settle(performance)
-        self._playing = []
+        await asyncio.gather(*(part.run(age_s) for part in self._running))
+        for part in self._running:
+            self._settle(part)
+        self._running = []
 
-    def _settle(self, performance: Performance) -> None:
+    def _settle(self, part: PartRun) -> None:
         course = self._course
-        self._ended[performance.facts.name] = performance
-        self._warnings += performance.warnings
-        if performance.failure is not None and course.failure is None:
-            course.failure = performance.failure
-        if performance.lost:
-            course.lost = [*course.lost, *performance.lost]
+        self._ended[part.facts.name] = part
+        self._warnings += part.warnings
+        if part.failure is not None and course.failure is None:
+            course.failure = part.failure
+        if part.lost:
+            course.lost = [*course.lost, *part.lost]
             if course.cut is None:
-                course.cut, course.cut_reason = "worker lost", "; ".join(performance.lost)
+                course.cut, course.cut_reason = "worker lost", "; ".join(part.lost)
 
-    def _cast(self, facts: WorkflowFacts, cores: list[Core]) -> Performance:
-        """Put a workflow on its cores, with what the workflows before it left for it."""
+    def _part_run(self, facts: WorkflowFacts, generators: list[GeneratorProcess]) -> PartRun:
+        """A workflow on its generators, with what the workflows before it left for it."""
         aggregate = self._aggregates[facts.name]
-        casting = Casting(
+        part_plan = PartPlan(
             source=self._source,
             overrides=encode_overrides(self._overrides),
-            total_cores=len(cores),
+            total_cores=len(generators),
             context=received(self._ended[name].handed_on for name in facts.depends),
             used={name: _given_to(facts.name, ended) for name, ended in self._ended.items()},
             seed=self._options.seed,
@@ -234,12 +236,12 @@ class LocalRun:
             secrets=self._options.secrets,
             http_debug=self._options.http_debug,
         )
-        return Performance(
+        return PartRun(
             facts,
             aggregate,
-            cores,
-            casting,
-            numbers=[core.number for core in cores],
+            generators,
+            part_plan,
+            numbers=[process.number for process in generators],
             on_progress=partial(self._progressed, aggregate.facts),
             on_trace=self._traced,
             on_stop_test=self._stop_test,
@@ -273,8 +275,8 @@ class LocalRun:
         if self._course.cut is None:
             self._course.cut, self._course.cut_reason = cut, reason
         self._course.state = "stopping"
-        for performance in self._playing:
-            performance.stop(now=now)
+        for part in self._running:
+            part.stop(now=now)
 
     def stop(self) -> None:
         """End gracefully: no new iterations, those under way may finish."""
@@ -285,29 +287,29 @@ class LocalRun:
         self._end_early("signal", "stopped by hand", now=True)
 
     def pause(self) -> None:
-        for performance in self._playing:
-            if performance.pause():
-                performance.aggregate.mark("paused")
+        for part in self._running:
+            if part.pause():
+                part.aggregate.mark("paused")
         self._course.state = "paused"
 
     def resume(self) -> None:
-        for performance in self._playing:
-            if performance.resume():
-                performance.aggregate.mark("resumed")
+        for part in self._running:
+            if part.resume():
+                part.aggregate.mark("resumed")
         self._course.state = "running"
 
     def scale(self, delta: int, workflow: str | None = None) -> None:
         noun = "VU" if abs(delta) == 1 else "VUs"
         text = f"{'added' if delta > 0 else 'removed'} {abs(delta)} {noun}"
-        for performance in self._playing:
-            if workflow in (None, performance.facts.name) and performance.scale(delta):
-                performance.aggregate.mark(text)
+        for part in self._running:
+            if workflow in (None, part.facts.name) and part.scale(delta):
+                part.aggregate.mark(text)
 
     def change_rate(self, factor: float, workflow: str | None = None) -> None:
-        for performance in self._playing:
-            if workflow in (None, performance.facts.name) and performance.change_rate(factor):
-                words = performance.facts.load.rate_words(performance.rate_factor)
-                performance.aggregate.mark(f"rate changed to {words}")
+        for part in self._running:
+            if workflow in (None, part.facts.name) and part.change_rate(factor):
+                words = part.facts.load.rate_words(part.rate_factor)
+                part.aggregate.mark(f"rate changed to {words}")
 
     def results(self, *, final: bool = False) -> Results:
         """Everything known so far; `final` also judges and carries the histograms."""
@@ -321,7 +323,7 @@ class LocalRun:
         return self._course.failure
 
 
-def _given_to(consumer: str, provider: Performance) -> Values:
+def _given_to(consumer: str, provider: PartRun) -> Values:
     """What a workflow provides to another one by name; the other must also ask for it by name."""
     named = {key for key, workflows in provider.facts.provides.items() if consumer in workflows}
     return {key: value for key, value in provider.provided.items() if key in named}

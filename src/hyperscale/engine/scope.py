@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from hyperscale.engine.explain import explain
 from hyperscale.metrics.recorder import StepRecorder
+from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.results import WITHOUT_LATENCY, CallResult, Connect, Outcome
 from hyperscale.workload.scope import Label, Note, Unrecorded
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PENDING_MAX = 100
 
 
-class OffstageScope(Unrecorded):
+class UnmeasuredScope(Unrecorded):
     """Calls of setup(), teardown() and hooks of state: counted, and nothing else."""
 
     def __init__(self) -> None:
@@ -56,6 +57,9 @@ class StepScope:
 
     def connected(self, label: Label, connect: Connect) -> None:
         self.step.of(label).connected(connect.dns_s, connect.connect_s, connect.tls_s)
+
+    def measure(self, name: str, kind: MetricKind, value: float) -> None:
+        self.user.measure(name, kind, value, None)
 
     def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:
         if sent or result.outcome is not Outcome.CANCELLED:  # else the load ended before it
@@ -104,6 +108,8 @@ class StepScope:
                 )
             )
         if outcome is not Outcome.OK:
-            detail = str(result.status) if outcome is Outcome.STATUS else ""
+            detail = ""
+            if outcome is Outcome.STATUS:
+                detail = str(result.status) if result.status else getattr(result, "code", "")
             first = partial(explain, *self.user.moment(), result=result)
             requests.failure(outcome, detail, result.error, first, timed=timed, sent=sent)

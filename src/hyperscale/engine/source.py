@@ -109,11 +109,18 @@ def encode_source(source: Source) -> bytes:
 
 
 def decode_source(data: bytes) -> Source:
-    if data.startswith(_PACKED):
-        import zstandard
+    """Raises BadInput for what `encode_source` has not made."""
+    try:
+        if data.startswith(_PACKED):
+            import zstandard
 
-        data = zstandard.decompress(data)
-    return _sources.decode(data)
+            try:
+                data = zstandard.decompress(data)
+            except zstandard.ZstdError as error:
+                raise ValueError(str(error)) from None
+        return _sources.decode(data)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise BadInput(f"the test's code arrived damaged: {error}", "submit it again") from None
 
 
 def encode_overrides(overrides: Overrides) -> bytes:

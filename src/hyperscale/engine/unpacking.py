@@ -29,8 +29,11 @@ def unpack(files: Mapping[str, bytes]) -> Path:
     root = make_directory()
     for name, content in files.items():
         place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"the test brings a file called {name!r}: {error}") from None
     return root
 
 

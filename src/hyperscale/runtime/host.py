@@ -9,6 +9,7 @@ asyncio's locks, events, queues and timeouts, because both bodies run it on an a
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
 import ssl
 from collections import Counter
@@ -25,6 +26,16 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this name stays on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Clock(Protocol):

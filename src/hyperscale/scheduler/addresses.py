@@ -1,7 +1,10 @@
-"""Addresses of stores and services as others may read them: without whatever one logs in with."""
+"""Addresses as others may read them, without whatever one logs in with; and whether one stays on
+this machine, which decides over tokens and TLS on both ends.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Final
 
@@ -27,3 +30,12 @@ def plain_address(address: str) -> str:
     user, at, place = rest.removeprefix("//").rpartition("@")
     slashes = "//" if rest.startswith("//") else ""
     return f"{scheme}{colon}{slashes}{MASK + at if user else at}{_AFTER.sub('', place)}"
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -14,33 +14,41 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
-from hyperscale.scheduler.coordinator import emergency, schedules
-from hyperscale.scheduler.coordinator.guarded import guarded
-from hyperscale.scheduler.coordinator.service import Coordinator
-from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
-from hyperscale.scheduler.elections.access import EtcdAccess
-from hyperscale.scheduler.elections.contract import Leader
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.executors.registry import open_executors
-from hyperscale.scheduler.model.emergency import Emergency
-from hyperscale.scheduler.model.firing import Fired
-from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import new_job
-from hyperscale.scheduler.model.schedule import Schedule, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec, check_spec
-from hyperscale.scheduler.onlooker import NOBODY, Onlooker
-from hyperscale.scheduler.policies.dedup import WINDOW_S_DEFAULT, content_digest, dedup_key
-from hyperscale.scheduler.policies.identity import time_ordered_id
-from hyperscale.scheduler.policies.standing import SUSPECT_SHARE
+from hyperscale.scheduler.instants import Instant
+from hyperscale.scheduler.leader.coordinator import Coordinator
+from hyperscale.scheduler.leader.election import Leader
+from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.leader.settings import CoordinatorSettings
+from hyperscale.scheduler.queue import emergency_stop as emergency
+from hyperscale.scheduler.queue.identity import (
+    WINDOW_S_DEFAULT,
+    content_digest,
+    dedup_key,
+    time_ordered_id,
+)
+from hyperscale.scheduler.queue.job import new_job
+from hyperscale.scheduler.queue.spec import JobSpec, check_spec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import Fired, Schedule, ScheduleDefinition
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Dedup, Store, Submission, Submitted
-from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.store.claim_guard import Emergency
+from hyperscale.scheduler.store.opening import open_store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Dedup, StoreLimits, Submission, Submitted
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
+from hyperscale.scheduler.worker.executors.registry import open_executors
+from hyperscale.scheduler.worker.registration import SUSPECT_SHARE
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings, new_worker_id, spool_of
 
 
 def wall_clock() -> Instant:
     return time.time_ns() // 1000
+
+
+def limits_of(settings: SchedulerSettings) -> StoreLimits:
+    return StoreLimits(suspect_after_s=settings.dead_after_s * SUSPECT_SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +78,18 @@ class Scheduler:
         store: Store | None = None,
         now: Callable[[], Instant] = wall_clock,
         node: str = "",
-        onlooker: Onlooker = NOBODY,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         """A store that is given stays open at the end; otherwise `start` opens the settings'."""
         self.settings = settings
         self.node = node or settings.node or new_worker_id()
         self.now = now
-        self._onlooker = onlooker
+        self._telemetry = telemetry
         self._dice = Random()
         self.worker: WorkerService | None = None
         self.kinds: tuple[str, ...] = ()
-        self._suspect_after_s = settings.dead_after_s * SUSPECT_SHARE
         self._given = store
-        self._store = None if store is None else guarded(store, self._suspect_after_s)
+        self._store = store
         self._coordinator: Coordinator | None = None
         self._started_at = now()
 
@@ -99,7 +106,7 @@ class Scheduler:
     async def start(self) -> None:
         settings = self.settings
         if self._store is None:
-            self._store = guarded(await open_store(settings.store), self._suspect_after_s)
+            self._store = await open_store(settings.store, limits_of(settings), self._telemetry)
         self._election = open_election(
             settings.election,
             self._store,
@@ -113,10 +120,10 @@ class Scheduler:
                 cert=settings.etcd_cert,
                 key=settings.etcd_key,
             ),
-            self._onlooker,
+            self._telemetry,
         )
         numbers = CoordinatorSettings(
-            suspect_after_s=self._suspect_after_s,
+            suspect_after_s=limits_of(settings).suspect_after_s,
             dead_after_s=settings.dead_after_s,
             scan_s=min(10.0, settings.dead_after_s / 4),
             grace_s=settings.grace_s,
@@ -126,7 +133,7 @@ class Scheduler:
         self._coordinator.start()
         if settings.worker:
             worker_id = new_worker_id(settings.node)
-            worker = _worker(settings, self._store, worker_id, self.now, self._onlooker)
+            worker = _worker(settings, self._store, worker_id, self.now, self._telemetry)
             await worker.start()
             self.worker = worker
             self.kinds = worker.kinds
@@ -263,7 +270,7 @@ def _worker(
     store: Store,
     worker_id: str,
     now: Callable[[], Instant],
-    onlooker: Onlooker,
+    telemetry: Telemetry,
 ) -> WorkerService:
     spool = Path(settings.spool) if settings.spool else spool_of(settings.store)
     numbers = WorkerSettings(
@@ -281,7 +288,7 @@ def _worker(
     executors = open_executors(
         settings.python_allow,
         settings.command,
-        onlooker,
+        telemetry,
         loadtest_dir=settings.loadtest_dir,
         http_allow=settings.http_allow,
     )
@@ -295,14 +302,13 @@ async def open_worker(
     *,
     store: Store | None = None,
     worker_id: str = "",
-    onlooker: Onlooker = NOBODY,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> AsyncIterator[WorkerService]:
     """A worker without a coordinator, on the same store. One that is given stays open."""
-    used = store or await open_store(settings.store)
+    used = store or await open_store(settings.store, limits_of(settings), telemetry)
     try:
-        open_to_claims = guarded(used, settings.dead_after_s * SUSPECT_SHARE)
         name = worker_id or new_worker_id(settings.node)
-        worker = _worker(settings, open_to_claims, name, now, onlooker)
+        worker = _worker(settings, used, name, now, telemetry)
         await worker.start()
         try:
             yield worker

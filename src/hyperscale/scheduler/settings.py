@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.elections.contract import TTL_S
-from hyperscale.scheduler.model.worker import CAPACITY_MAX
-from hyperscale.scheduler.stores.contract import Keep
+from hyperscale.scheduler.leader.election import TTL_S
+from hyperscale.scheduler.store.types import Keep
+from hyperscale.scheduler.worker.registration import CAPACITY_MAX
 
 ENV_PREFIX: Final = "HYPERSCALE_SCHEDULER_"
 _YES: Final = frozenset({"1", "true", "yes", "on"})

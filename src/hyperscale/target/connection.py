@@ -23,6 +23,7 @@ HEADER_BYTES = 64 * 1024
 # Longer bodies are read and counted to their end, but only this much is kept.
 BODY_BYTES_KEPT = 1024 * 1024
 PIPELINED_REQUESTS = 128
+HTTP2_START = b"PRI * HTTP/2"
 
 
 class Connection(asyncio.Protocol):
@@ -35,6 +36,7 @@ class Connection(asyncio.Protocol):
         self._paths = site.paths
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Request] = deque()
+        self._fresh = True  # nothing was received yet
         self._idle = True  # nothing half parsed, queued or being answered: the short way is open
         self._busy = False  # an effect has yet to call `done`
         self._last = False  # the request after which the connection closes has been parsed
@@ -47,6 +49,7 @@ class Connection(asyncio.Protocol):
         self._late_head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self.after_upgrade = b""  # what a client sent before it knew the answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -63,7 +66,21 @@ class Connection(asyncio.Protocol):
         if self._idle and (request := self._remembered.get(data)) is not None:
             self._answer(request)
         elif not self._last:
+            if self._fresh and data.startswith(HTTP2_START):
+                self._hand_over(data)
+                return
+            self._fresh = False
             self._feed(data)
+
+    def _hand_over(self, data: bytes) -> None:
+        """To HTTP/2, in which the client begins."""
+        from hyperscale.target.http2 import HTTP2Connection
+
+        self.site.connections.discard(self)
+        del self._parser
+        successor = HTTP2Connection(self.site, self.transport)
+        self.transport.set_protocol(successor)
+        successor.data_received(data)
 
     def _feed(self, data: bytes) -> None:
         alone = self._at_boundary and not self._queue
@@ -72,8 +89,9 @@ class Connection(asyncio.Protocol):
         self._completed = 0
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as upgrade:
             self._last = True
+            self.after_upgrade = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(
@@ -136,6 +154,9 @@ class Connection(asyncio.Protocol):
         self.transport.write(payload if request.plain else fitted(payload, request))
         if not request.keep_alive:
             self.hang_up()
+
+    def write_raw(self, payload: bytes, request: Request) -> None:
+        self.transport.write(payload)
 
     def hang_up(self) -> None:
         """Close once everything written has left; whatever else was asked is not answered."""

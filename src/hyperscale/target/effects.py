@@ -7,8 +7,7 @@ import socket
 import struct
 import time
 
-from hyperscale.target.connection import Connection
-from hyperscale.target.message import Request, reply
+from hyperscale.target.message import Outlet, Request, reply
 
 # The end of the endless header, for a client that would read until its memory is gone.
 ENDLESS_BYTES = 256 * 1024 * 1024
@@ -25,7 +24,7 @@ class Later:
         self._payload = payload
         self._measured_as = measured_as
 
-    def perform(self, connection: Connection, request: Request) -> None:
+    def perform(self, connection: Outlet, request: Request) -> None:
         started = time.perf_counter()
 
         def answer() -> None:
@@ -45,15 +44,15 @@ class LastWords:
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
 
-    def perform(self, connection: Connection, request: Request) -> None:
-        connection.transport.write(self._payload)
+    def perform(self, connection: Outlet, request: Request) -> None:
+        connection.write_raw(self._payload, request)
         connection.hang_up()
 
 
 class Reset:
     """Half a response, then a TCP reset instead of a close."""
 
-    def perform(self, connection: Connection, request: Request) -> None:
+    def perform(self, connection: Outlet, request: Request) -> None:
         whole = reply(b"x" * 1000)
         connection.transport.write(whole[:-500])
         sock = connection.transport.get_extra_info("socket")
@@ -68,7 +67,7 @@ class EndlessHeader:
 
     LINES = b"".join(b"X-Endless-%04d: %s\r\n" % (n, b"a" * 100) for n in range(500))
 
-    def perform(self, connection: Connection, request: Request) -> None:
+    def perform(self, connection: Outlet, request: Request) -> None:
         connection.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n")
         left = ENDLESS_BYTES
 

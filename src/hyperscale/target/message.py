@@ -7,23 +7,47 @@ header) is done on those bytes, which keeps the common case at a single write.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl
 
 if TYPE_CHECKING:
-    from hyperscale.target.connection import Connection
     from hyperscale.target.site import Site
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 
 
+class Outlet(Protocol):
+    """Where a reply goes: a connection, or a stream of one."""
+
+    on_writable: Callable[[], None] | None
+
+    @property
+    def site(self) -> Site: ...
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    @property
+    def writable(self) -> bool: ...
+
+    def send(self, payload: bytes, request: Request) -> None: ...
+
+    def write_raw(self, payload: bytes, request: Request) -> None:
+        """As it is, HTTP or not."""
+
+    def hang_up(self) -> None: ...
+
+    def done(self) -> None: ...
+
+
 class Effect(Protocol):
     """A reply that is more than bytes to write: it takes its time or breaks the rules."""
 
-    def perform(self, connection: Connection, request: Request) -> None: ...
+    def perform(self, connection: Outlet, request: Request) -> None: ...
 
 
 Reply = bytes | Effect

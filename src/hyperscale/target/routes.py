@@ -30,6 +30,7 @@ from hyperscale.target.message import (
     whole,
 )
 from hyperscale.target.site import Site
+from hyperscale.target.streams import Events, WebSocket
 
 # Above the client's default response cap of 64 MiB, so that the cap can be tried.
 BYTES_MOST = 128 * 1024 * 1024
@@ -38,6 +39,7 @@ DELAY_MS_MOST = 60_000
 REDIRECTS_MOST = 1_000
 CHUNKS_MOST = 10_000
 CHUNK_BYTES_MOST = 64 * 1024
+EVENTS_MOST = 1_000_000
 ITEMS = 1_000
 TOKEN_KEY = b"hyperscale target"  # of no secrecy: it only makes a token checkable
 COOKIE_UNSAFE = frozenset('";,\\\x7f') | {chr(code) for code in range(33)}
@@ -275,6 +277,20 @@ def reset(site: Site, request: Request) -> Reply:
     return Reset()
 
 
+def websocket(site: Site, request: Request) -> Reply:
+    if request.header("upgrade").lower() != "websocket" or not request.header("sec-websocket-key"):
+        raise Refusal(426, "/ws speaks WebSocket")
+    return WebSocket()
+
+
+def events(site: Site, request: Request) -> Reply:
+    """Events beyond the one that the client has seen last, which it says when it comes again."""
+    seen = request.header("last-event-id")
+    first = whole(seen, "Last-Event-ID", EVENTS_MOST) + 1 if seen else 1
+    count = request.number("count", 10, EVENTS_MOST)
+    return Events(first, count, request.number("ms", 100, DELAY_MS_MOST) / 1000)
+
+
 def set_cookies(site: Site, request: Request) -> Reply:
     wanted = request.params()
     if not all(wanted):
@@ -329,6 +345,8 @@ EXACT: dict[str, Handler] = {
     "/garbage": garbage,
     "/endless-header": endless_header,
     "/reset": reset,
+    "/ws": websocket,
+    "/events": events,
     "/cookies": cookies,
     "/cookies/set": set_cookies,
     "/stats": stats,

@@ -10,16 +10,19 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from hyperscale.http2.hpack import Tables
 from hyperscale.target.message import Handler, Request
 
 if TYPE_CHECKING:
     from hyperscale.target.connection import Connection
+    from hyperscale.target.http2 import HTTP2Connection
 
 # Bounds of what is kept, so that no traffic makes the target grow.
 PATHS_COUNTED = 1_000
 REQUESTS_REMEMBERED = 1_024
 REMEMBERED_BYTES = 4_096
 OTHER_PATHS = "(other)"
+TABLES_LIST_BYTES = 64 * 1024  # of the headers of a request in HTTP/2
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
@@ -67,7 +70,8 @@ class Site:
         self._exact = exact
         self._with_argument = with_argument
         self._fallback = fallback
-        self.connections: set[Connection] = set()
+        self.connections: set[Connection | HTTP2Connection] = set()
+        self.tables = Tables(TABLES_LIST_BYTES)
         self.accepted = 0
         self.remembered: dict[bytes, Request] = {}
         self.paths: dict[str, int] = {}

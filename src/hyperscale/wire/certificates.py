@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from hyperscale.wire.errors import Reason, Refused
-from hyperscale.wire.identity import ROLES
+from hyperscale.wire.identity import ROLES, is_name
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -27,6 +27,9 @@ SCHEME = "hyperscale"
 AUTHORITY_DAYS = 3650
 # Whoever copies a key can use it for this long, unless somebody notices.
 NODE_DAYS = 90
+# They are told with every question that a manager passes on.
+GROUPS_MAX = 8
+GROUP_CHARS_MAX = 64
 AUTHORITY_NAME = "Hyperscale cluster "
 # Machines of one cluster disagree about the time; a certificate made now is good everywhere now.
 CLOCK_SKEW = datetime.timedelta(hours=1)
@@ -42,6 +45,7 @@ class CertificateIdentity:
     environment_id: str
     datacenter: str
     node_id: str = ""
+    groups: tuple[str, ...] = ()
 
     def uris(self) -> list[str]:
         said = [
@@ -49,6 +53,7 @@ class CertificateIdentity:
             f"{SCHEME}://cluster/{self.cluster_id}",
             f"{SCHEME}://env/{self.environment_id}",
             f"{SCHEME}://dc/{self.datacenter}",
+            *(f"{SCHEME}://group/{group}" for group in self.groups),
         ]
         return [*said, f"{SCHEME}://node/{quote(self.node_id, safe='')}"] if self.node_id else said
 
@@ -133,7 +138,7 @@ def make_node(
     identity: CertificateIdentity,
     node_id: str,
     hosts: Sequence[str] = ("localhost", "127.0.0.1", "::1"),
-    days: int = NODE_DAYS,
+    days: float = NODE_DAYS,
 ) -> Pem:
     """A certificate for one node, good as server and as client."""
     from cryptography import x509
@@ -221,7 +226,17 @@ def identity_of(der: bytes) -> CertificateIdentity:
             "the certificate does not name one role, cluster, environment and datacenter",
             code=Reason.WRONG_CERTIFICATE,
         )
-    return CertificateIdentity(*(part[0] for part in parts))
+    groups = tuple(said.get("group", ()))
+    if len(groups) > GROUPS_MAX or not all(
+        is_name(group) and len(group) <= GROUP_CHARS_MAX for group in groups
+    ):
+        raise Refused(
+            "",
+            f"the certificate names more than {GROUPS_MAX} groups, or one that is no name",
+            code=Reason.WRONG_CERTIFICATE,
+        )
+    role, cluster, environment, datacenter, node_id = (part[0] for part in parts)
+    return CertificateIdentity(role, cluster, environment, datacenter, node_id, groups)
 
 
 def _name(common_name: str) -> x509.Name:
@@ -240,7 +255,7 @@ def _host(host: str) -> x509.GeneralName:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: float
 ) -> x509.CertificateBuilder:
     from cryptography import x509
 

@@ -216,6 +216,7 @@ def _judge(body: bytes, mine: Introduction, certificate: bytes | None) -> Sessio
             environment_id=greeting.environment_id,
             datacenter=greeting.datacenter,
             certified=proven is not None and bool(proven.node_id),
+            groups=() if proven is None else proven.groups,
         ),
         protocol=min(greeting.protocol, mine.protocol),
         capabilities=_common(greeting.capabilities, mine.capabilities),

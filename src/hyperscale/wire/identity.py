@@ -48,6 +48,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     environment_id: str
     datacenter: str
     certified: bool = False  # of a peer: its certificate names this very node
+    groups: tuple[str, ...] = ()  # of a peer: those that its certificate names
 
 
 def check_role(caller: str, target: str, gateless: bool = False) -> None:

@@ -1,36 +1,40 @@
-"""Which datagrams of a sender were seen already.
+"""Which senders have shown that they live, and which of their datagrams were seen already.
 
-Numbers may arrive out of order within a window; a number seen, or left behind by the window, is a
-replay. A sender that starts again comes with a higher epoch and a fresh window; its old epoch is
-over for good. What a datagram says of time is not believed, so a wrong clock silences nobody; our
-own clock only tells how long a sender has been silent, for the memory of it is bounded too.
+A sender is known once it has answered a question that only we could have asked just now. What it
+numbered before that answer is over: it may have been recorded before we started. Later numbers may
+arrive out of order within a window; a number seen, or left behind by the window, is a replay. What
+a datagram says of time is not believed, so a wrong clock silences nobody; our own clock only tells
+how long a sender has been silent and how old a question is, for the memory of both is bounded.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from hyperscale.cluster.identity import INCARNATION_MAX, JUMP_MAX
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 # Datagrams that may overtake each other: seconds of the busiest sender.
 WINDOW = 1024
 # A cluster of 1,000 four times over. Each remembered sender costs about 1 KB.
 SENDERS_MAX = 4096
-# A day: far longer than a member that died is remembered by membership (75 minutes), so a replay
-# that is not recognised any more speaks of a node nobody knows, and is found silent when asked.
+# A day: far longer than a member that died is remembered by membership (75 minutes). A sender that
+# comes back later is asked again.
 SILENT_S_MAX = 86_400.0
-# The first epoch that is believed of a sender nobody knows yet.
-EPOCH_MAX = INCARNATION_MAX
+# Many times the longest way there and back; until then every datagram repeats the same question.
+QUESTION_S = 5.0
+QUESTION_BYTES = 8
+
+_ALL = (1 << WINDOW) - 1
 
 
 @dataclass(slots=True)
-class Seen:
-    """The numbers of one epoch: the highest, and a bit for each of those just below it."""
+class Window:
+    """The highest number, and a bit for each of those just below it."""
 
-    epoch: int
-    salt: bytes
-    heard_at: float
     highest: int = -1
     bits: int = 0
 
@@ -42,63 +46,79 @@ class Seen:
         ahead = number - self.highest
         if ahead > 0:
             kept = self.bits << ahead if ahead < WINDOW else 0
-            self.bits = (kept | 1) & ((1 << WINDOW) - 1)
+            self.bits = (kept | 1) & _ALL
             self.highest = number
         else:
             self.bits |= 1 << -ahead
 
 
-class ReplayGuard:
-    """Ask `is_new` before the price of decrypting, `mark` after the sender has proven itself."""
+@dataclass(slots=True)
+class Sender:
+    """One start of a sender that has proven itself; `key` opens what it seals."""
 
-    def __init__(self, senders_max: int = SENDERS_MAX, silent_s_max: float = SILENT_S_MAX) -> None:
+    start: bytes
+    key: AESGCM
+    heard_at: float
+    window: Window = field(default_factory=Window)
+
+
+class Senders:
+    """Strangers leave nothing here: both tables grow only by what was sealed under the secret."""
+
+    def __init__(
+        self, entropy: Callable[[int], bytes], clock: Callable[[], float], senders_max: int
+    ) -> None:
+        self._entropy = entropy
+        self._clock = clock
         self._senders_max = senders_max
-        self._silent_s_max = silent_s_max
-        # The one heard longest ago comes first.
-        self._seen: OrderedDict[bytes, Seen] = OrderedDict()
+        # In both, the one heard or asked longest ago comes first.
+        self._known: OrderedDict[bytes, Sender] = OrderedDict()
+        self._asked: OrderedDict[bytes, tuple[bytes, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._known)
 
-    def is_new(self, sender: bytes, epoch: int, salt: bytes, number: int) -> bool:
-        seen = self._seen.get(sender)
-        if seen is None or epoch > seen.epoch:
-            return not self.leaps(sender, epoch)
-        return epoch == seen.epoch and salt == seen.salt and seen.is_new(number)
+    def known(self, sender: bytes, start: bytes) -> Sender | None:
+        """None: this start of it has still to answer."""
+        one = self._known.get(sender)
+        return one if one is not None and one.start == start else None
 
-    def leaps(self, sender: bytes, epoch: int) -> bool:
-        """No sender starts that often: believed once, it would silence the real one for long."""
-        seen = self._seen.get(sender)
-        known = EPOCH_MAX if seen is None else seen.epoch + JUMP_MAX
-        return epoch > known
+    def heard(self, sender: bytes, one: Sender, number: int) -> None:
+        one.window.mark(number)
+        one.heard_at = self._clock()
+        self._known.move_to_end(sender)
+        self._forget(one.heard_at)
 
-    def vouched(self, sender: bytes, epoch: int) -> bool:
-        """Its certificate says that it lives in this epoch: one far above it was somebody else's.
-        True when that is forgotten."""
-        seen = self._seen.get(sender)
-        if seen is None or seen.epoch <= epoch + JUMP_MAX:
+    def question(self, sender: bytes) -> bytes:
+        """The same for a while, whatever start of the sender it is for, so that replays of an old
+        start cannot keep a new one from answering in time."""
+        now = self._clock()
+        asked = self._asked.get(sender)
+        if asked is None or now > asked[1] + QUESTION_S:
+            asked = self._asked[sender] = (self._entropy(QUESTION_BYTES), now)
+            self._asked.move_to_end(sender)
+            if len(self._asked) > self._senders_max:
+                self._asked.popitem(last=False)
+        return asked[0]
+
+    def answered(
+        self, sender: bytes, start: bytes, key: AESGCM, number: int, answer: bytes
+    ) -> bool:
+        """Whether the question is answered: once, and in time. The sender is known from then on,
+        by the numbers above this one."""
+        now = self._clock()
+        asked = self._asked.get(sender)
+        if asked is None or answer != asked[0] or now > asked[1] + QUESTION_S:
             return False
-        del self._seen[sender]
+        del self._asked[sender]
+        self._known[sender] = Sender(start, key, now, Window(number, _ALL))
+        self._known.move_to_end(sender)
+        self._forget(now)
         return True
 
-    def mark(self, now: float, sender: bytes, epoch: int, salt: bytes, number: int) -> list[bytes]:
-        """Remember it. Returns the senders that are forgotten instead: too many, or silent for
-        too long."""
-        seen = self._seen.get(sender)
-        if seen is None or epoch > seen.epoch:
-            seen = self._seen[sender] = Seen(epoch, salt, now)
-        seen.mark(number)
-        seen.heard_at = now
-        self._seen.move_to_end(sender)
-        return self._forget(now)
-
-    def _forget(self, now: float) -> list[bytes]:
-        gone: list[bytes] = []
-        for sender, seen in self._seen.items():
-            few = len(self._seen) - len(gone) <= self._senders_max
-            if few and now - seen.heard_at <= self._silent_s_max:
-                break
-            gone.append(sender)
-        for sender in gone:
-            del self._seen[sender]
-        return gone
+    def _forget(self, now: float) -> None:
+        while self._known:
+            sender, one = next(iter(self._known.items()))
+            if len(self._known) <= self._senders_max and now - one.heard_at <= SILENT_S_MAX:
+                return
+            del self._known[sender]

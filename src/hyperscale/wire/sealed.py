@@ -1,12 +1,21 @@
 """Sealed datagrams: AES-256-GCM under keys derived from the cluster secret.
 
-    version  key id  epoch  salt   number  sender length  sender ... | ciphertext ... tag
-    u8       4       u64    8      u64     u8
+    version  kind  key id  start  number  sender length  sender ... | ciphertext ... tag
+    u8       u8    4       16     u64     u8
 
-Every start of a sender draws a salt and gets a key of its own from the secret, its id, epoch and
-salt (HKDF); the nonce is the number of the datagram. So no nonce can repeat under a key, however
-often a node restarts. Everything before the ciphertext is authenticated with it. What does not
-open is counted and dropped, never raised: the network is full of strangers.
+Every start of a sender draws 16 bytes and gets a key of its own from the secret, its id and these
+(HKDF); the nonce is the number of the datagram. So no nonce can repeat under a key, however often a
+node restarts. Everything before the ciphertext is authenticated with it.
+
+    sender                       receiver
+      data, number 7  ---------->  does not know this start: keeps nothing of it, and asks
+                 <---------------  question, for number 7
+      answer  ------------------>  knows it now, by the numbers above the answer's
+      data, number 9  ---------->  (number 7 sealed again) opens
+
+A datagram that was recorded before the receiver started opens at nobody: whoever replays it cannot
+answer, and the real sender answers under a higher number. Once known, a sender pays nothing. What
+does not open is counted and dropped, never raised: the network is full of strangers.
 """
 
 from __future__ import annotations
@@ -16,34 +25,48 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from hyperscale.wire.replay import SENDERS_MAX, ReplayGuard
+from hyperscale.wire.replay import QUESTION_BYTES, SENDERS_MAX, Senders
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-VERSION = 1
+VERSION = 2
 # Fits one packet on every path of today's Internet, tunnels included.
 DATAGRAM_BYTES_MAX = 1200
 SECRET_CHARACTERS_MIN = 16
 SENDER_BYTES_MAX = 64
-SALT_BYTES = 8
+START_BYTES = 16
 KEY_BYTES = 32
 TAG_BYTES = 16
 
-_HEADER = struct.Struct(f"!B4sQ{SALT_BYTES}sQB")
+# Those sent last, which a receiver that does not know us yet may ask for again: of the busiest
+# sender what it sends in the longest way there and back.
+KEPT = 64
+
+_HEADER = struct.Struct(f"!BB4s{START_BYTES}sQB")
+_QUESTION = struct.Struct(f"!{QUESTION_BYTES}sQ")
 _WEAK = frozenset({"password", "secret", "changeme", "hyperscale", "default", "test"})
 
 
+class Kind(IntEnum):
+    DATA = 0
+    QUESTION = 1
+    ANSWER = 2
+
+
 class Opened(NamedTuple):
+    """`data` is None when it was for us alone. `answers` go back to where it came from."""
+
     sender: str
-    epoch: int
-    data: bytes
+    data: bytes | None
+    answers: tuple[bytes, ...] = ()
 
 
 def check_secret(secret: str) -> None:
-    """Raises ValueError for a secret a stranger would guess (B-80)."""
+    """Raises ValueError for a secret a stranger would guess."""
     if len(secret) < SECRET_CHARACTERS_MIN:
         raise ValueError(
             f"the cluster secret has {len(secret)} characters, at least {SECRET_CHARACTERS_MIN} "
@@ -68,10 +91,10 @@ class Secret:
         self._root = root.derive(secret.encode())
         self.id = self._expand(b"key id")[:4]
 
-    def key(self, sender: bytes, epoch: int, salt: bytes) -> AESGCM:
+    def key(self, sender: bytes, start: bytes) -> AESGCM:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        return AESGCM(self._expand(b"sender" + salt + struct.pack("!Q", epoch) + sender))
+        return AESGCM(self._expand(b"sender" + start + sender))
 
     def key_for(self, purpose: bytes) -> AESGCM:
         """For what is no datagram; its nonces are random."""
@@ -89,15 +112,13 @@ class Secret:
 class Sealer:
     """Seals what this node sends and opens what others send.
 
-    `epoch` must be higher at every start of the same sender, as an incarnation is. With `previous`
-    datagrams under the old secret still open while a new one is rolled out; sealing is always
-    done with the current one.
+    With `previous` datagrams under the old secret still open while a new one is rolled out;
+    sealing is always done with the current one.
     """
 
     def __init__(
         self,
         sender: str,
-        epoch: int,
         secret: str,
         previous: str | None = None,
         *,
@@ -114,13 +135,11 @@ class Sealer:
             old = Secret(previous)
             self._secrets[old.id] = old
         self._key_id = current.id
-        self._epoch = epoch
-        self._salt = entropy(SALT_BYTES)
-        self._seal = current.key(self._sender, epoch, self._salt).encrypt
+        self._start = entropy(START_BYTES)
+        self._encrypt = current.key(self._sender, self._start).encrypt
         self._number = 0
-        self._clock = clock
-        self._guard = ReplayGuard(senders_max)
-        self._keys: dict[bytes, tuple[tuple[bytes, int, bytes], AESGCM]] = {}
+        self._sent: list[tuple[int, bytes]] = [(-1, b"")] * KEPT
+        self._senders = Senders(entropy, clock, senders_max)
         self.dropped: Counter[str] = Counter()
 
     @property
@@ -130,74 +149,77 @@ class Sealer:
 
     def knows(self, datagram: bytes) -> bool:
         """Whether it says to be sealed under one of our secrets."""
-        return datagram[1:5] in self._secrets
+        return datagram[2:6] in self._secrets
 
     def seal(self, data: bytes) -> bytes:
         """Raises ValueError when the data does not fit one datagram."""
         if len(data) > self.payload_bytes_max:
             raise ValueError(f"{len(data)} bytes do not fit a datagram of {DATAGRAM_BYTES_MAX}")
-        number = self._number
-        self._number += 1
-        head = _HEADER.pack(
-            VERSION, self._key_id, self._epoch, self._salt, number, len(self._sender)
-        )
-        head += self._sender
-        return head + self._seal(_nonce(number), data, head)
+        self._sent[self._number % KEPT] = (self._number, data)
+        return self._sealed(Kind.DATA, data)
 
     def open(self, datagram: bytes) -> Opened | None:
         """What is inside, or None: then `dropped` counts why."""
+        from cryptography.exceptions import InvalidTag
+
         if not _HEADER.size + 1 + TAG_BYTES <= len(datagram) <= DATAGRAM_BYTES_MAX:
             return self._drop("size")
-        version, key_id, epoch, salt, number, sender_bytes = _HEADER.unpack_from(datagram)
+        version, kind, key_id, start, number, sender_bytes = _HEADER.unpack_from(datagram)
         if version != VERSION:
             return self._drop("version")
-        start = _HEADER.size + sender_bytes
-        if not 0 < sender_bytes <= SENDER_BYTES_MAX or start + TAG_BYTES > len(datagram):
+        at = _HEADER.size + sender_bytes
+        if not 0 < sender_bytes <= SENDER_BYTES_MAX or at + TAG_BYTES > len(datagram):
             return self._drop("malformed")
         secret = self._secrets.get(key_id)
         if secret is None:
             return self._drop("unknown_key")
-        sender = datagram[_HEADER.size : start]
-        if not self._guard.is_new(sender, epoch, salt, number):
-            return self._drop("jump" if self._guard.leaps(sender, epoch) else "replay")
-        return self._decrypt(secret, sender, epoch, salt, number, datagram, start)
-
-    def vouched(self, sender: str, epoch: int) -> None:
-        """A connection with a certificate has shown in which epoch this sender is."""
-        if self._guard.vouched(sender.encode(), epoch):
-            del self._keys[sender.encode()]
-
-    def _decrypt(
-        self,
-        secret: Secret,
-        sender: bytes,
-        epoch: int,
-        salt: bytes,
-        number: int,
-        datagram: bytes,
-        start: int,
-    ) -> Opened | None:
-        from cryptography.exceptions import InvalidTag
-
-        life = (secret.id, epoch, salt)
-        known = self._keys.get(sender)
-        if known is not None and known[0] == life:
-            key = known[1]
-        else:
-            key = secret.key(sender, epoch, salt)
+        sender = datagram[_HEADER.size : at]
+        one = self._senders.known(sender, start)
+        if start == self._start or (one is not None and not one.window.is_new(number)):
+            return self._drop("replay")
+        key = secret.key(sender, start) if one is None else one.key
         try:
-            data = key.decrypt(_nonce(number), datagram[start:], datagram[:start])
+            data = key.decrypt(_nonce(number), datagram[at:], datagram[:at])
             name = sender.decode()
         except InvalidTag:
             return self._drop("forged")
         except UnicodeDecodeError:
             return self._drop("malformed")
-        # Only the key of a sender that has proven itself is kept, one for each that the guard
-        # remembers, so strangers cannot fill the list.
-        self._keys[sender] = (life, key)
-        for gone in self._guard.mark(self._clock(), sender, epoch, salt, number):
-            del self._keys[gone]
-        return Opened(name, epoch, data)
+        if one is not None:
+            self._senders.heard(sender, one, number)
+        if kind == Kind.DATA:
+            return Opened(name, data) if one is not None else self._ask(sender, name, number)
+        if kind == Kind.QUESTION and len(data) == _QUESTION.size:
+            return self._answer(name, *_QUESTION.unpack(data))
+        if kind != Kind.ANSWER:
+            return self._drop("malformed")
+        # A question that is put for each of several datagrams is answered as often.
+        if one is None and not self._senders.answered(sender, start, key, number, data):
+            return self._drop("late_answer")
+        return Opened(name, None)
+
+    def _ask(self, sender: bytes, name: str, number: int) -> Opened:
+        self._drop("unproven")
+        question = _QUESTION.pack(self._senders.question(sender), number)
+        return Opened(name, None, (self._sealed(Kind.QUESTION, question),))
+
+    def _answer(self, name: str, question: bytes, number: int) -> Opened:
+        """With the datagram it was about, if we still have it: sealed again once and no more, so
+        that nobody makes us send for ever."""
+        answer = self._sealed(Kind.ANSWER, question)
+        at = number % KEPT
+        kept, data = self._sent[at]
+        if kept != number:
+            return Opened(name, None, (answer,))
+        self._sent[at] = (-1, b"")
+        return Opened(name, None, (answer, self._sealed(Kind.DATA, data)))
+
+    def _sealed(self, kind: Kind, data: bytes) -> bytes:
+        number = self._number
+        self._number += 1
+        head = _HEADER.pack(VERSION, kind, self._key_id, self._start, number, len(self._sender))
+        head += self._sender
+        return head + self._encrypt(_nonce(number), data, head)
 
     def _drop(self, why: str) -> Opened | None:
         self.dropped[why] += 1

@@ -13,6 +13,8 @@ from hyperscale.workload.results import CustomResult
 from hyperscale.workload.secrets import mask_url
 from hyperscale.workload.type_hints import alternatives, is_subclass
 
+_SHORT = {"websocket": "ws"}  # clients whose metrics have a shorter name
+
 
 class Display(NamedTuple):
     kind: str = ""  # "http", "custom", or "" for a step that is not measured
@@ -32,7 +34,8 @@ def display_of(
     if not target:
         written = (value for value in code.co_consts if isinstance(value, str))
         target = next((value for value in written if value.startswith(("http://", "https://"))), "")
-    return Display(kind or "http", method.upper(), mask_url(target))
+    kind = _SHORT.get(kind, kind) or "http"
+    return Display(kind, method.upper(), mask_url(target))
 
 
 def _client_call(code: Any) -> tuple[str, str]:

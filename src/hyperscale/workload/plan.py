@@ -22,7 +22,8 @@ from hyperscale.workload import workflow as authoring
 from hyperscale.workload.data import Feed
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.given import AnyWorkflow, name_of, parts_of
-from hyperscale.workload.hooks import Hook, HookType, classify
+from hyperscale.workload.hook_types import Hook, classify
+from hyperscale.workload.hooks import HookType
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.load import Load
 from hyperscale.workload.mix import Member, shared_flags

@@ -7,7 +7,7 @@ bodies decompressed and decoded when somebody reads them, never on the measured 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -148,7 +148,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False, gc=False):
         ended: float,
         bytes_in: int = 0,
         bytes_out: int = 0,
-    ) -> HTTPResponse:
+    ) -> Self:
         return cls(
             request,
             None,
@@ -291,4 +291,8 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False, gc=False):
         return f"{self.method} {self.url} ({self.status or self.outcome})"
 
     def __repr__(self) -> str:
-        return f"<HTTPResponse {self}>"
+        return f"<{type(self).__name__} {self}>"
+
+
+class HTTP2Response(HTTPResponse, eq=False, gc=False):
+    """The answer to a call of HTTP/2; `trailers` are the fields behind its body."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol
 
+from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.results import CallResult, Connect
 
 Note = Callable[[tuple[float, ...]], None]
@@ -60,6 +61,9 @@ class Scope(Protocol):
     def connected(self, label: Label, connect: Connect) -> None:
         """A call opened a connection."""
 
+    def measure(self, name: str, kind: MetricKind, value: float) -> None:
+        """A number that a protocol has beside its requests."""
+
     def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:
         """A call failed, unless the author accepts it; not `sent`: there never was a request."""
 
@@ -88,6 +92,9 @@ class Unrecorded:
         return lambda row: None
 
     def connected(self, label: Label, connect: Connect) -> None:
+        pass
+
+    def measure(self, name: str, kind: MetricKind, value: float) -> None:
         pass
 
     def failed(self, label: Label, result: CallResult, *, sent: bool) -> None:

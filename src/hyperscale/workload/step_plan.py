@@ -12,7 +12,8 @@ from hyperscale.workload import graph
 from hyperscale.workload.arguments import OptimizedArgument
 from hyperscale.workload.custom_metrics import MetricKind
 from hyperscale.workload.display import Display, display_of
-from hyperscale.workload.hooks import Choice, Hook, HookType, raw_of
+from hyperscale.workload.hook_types import Hook
+from hyperscale.workload.hooks import Choice, HookType, raw_of
 from hyperscale.workload.results import CallResult
 from hyperscale.workload.type_hints import allows_none, alternatives, is_subclass
 

@@ -25,6 +25,7 @@ from hyperscale.workload.thresholds import (
     HINT,
     KINDS,
     METRICS,
+    OF_PROTOCOLS,
     Family,
     Subject,
     Threshold,
@@ -123,6 +124,8 @@ class _Lookup:
         if protocol is not None:
             metric, kind = protocol
             return self._built_in(metric, Scope(name, {**scope.pairs, "kind": kind}))
+        if name in OF_PROTOCOLS:
+            return self._custom(scope, FAMILY_OF_KIND[OF_PROTOCOLS[name]])
         if name in names.code.metrics:
             return self._custom(scope, FAMILY_OF_KIND[names.code.metrics[name]])
         if names.code.names_metrics and name:
@@ -231,7 +234,7 @@ def _in_unit(threshold: Threshold, metric: str, family: Family | None) -> float:
         return value
     if unit == "%" and (family == "rate" or (family is None and threshold.aggregation == "rate")):
         return value / 100
-    if unit != "%" and family == "trend" and metric in METRICS:
+    if unit != "%" and family == "trend" and (metric in METRICS or metric in OF_PROTOCOLS):
         return parse_duration(f"{value:.6f}{unit}") * 1000
     raise BadInput(
         f"threshold {threshold.expression!r} has the unit {unit!r}, "

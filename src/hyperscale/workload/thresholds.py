@@ -34,8 +34,19 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
-KINDS = ("http", "tcp", "udp")
+KINDS = ("http", "tcp", "udp", "ws", "sse", "redis")
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
+
+OF_PROTOCOLS: dict[str, MetricKind] = {
+    "sse_events_received": "count",
+    "ws_connecting": "distribution",
+    "ws_sessions": "count",
+    "ws_session_duration": "distribution",
+    "ws_msgs_sent": "count",
+    "ws_msgs_received": "count",
+    "ws_ping": "distribution",
+}
+"""What protocols measure beside their requests; trends are milliseconds."""
 
 DURATION = "http_req_duration"
 METRICS: dict[str, Measured] = {

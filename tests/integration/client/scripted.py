@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.results import Course, aggregate_of, assemble
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.histogram import Histogram, Sparse

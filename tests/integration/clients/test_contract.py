@@ -16,7 +16,9 @@ from hyperscale.workload.results import CallFailed, CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 
 from .conftest import Run
+from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
+from .websocket_server import Upgraded
 
 
 class CountingScope(Unrecorded):
@@ -33,6 +35,12 @@ class CountingScope(Unrecorded):
             self.rows.append(row)
 
         return note
+
+    def leave_out_upgrades(self) -> None:
+        """A WebSocket begins with one, which is a call of its own."""
+        kept = [at for at, (_, method, _) in enumerate(self.noted) if method != "CONNECT"]
+        self.noted = [self.noted[at] for at in kept]
+        self.rows = [self.rows[at] for at in kept]
 
     def connected(self, label: Label, connect: object) -> None:
         self.connects += 1
@@ -61,10 +69,11 @@ class Stream(asyncio.Protocol):
         self._server.peers.append(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._server.seen += data.count(b"\n\n") + data.count(b"\r\n\r\n")
+        seen = data.count(b"\n\n") + data.count(b"\r\n\r\n") + data.count(b"*2\r\n")
+        self._server.seen += seen
         match self._server.behaviour:
             case "echo":
-                self._transport.write(self._answer)
+                self._transport.write(self._answer * seen)
             case "closes":
                 self._transport.close()
 
@@ -83,16 +92,35 @@ class Datagrams(asyncio.DatagramProtocol):
             self._transport.sendto(data, address)
 
 
+OVER_HTTP2: dict[str, Callable[[Peer, int], None]] = {"http2": hello}
+KEPT = ("udp", *OVER_HTTP2)  # what comes too late is told apart without a new connection
 ANSWERS = {
     "http": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "tcp": b"ok\n\n",
+    "ws": b"ok",
+    "redis": b"+ok\r\n",
+    "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
+PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
 
 
 @asynccontextmanager
 async def serving(kind: str) -> AsyncIterator[Server]:
     loop = asyncio.get_running_loop()
     server = Server()
+    if kind in OVER_HTTP2:
+
+        def answer(peer: Peer, stream: int) -> None:
+            server.seen += 1
+            if server.behaviour == "echo":
+                OVER_HTTP2[kind](peer, stream)
+            elif server.behaviour == "closes":
+                peer.transport.close()
+
+        async with serve_h2(answer) as over:
+            server.port, server.peers = over.port, over.peers
+            yield server
+        return
     if kind == "udp":
         transport, _ = await loop.create_datagram_endpoint(
             lambda: Datagrams(server), ("127.0.0.1", 0)
@@ -103,7 +131,9 @@ async def serving(kind: str) -> AsyncIterator[Server]:
         finally:
             transport.close()
         return
-    made = await loop.create_server(lambda: Stream(server, ANSWERS[kind]), "127.0.0.1", 0)
+    made = await loop.create_server(
+        lambda: PROTOCOLS.get(kind, Stream)(server, ANSWERS[kind]), "127.0.0.1", 0
+    )
     server.port = made.sockets[0].getsockname()[1]
     try:
         yield server
@@ -116,11 +146,17 @@ async def serving(kind: str) -> AsyncIterator[Server]:
 Ask = Callable[[Client, int, Any], Awaitable[Any]]
 ASK: dict[str, Ask] = {
     "http": lambda vu, port, timeout: vu.http.get(f"http://127.0.0.1:{port}/", timeout=timeout),
+    "http2": lambda vu, port, timeout: vu.http2.get(f"http://127.0.0.1:{port}/", timeout=timeout),
     "tcp": lambda vu, port, timeout: vu.tcp.request(
         f"tcp://127.0.0.1:{port}", "hi\n\n", until="\n\n", timeout=timeout
     ),
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
+    ),
+    "redis": lambda vu, port, timeout: vu.redis.get(f"127.0.0.1:{port}", "a", timeout=timeout),
+    "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
+    "ws": lambda vu, port, timeout: vu.websocket.request(
+        f"ws://127.0.0.1:{port}", "hi", timeout=timeout
     ),
 }
 KINDS = list(ASK)
@@ -153,13 +189,14 @@ def test_each_exchange_is_counted_once_and_its_phases_are_in_order(
         async with serving(kind) as server, user() as (vu, scope, _):
             for _ in range(5):
                 assert (await ASK[kind](vu, server.port, None)).ok
+            scope.leave_out_upgrades()
             assert len(scope.noted) == server.seen == 5
-            assert {noted[0] for noted in scope.noted} == {kind}
+            assert {noted[0] for noted in scope.noted} == {"http" if kind == "http2" else kind}
             for started, sent, first_byte, ended, *_ in scope.rows:
                 assert started <= sent <= first_byte <= ended
             assert all(row[-2] > 0 and row[-1] > 0 for row in scope.rows)
-            assert len(server.peers) == 1, "the connection is kept"
-            assert scope.connects == (0 if kind == "udp" else 1)
+            assert len(server.peers) == (5 if kind == "sse" else 1), "the connection is kept"
+            assert scope.connects == {"udp": 0, "sse": 5}.get(kind, 1)
 
     run_each_way(go())
 
@@ -201,7 +238,7 @@ def test_a_silent_server_is_a_timeout_and_its_late_answer_is_nobodys(
             server.behaviour = "echo"
             assert (await ASK[kind](vu, server.port, None)).ok
             assert server.seen == 2
-            assert len(server.peers) == (1 if kind == "udp" else 2)
+            assert len(server.peers) == (1 if kind in KEPT else 2)
 
     run_each_way(go())
 
@@ -254,6 +291,9 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
+            if kind in ("tcp", "redis", "ws"):
+                assert len(server.peers) == 1, "the first one opens it for all"
+            scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20
 
     run_each_way(go())

@@ -10,15 +10,15 @@ from time import perf_counter
 
 import pytest
 
-from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.scope import UnmeasuredScope
 from hyperscale.workload.scope import CURRENT
 
 from .conftest import Run
 from .scripted import Peer, client, pool, response, serve, until
 
 
-def counted() -> OffstageScope:
-    scope = OffstageScope()
+def counted() -> UnmeasuredScope:
+    scope = UnmeasuredScope()
     CURRENT.set(scope)
     return scope
 

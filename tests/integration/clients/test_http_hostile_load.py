@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from hyperscale.clients import Client
-from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.scope import UnmeasuredScope
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note
@@ -42,7 +42,7 @@ def server() -> Iterator[HostileServer]:
         yield made
 
 
-class TokenScope(OffstageScope):
+class TokenScope(UnmeasuredScope):
     """Counts requests by their name, which is the token."""
 
     def __init__(self) -> None:

@@ -372,7 +372,7 @@ def test_sessions_are_continued_when_each_connection_is_closed(
 def test_tls_handshakes_beyond_a_number_wait_for_their_turn_and_not_in_its_time(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.clients.http.pool.HANDSHAKES_MAX", 2)
+    monkeypatch.setattr("hyperscale.clients.http.origin_pool.HANDSHAKES_MAX", 2)
 
     async def go() -> None:
         at_once: list[int] = []

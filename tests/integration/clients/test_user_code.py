@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hyperscale.clients import ClientPool
-from hyperscale.engine.scope import OffstageScope
+from hyperscale.engine.scope import UnmeasuredScope
 from hyperscale.workload.responses import HTTPResponse
 
 from .conftest import Run
@@ -58,7 +58,7 @@ class Selective:
 
 
 @contextlib.asynccontextmanager
-async def selective() -> AsyncIterator[tuple[Selective, Server, ClientPool, OffstageScope]]:
+async def selective() -> AsyncIterator[tuple[Selective, Server, ClientPool, UnmeasuredScope]]:
     """Server and pool; afterwards nothing of them is left, and both have counted the same."""
     behaviour = Selective()
     before = asyncio.all_tasks()

@@ -4,9 +4,9 @@ worker that finds its machine busy takes nothing over."""
 from __future__ import annotations
 
 from hyperscale.cli import main
-from hyperscale.nodes.worker.engine_stage import EngineStage
-from hyperscale.nodes.worker.stage import MachineUse
+from hyperscale.nodes.worker.engine_runner import EngineRunner
+from hyperscale.nodes.worker.runner import MachineUse
 
 if __name__ == "__main__":
-    EngineStage.use = lambda _: MachineUse(5.0, 20.0)  # type: ignore[method-assign]
+    EngineRunner.use = lambda _: MachineUse(5.0, 20.0)  # type: ignore[method-assign]
     main()

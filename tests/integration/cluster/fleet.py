@@ -256,7 +256,7 @@ class Fleet:
         if tls:
             self.certs = folder / "certs"
             self._authority = make_authority(CLUSTER)
-            self.certify("client", "client")
+            self.certify("client", "client", groups=("operators",))
             write_private(folder / "secret", "correct horse battery staple")
             write_private(folder / "manager-secret", "another horse for managers alone")
         for name in self._voters:
@@ -267,13 +267,15 @@ class Fleet:
 
     # -- who there is ------------------------------------------------------------------------
 
-    def certify(self, name: str, role: str, authority: Any = None) -> None:
+    def certify(
+        self, name: str, role: str, authority: Any = None, groups: tuple[str, ...] = ()
+    ) -> None:
         """A certificate of our authority, or of another one."""
         self.certs.mkdir(exist_ok=True)
         issuer = authority or self._authority
         own = self._place.host(name)
         hosts = list(dict.fromkeys([own, self._advertise.get(name, own)]))
-        identity = CertificateIdentity(role, CLUSTER, ENV, DC)
+        identity = CertificateIdentity(role, CLUSTER, ENV, DC, groups=groups)
         made = make_node(issuer, identity, name, hosts)
         (self.certs / "ca.pem").write_bytes(self._authority.certificate)
         (self.certs / f"{name}.pem").write_bytes(made.certificate)

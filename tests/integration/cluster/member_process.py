@@ -16,7 +16,6 @@ from hyperscale.cluster.membership import Changed, MembershipConfig
 from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
-from hyperscale.wire.sealed import Sealer
 
 
 def say(**facts: object) -> None:
@@ -46,7 +45,6 @@ async def main(arguments: argparse.Namespace) -> None:
             seeds=tuple(("127.0.0.1", port) for port in arguments.seeds),
         ),
         config,
-        seal=lambda epoch: Sealer(arguments.id, epoch, arguments.secret),
     )
     shell.on_change(lambda event: told(event))
     await shell.start()
@@ -81,6 +79,5 @@ if __name__ == "__main__":
     parser.add_argument("directory")
     parser.add_argument("port", type=int)
     parser.add_argument("seeds", type=int, nargs="*")
-    parser.add_argument("--secret", default="a secret nobody guesses 42")
     parser.add_argument("--cluster", default="test")
     run(main(parser.parse_args()))

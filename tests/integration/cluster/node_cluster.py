@@ -62,8 +62,10 @@ def write_certificate(
     role: str = "probe",
     cluster: str = CLUSTER,
     env: str = ENV,
+    days: float = 90,
 ) -> None:
-    made = make_node(authority, CertificateIdentity(role, cluster, env, DC), name)
+    identity = CertificateIdentity(role, cluster, env, DC)
+    made = make_node(authority, identity, name, days=days)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ca.pem").write_bytes(authority.certificate)
     (folder / f"{name}.pem").write_bytes(made.certificate)

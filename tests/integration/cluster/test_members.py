@@ -158,23 +158,18 @@ def test_a_day_in_the_life_of_seven_members(cluster: Cluster) -> None:
     assert leaver.lines[-1]["tasks"] == []
 
 
-@pytest.mark.parametrize(
-    ("flag", "value", "counter"),
-    [
-        ("--secret", "another secret, wrong 99", "refused_seal"),
-        ("--cluster", "elsewhere", "refused_cluster"),
-    ],
-)
-def test_strangers_stay_out(tmp_path: Path, flag: str, value: str, counter: str) -> None:
+def test_strangers_stay_out(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, 2)
     try:
         wait_for(cluster.whole, lambda: {m.name: m.view for m in cluster.members.values()})
         home = tmp_path / "stranger"
         home.mkdir()
-        stranger = Process("stranger", home, cluster.ports[-1], cluster.ports[:2], flag, value)
+        stranger = Process("stranger", home, cluster.ports[-1], cluster.ports[:2], "--cluster", "x")
         cluster.everybody.append(stranger)
         wait_for(
-            lambda: any(counter in m.refused for m in [*cluster.members.values(), stranger]),
+            lambda: any(
+                "refused_cluster" in m.refused for m in [*cluster.members.values(), stranger]
+            ),
             lambda: [m.refused for m in cluster.members.values()],
         )
         assert cluster.whole()

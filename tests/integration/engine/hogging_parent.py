@@ -4,10 +4,10 @@ import asyncio
 import sys
 
 from hyperscale import CustomResult, Workflow, step
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.workload.facts import facts_of
 from hyperscale.workload.plan import Overrides, plan_workflow
@@ -31,16 +31,16 @@ class Hogs(Workflow):
 
 async def main() -> None:
     facts = facts_of(plan_workflow(Hogs))
-    core = Core(output=sys.stdout.fileno())
+    core = GeneratorProcess(output=sys.stdout.fileno())
     await core.open()
     say(core.pid)
-    casting = Casting(
+    part_plan = PartPlan(
         source=encode_source(ClassSource(Hogs).pickled()),
         overrides=encode_overrides(Overrides()),
         total_cores=1,
     )
-    part = Performance(facts, aggregate_of(facts), [core], casting)
-    await part.perform(await part.prepare())
+    part = PartRun(facts, aggregate_of(facts), [core], part_plan)
+    await part.run_load(await part.prepare())
 
 
 if __name__ == "__main__":

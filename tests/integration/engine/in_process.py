@@ -9,11 +9,11 @@ from typing import Any
 import uvloop
 
 from hyperscale import Workflow
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.assignment import Assignment
-from hyperscale.engine.casting import Casting, orders
+from hyperscale.engine.generator_state import GeneratorState
 from hyperscale.engine.messages import Done, Progress, Report, StopTest, TornDown
-from hyperscale.engine.process import GeneratorProcess
+from hyperscale.engine.part_plan import PartPlan, slices
+from hyperscale.engine.results import aggregate_of
+from hyperscale.engine.slice_run import SliceRun
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import StepResult, WorkflowResult
@@ -22,7 +22,7 @@ from hyperscale.workload.plan import Overrides, plan_workflow
 
 
 @dataclass
-class Played:
+class Ran:
     aggregate: WorkflowAggregate
     done: Done
     torn_down: TornDown
@@ -36,32 +36,32 @@ class Played:
         return next(step for step in self.result.steps if step.name == name)
 
 
-def play(workflow: type[Workflow], base_url: str, **load: Any) -> Played:
+def run_slice(workflow: type[Workflow], base_url: str, **load: Any) -> Ran:
     overrides = Overrides(base_url=base_url, **load)
     facts = facts_of(plan_workflow(workflow, overrides))
-    casting = Casting(
+    part_plan = PartPlan(
         source=encode_source(ClassSource(workflow).pickled()),
         overrides=encode_overrides(overrides),
         total_cores=1,
     )
-    (order,) = orders(facts, casting, 1)
+    (order,) = slices(facts, part_plan, 1)
     aggregate = aggregate_of(facts)
     stopped: list[StopTest] = []
 
-    async def go() -> Played:
+    async def go() -> Ran:
         def hear(report: Report) -> None:
             if isinstance(report, Progress):
                 aggregate.apply(0, report.delta, report.at_s)
             elif isinstance(report, StopTest):
                 stopped.append(report)
-                assignment.stop(now=False)
+                slice_run.stop(now=False)
 
-        assignment = Assignment(order, hear, GeneratorProcess())
+        slice_run = SliceRun(order, hear, GeneratorState())
         async with asyncio.timeout(30):
-            wrote = await assignment.prepare()
-            done = await assignment.run(wrote)
-            torn_down = await assignment.teardown(wrote)
-            await assignment.close()
-        return Played(aggregate, done, torn_down, stopped)
+            wrote = await slice_run.prepare()
+            done = await slice_run.run(wrote)
+            torn_down = await slice_run.teardown(wrote)
+            await slice_run.close()
+        return Ran(aggregate, done, torn_down, stopped)
 
     return uvloop.run(go())

@@ -4,10 +4,10 @@ import asyncio
 import sys
 
 from hyperscale import Workflow, step
-from hyperscale.engine.assembly import aggregate_of
-from hyperscale.engine.casting import Casting
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.testing import HTTPResponse
 from hyperscale.workload.facts import facts_of
@@ -31,15 +31,15 @@ class Long(Workflow):
 async def main() -> None:
     overrides = Overrides(base_url=sys.argv[1])
     facts = facts_of(plan_workflow(Long, overrides))
-    core = Core()
+    core = GeneratorProcess()
     await core.open()
-    casting = Casting(
+    part_plan = PartPlan(
         source=encode_source(ClassSource(Long).pickled()),
         overrides=encode_overrides(overrides),
         total_cores=1,
     )
-    part = Performance(facts, aggregate_of(facts), [core], casting)
-    running = asyncio.create_task(part.perform(await part.prepare()))
+    part = PartRun(facts, aggregate_of(facts), [core], part_plan)
+    running = asyncio.create_task(part.run_load(await part.prepare()))
     said = False
     while not running.done():
         part.leash(1.0)

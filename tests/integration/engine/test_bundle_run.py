@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.bundle import bundle
-from hyperscale.engine.casting import Casting
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
+from hyperscale.engine.part_plan import PartPlan
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.engine.source import FileSource, encode_overrides, encode_source
 from hyperscale.workload.facts import facts_of
 from hyperscale.workload.plan import Overrides, plan_workflow
@@ -84,15 +84,15 @@ def test_the_same_file_runs_elsewhere(target: str, tmp_path: Path, room: Path) -
     facts = facts_of(plan_workflow(file.load()[0], overrides))
     shutil.rmtree(tmp_path / "author")
 
-    async def scenario() -> Performance:
-        core = Core()
+    async def scenario() -> PartRun:
+        core = GeneratorProcess()
         await core.open()
-        casting = Casting(
+        part_plan = PartPlan(
             source=source, overrides=encode_overrides(overrides), total_cores=1, memory_mb=500
         )
-        part = Performance(facts, aggregate_of(facts), [core], casting)
+        part = PartRun(facts, aggregate_of(facts), [core], part_plan)
         async with asyncio.timeout(30):
-            await part.perform(await part.prepare())
+            await part.run_load(await part.prepare())
         assert len(inside(room)) == 1
         await part.release()
         await core.close()
@@ -110,12 +110,12 @@ def test_files_of_a_killed_process_go_with_the_next_one(
 ) -> None:
     overrides, source, file = packed(tmp_path, target)
     facts = facts_of(plan_workflow(file.load()[0], overrides))
-    casting = Casting(source=source, overrides=encode_overrides(overrides), total_cores=1)
+    part_plan = PartPlan(source=source, overrides=encode_overrides(overrides), total_cores=1)
 
-    async def prepared() -> Core:
-        core = Core()
+    async def prepared() -> GeneratorProcess:
+        core = GeneratorProcess()
         await core.open()
-        part = Performance(facts, aggregate_of(facts), [core], casting)
+        part = PartRun(facts, aggregate_of(facts), [core], part_plan)
         async with asyncio.timeout(30):
             await part.prepare()
         await part.release()

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from hyperscale import CustomResult, Provide, Workflow, action, check, state, step
-from hyperscale.engine.assembly import aggregate_of
 from hyperscale.engine.messages import StopTest
+from hyperscale.engine.results import aggregate_of
 from hyperscale.testing import HTTPResponse
 from hyperscale.workload.facts import facts_of
 from hyperscale.workload.plan import plan_workflow
-from tests.integration.engine.in_process import Played, play
+from tests.integration.engine.in_process import Ran, run_slice
 
 Stats = Callable[[], dict[str, Any]]
 REFUSED = "http://127.0.0.1:1/"
@@ -140,29 +140,29 @@ class RaisesBetween(Base):
 def test_reported_is_what_the_target_counted(
     workflow: type[Workflow], requests: int | None, target: str, stats: Stats
 ) -> None:
-    played = play(workflow, target)
-    assert not played.done.error
-    assert played.result.requests == stats()["requests"]
-    assert requests in (None, played.result.requests)
+    ran = run_slice(workflow, target)
+    assert not ran.done.error
+    assert ran.result.requests == stats()["requests"]
+    assert requests in (None, ran.result.requests)
 
 
 def test_requests_are_told_under_the_step_they_were_made_in(target: str) -> None:
-    (many,) = play(Loops, target).result.steps
+    (many,) = run_slice(Loops, target).result.steps
     assert {(one.method, one.name, one.count) for one in many.requests} == {
         ("GET", "/items/{id}", 24),
         ("GET", "/json", 6),
     }
-    assert {step.name: step.count for step in play(Judges, target).result.steps} == {
+    assert {step.name: step.count for step in run_slice(Judges, target).result.steps} == {
         "home": 6,
         "asks": 6,
         "acts": 6,
     }
-    places = play(StartsAndStops, target).result.steps
+    places = run_slice(StartsAndStops, target).result.steps
     assert {step.name: step.count for step in places} == {"on_start": 2, "flow": 6, "on_stop": 2}
 
 
 def test_what_was_given_up_has_failed(target: str) -> None:
-    impatient = play(GivesUp, target).step("impatient")
+    impatient = run_slice(GivesUp, target).step("impatient")
     assert (impatient.count, impatient.failed, impatient.unsent) == (12, 12, 0)
     assert {error.outcome: error.count for error in impatient.errors} == {
         "cancelled": 6,
@@ -171,7 +171,7 @@ def test_what_was_given_up_has_failed(target: str) -> None:
 
 
 def test_exceptions_are_failed_runs_and_no_requests(target: str) -> None:
-    steps = {step.name: step for step in play(RaisesBetween, target).result.steps}
+    steps = {step.name: step for step in run_slice(RaisesBetween, target).result.steps}
     told = {name: (step.runs, step.runs_failed, step.count) for name, step in steps.items()}
     assert told == {"before": (6, 6, 0), "between": (6, 6, 6), "judged": (6, 6, 6)}
     first = steps["between"].errors[0].first
@@ -195,11 +195,11 @@ class Refused(Base):
 
 
 def test_calls_that_were_never_sent_are_told_apart(target: str, stats: Stats) -> None:
-    played = play(Refused, target)
-    nobody = played.step("nobody")
+    ran = run_slice(Refused, target)
+    nobody = ran.step("nobody")
     assert (nobody.count, nobody.failed, nobody.unsent) == (0, 12, 12)
     assert (nobody.runs, nobody.runs_failed) == (6, 6)
-    assert played.step("after").skips == {"nobody got no answer": 6}
+    assert ran.step("after").skips == {"nobody got no answer": 6}
     assert stats()["requests"] == 0
 
 
@@ -240,8 +240,8 @@ class TwoFail(Base):
 
 
 def test_of_two_exceptions_at_once_each_has_its_step(target: str) -> None:
-    played = play(TwoFail, target)
-    told = {step.name: (step.runs_failed, step.runs_interrupted) for step in played.result.steps}
+    ran = run_slice(TwoFail, target)
+    told = {step.name: (step.runs_failed, step.runs_interrupted) for step in ran.result.steps}
     assert told == {"outer": (0, 6), "one": (6, 0), "other": (6, 0)}
 
 
@@ -260,21 +260,21 @@ class NestedInGraph(Base):
 
 
 def test_an_exception_is_charged_to_the_innermost_step(target: str, stats: Stats) -> None:
-    played = play(Nested, target)
-    inner, outer = played.step("inner"), played.step("outer")
+    ran = run_slice(Nested, target)
+    inner, outer = ran.step("inner"), ran.step("outer")
     assert (inner.runs, inner.runs_failed, inner.runs_interrupted) == (6, 6, 0)
     assert (outer.runs, outer.runs_failed, outer.runs_interrupted) == (6, 0, 6)
     assert [error.detail for error in inner.errors] == ["KeyError"]
-    assert played.result.runs_failed == 6
-    assert played.result.requests == stats()["requests"]
+    assert ran.result.runs_failed == 6
+    assert ran.result.requests == stats()["requests"]
 
 
 def test_the_graph_goes_on_after_a_step_that_another_one_interrupted(target: str) -> None:
-    played = play(NestedInGraph, target)
-    outer = played.step("outer")
+    ran = run_slice(NestedInGraph, target)
+    outer = ran.step("outer")
     assert (outer.runs, outer.runs_interrupted, outer.runs_failed) == (6, 6, 0)
-    assert played.step("inner").runs_failed == 6
-    assert played.step("later").count == 6
+    assert ran.step("inner").runs_failed == 6
+    assert ran.step("later").count == 6
 
 
 class SharedError(Base):
@@ -297,10 +297,10 @@ class SharedError(Base):
 
 
 def test_an_exception_that_is_raised_again_fails_again(target: str) -> None:
-    played = play(SharedError, target)
-    assert (played.step("bad").runs, played.step("bad").runs_failed) == (18, 18)
-    assert (played.step("worse").runs, played.step("worse").runs_failed) == (6, 6)
-    assert not [step for step in played.result.steps if step.name == "flow"]
+    ran = run_slice(SharedError, target)
+    assert (ran.step("bad").runs, ran.step("bad").runs_failed) == (18, 18)
+    assert (ran.step("worse").runs, ran.step("worse").runs_failed) == (6, 6)
+    assert not [step for step in ran.result.steps if step.name == "flow"]
 
 
 class Ends(Base):
@@ -335,11 +335,11 @@ class ExitsInFlow(Exits):
 def test_what_looks_like_the_end_of_all_is_a_failed_run(
     workflow: type[Workflow], target: str
 ) -> None:
-    played = play(workflow, target)
-    ends = played.step("ends")
+    ran = run_slice(workflow, target)
+    ends = ran.step("ends")
     assert (ends.runs, ends.runs_failed, ends.count) == (6, 6, 6)
-    assert played.result.iterations == 6
-    assert not played.done.error
+    assert ran.result.iterations == 6
+    assert not ran.done.error
 
 
 class StopsIteration(Ends):
@@ -375,7 +375,7 @@ class StopsInOnStart(StopsUser):
 
 
 def test_an_iteration_ends_itself(target: str, stats: Stats) -> None:
-    result = play(StopsIteration, target).result
+    result = run_slice(StopsIteration, target).result
     assert (result.iterations, result.stopped_iterations, result.requests) == (6, 6, 6)
     assert result.runs_failed == 0
     assert stats()["requests"] == 6
@@ -383,17 +383,17 @@ def test_an_iteration_ends_itself(target: str, stats: Stats) -> None:
 
 @pytest.mark.parametrize("workflow", [StopsUser, StopsInTask, StopsInOnStart])
 def test_a_user_ends_itself(workflow: type[Workflow], target: str, stats: Stats) -> None:
-    played = play(workflow, target)
-    result = played.result
-    assert not played.done.error
+    ran = run_slice(workflow, target)
+    result = ran.result
+    assert not ran.done.error
     assert (result.stopped_users, result.requests, result.runs_failed) == (2, 2, 0)
     assert stats()["requests"] == 2
 
 
 def test_a_test_ends_itself(target: str) -> None:
-    played = play(StopsTest, target)
-    assert played.stopped == [StopTest("enough", True)]
-    assert played.result.requests == 1
+    ran = run_slice(StopsTest, target)
+    assert ran.stopped == [StopTest("enough", True)]
+    assert ran.result.requests == 1
 
 
 class StopsOneOfTwo(Base):
@@ -414,11 +414,11 @@ class StopsOneOfTwo(Base):
 
 
 def test_an_iteration_that_ends_takes_its_parallel_steps_along(target: str, stats: Stats) -> None:
-    played = play(StopsOneOfTwo, target)
-    slow = played.step("slow")
+    ran = run_slice(StopsOneOfTwo, target)
+    slow = ran.step("slow")
     assert (slow.runs, slow.runs_interrupted) == (6, 6)
-    assert played.result.stopped_iterations == 6
-    assert played.result.requests == stats()["requests"]
+    assert ran.result.stopped_iterations == 6
+    assert ran.result.requests == stats()["requests"]
 
 
 class SkipsBesideError(Base):
@@ -439,7 +439,7 @@ class SkipsBesideError(Base):
 
 
 def test_a_signal_hides_no_exception_beside_it(target: str) -> None:
-    mixed = play(SkipsBesideError, target).step("mixed")
+    mixed = run_slice(SkipsBesideError, target).step("mixed")
     assert (mixed.runs, mixed.runs_failed, mixed.skipped) == (6, 6, 0)
     assert [error.detail for error in mixed.errors] == ["KeyError"]
 
@@ -456,10 +456,10 @@ class Cut(Base):
 
 
 def test_requests_in_flight_at_the_end_are_counted(target: str, stats: Stats) -> None:
-    played = play(Cut, target)
-    slow = played.step("slow")
+    ran = run_slice(Cut, target)
+    slow = ran.step("slow")
     assert slow.count == slow.failed == stats()["requests"] == 3
-    assert slow.runs_interrupted == played.result.interrupted_iterations == 3
+    assert slow.runs_interrupted == ran.result.interrupted_iterations == 3
 
 
 class WarmsUp(Base):
@@ -488,12 +488,12 @@ class WarmsUp(Base):
 
 
 def test_what_is_not_measured_is_counted_apart(target: str, stats: Stats) -> None:
-    played = play(WarmsUp, target)
-    result = played.result
+    ran = run_slice(WarmsUp, target)
+    result = ran.result
     assert result.unmeasured["setup"] == 2
     assert result.unmeasured["warmup"] > 2
-    assert played.torn_down.requests == 1
-    apart = sum(result.unmeasured.values()) + played.torn_down.requests
+    assert ran.torn_down.requests == 1
+    apart = sum(result.unmeasured.values()) + ran.torn_down.requests
     assert result.requests + apart == stats()["requests"]
 
 
@@ -514,7 +514,7 @@ class Arrives(Base):
 
 
 def test_users_of_arrivals_have_started_before_their_first_one(target: str, stats: Stats) -> None:
-    result = play(Arrives, target).result
+    result = run_slice(Arrives, target).result
     home = next(step for step in result.steps if step.name == "home")
     assert result.runs_failed == result.dropped_iterations == 0
     assert home.count == 10
@@ -531,7 +531,7 @@ class LeavesUnstarted(Arrives):
 
 
 def test_arrivals_that_nobody_takes_are_dropped(target: str) -> None:
-    result = play(LeavesUnstarted, target).result
+    result = run_slice(LeavesUnstarted, target).result
     assert result.iterations == 0
     assert result.dropped_iterations == 10
 
@@ -549,9 +549,9 @@ class Reads(Base):
 
 
 def test_on_start_has_the_row_of_the_first_iteration(target: str) -> None:
-    played = play(Reads, target)
-    assert played.result.requests == 6
-    assert played.result.runs_failed == 0
+    ran = run_slice(Reads, target)
+    assert ran.result.requests == 6
+    assert ran.result.runs_failed == 0
 
 
 class NeverWaits(Base):
@@ -605,7 +605,7 @@ def test_a_step_that_never_waits_does_not_stop_the_others(
     workflow: type[Workflow], target: str
 ) -> None:
     workflow = type(workflow.__name__, (workflow,), {"graceful_stop": "0s"})
-    assert not play(workflow, target).done.error
+    assert not run_slice(workflow, target).done.error
 
 
 class Accepts(Base):
@@ -623,7 +623,7 @@ class Accepts(Base):
 
 
 def test_the_last_word_on_an_answer_counts(target: str) -> None:
-    step = play(Accepts, target).step("changes_its_mind")
+    step = run_slice(Accepts, target).step("changes_its_mind")
     assert (step.count, step.failed, step.runs_failed) == (18, 6, 0)
     assert [(error.outcome, error.samples[0]) for error in step.errors] == [
         ("failed", "still wrong")
@@ -643,9 +643,9 @@ class NoTest(Base):
 
 
 def test_a_workflow_that_is_no_test_fails_with_its_action(target: str) -> None:
-    played: Played = play(NoTest, target)
-    assert "calls raised CallFailed" in played.done.error
-    assert list(played.done.context) == ["seen"]
+    ran: Ran = run_slice(NoTest, target)
+    assert "calls raised CallFailed" in ran.done.error
+    assert list(ran.done.context) == ["seen"]
 
 
 class FlowFails(Base):
@@ -656,9 +656,9 @@ class FlowFails(Base):
 
 
 def test_iterations_are_the_runs_of_a_flow(target: str) -> None:
-    played = play(FlowFails, target)
-    flow = played.step("flow")
+    ran = run_slice(FlowFails, target)
+    flow = ran.step("flow")
     assert (flow.runs, flow.runs_failed, flow.count) == (6, 2, 4)
     again = aggregate_of(facts_of(plan_workflow(FlowFails)))
-    again.absorb(played.aggregate.export())
-    assert again.freeze().steps == played.result.steps
+    again.absorb(ran.aggregate.export())
+    assert again.freeze().steps == ran.result.steps

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
-from hyperscale.engine.performance import Performance
+from hyperscale.engine.part_run import PartRun
 from hyperscale.testing import HTTPResponse
-from tests.integration.engine.troupe import Troupe, until
+from tests.integration.engine.machine import Machine, until
 
 PARTS = ((0, 2), (2, 2))  # two workers of two cores each
 
@@ -28,13 +28,13 @@ class Home(Workflow):
         return await self.client.http.get("/")
 
 
-def parts_of(troupe: Troupe, total: int = 4) -> list[Performance]:
-    return [troupe.part(*part, total, run_setup=part[0] == 0) for part in PARTS]
+def parts_of(machine: Machine, total: int = 4) -> list[PartRun]:
+    return [machine.part(*part, total, run_setup=part[0] == 0) for part in PARTS]
 
 
-async def perform(*parts: Performance) -> None:
+async def run_load(*parts: PartRun) -> None:
     await asyncio.gather(*(part.prepare() for part in parts))
-    await asyncio.gather(*(part.perform({}) for part in parts))
+    await asyncio.gather(*(part.run_load({}) for part in parts))
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_a_load_with_less_to_do_than_there_are_cores(
     target: str,
     stats: Callable[[], dict[str, Any]],
 ) -> None:
-    troupe = Troupe(Home, target, 4, **load)
+    machine = Machine(Home, target, 4, **load)
 
-    async def scenario() -> list[Performance]:
-        parts = parts_of(troupe)
-        await perform(*parts)
+    async def scenario() -> list[PartRun]:
+        parts = parts_of(machine)
+        await run_load(*parts)
         await asyncio.gather(*(part.release() for part in parts))
         return parts
 
-    parts = troupe.play(scenario)
+    parts = machine.run(scenario)
     assert [part.outcome for part in parts] == ["completed", "completed"]
     requests = sum(part.aggregate.requests for part in parts)
     assert requests == stats()["requests"]
@@ -74,31 +74,31 @@ def test_a_load_with_less_to_do_than_there_are_cores(
 
 def test_a_part_without_anything_to_do_still_tears_down(target: str) -> None:
     """All iterations were made before its worker was lost."""
-    troupe = Troupe(Home, target, 1, vus=1, iterations=3)
+    machine = Machine(Home, target, 1, vus=1, iterations=3)
 
-    async def scenario() -> tuple[Performance, str]:
-        part = troupe.part(0, 1, 1, attempt=2, iterations_done=3)
-        await perform(part)
+    async def scenario() -> tuple[PartRun, str]:
+        part = machine.part(0, 1, 1, attempt=2, iterations_done=3)
+        await run_load(part)
         warning = await part.teardown()
         await part.release()
         return part, warning
 
-    part, warning = troupe.play(scenario)
+    part, warning = machine.run(scenario)
     assert (part.outcome, part.aggregate.requests) == ("completed", 0)
     assert "torn down" in warning
 
 
-def vus_of(parts: list[Performance]) -> int:
+def vus_of(parts: list[PartRun]) -> int:
     return sum(part.aggregate.vus for part in parts)
 
 
 def test_a_load_by_time_is_scaled_to_one_user_and_back(target: str) -> None:
-    troupe = Troupe(Home, target, 4)
+    machine = Machine(Home, target, 4)
 
     async def scenario() -> None:
-        parts = parts_of(troupe)
+        parts = parts_of(machine)
         await asyncio.gather(*(part.prepare() for part in parts))
-        running = [asyncio.create_task(part.perform({})) for part in parts]
+        running = [asyncio.create_task(part.run_load({})) for part in parts]
         await until(lambda: vus_of(parts) == 4)
         for change, expected in ((-3, 1), (2, 3), (6, 9), (-8, 1), (3, 4)):
             assert all(part.scale(change) for part in parts)
@@ -109,7 +109,7 @@ def test_a_load_by_time_is_scaled_to_one_user_and_back(target: str) -> None:
         await asyncio.gather(*running)
         await asyncio.gather(*(part.release() for part in parts))
 
-    troupe.play(scenario)
+    machine.run(scenario)
 
 
 class Slow(Home):
@@ -123,19 +123,19 @@ class Slow(Home):
 def test_shared_iterations_are_all_made_by_fewer_users(
     target: str, stats: Callable[[], dict[str, Any]]
 ) -> None:
-    troupe = Troupe(Slow, target, 4, vus=8, iterations=320)
+    machine = Machine(Slow, target, 4, vus=8, iterations=320)
 
-    async def scenario() -> list[Performance]:
-        parts = parts_of(troupe)
+    async def scenario() -> list[PartRun]:
+        parts = parts_of(machine)
         await asyncio.gather(*(part.prepare() for part in parts))
-        running = [asyncio.create_task(part.perform({})) for part in parts]
+        running = [asyncio.create_task(part.run_load({})) for part in parts]
         await until(lambda: vus_of(parts) == 8)
         assert all(part.scale(-7) for part in parts)
         await asyncio.gather(*running)
         await asyncio.gather(*(part.release() for part in parts))
         return parts
 
-    parts = troupe.play(scenario, limit_s=60.0)
+    parts = machine.run(scenario, limit_s=60.0)
     assert [part.outcome for part in parts] == ["completed", "completed"]
     assert sum(part.aggregate.iterations for part in parts) == 320 == stats()["requests"]
 
@@ -157,15 +157,15 @@ class FewRowsForUsers(FewRows):
 
 @pytest.mark.parametrize(("workflow", "expected"), [(FewRows, 2), (FewRowsForUsers, 6)])
 def test_fewer_rows_than_cores(workflow: type[Workflow], expected: int) -> None:
-    troupe = Troupe(workflow, "http://localhost", 4)
+    machine = Machine(workflow, "http://localhost", 4)
 
-    async def scenario() -> list[Performance]:
-        parts = parts_of(troupe)
-        await perform(*parts)
+    async def scenario() -> list[PartRun]:
+        parts = parts_of(machine)
+        await run_load(*parts)
         await asyncio.gather(*(part.release() for part in parts))
         return parts
 
-    parts = troupe.play(scenario)
+    parts = machine.run(scenario)
     assert [part.outcome for part in parts] == ["completed", "completed"]
     assert sum(part.aggregate.iterations for part in parts) == expected
 
@@ -184,14 +184,14 @@ class Uneven(Workflow):
 
 
 def test_a_core_is_done_before_its_part_is() -> None:
-    troupe = Troupe(Uneven, "http://localhost", 3)
+    machine = Machine(Uneven, "http://localhost", 3)
     told: list[int] = []
 
     async def scenario() -> None:
-        part = troupe.part(0, 3, 3, on_done=lambda: told.append(part.cores_done))
+        part = machine.part(0, 3, 3, on_done=lambda: told.append(part.cores_done))
         assert part.cores_done == 1, "two users need no third core"
         await part.prepare()
-        running = asyncio.create_task(part.perform({}))
+        running = asyncio.create_task(part.run_load({}))
         await until(lambda: bool(told))
         assert (told, running.done()) == ([2], False)
         part.stop(now=True)
@@ -199,4 +199,4 @@ def test_a_core_is_done_before_its_part_is() -> None:
         assert part.cores_done == 3
         await part.release()
 
-    troupe.play(scenario)
+    machine.run(scenario)

@@ -17,7 +17,7 @@ from hyperscale.errors import ExitCode, RunFailed
 from hyperscale.local import run
 from hyperscale.metrics.results import Results
 from hyperscale.testing import HTTPResponse
-from tests.integration.engine.troupe import Troupe
+from tests.integration.engine.machine import Machine
 
 PLAIN = {
     "pair": ("a", 1),
@@ -143,10 +143,10 @@ class Plain(Workflow):
 def test_a_pickle_of_another_worker_runs_nothing(target: str, tmp_path: Path, way: str) -> None:
     trap = tmp_path / "sprung"
     forged = {"token": Stamped(0, 0, pickle.dumps(Touches(trap)))}
-    troupe = Troupe(Plain, target, 1)
+    machine = Machine(Plain, target, 1)
 
     async def scenario() -> None:
-        part = troupe.part(0, 1, 1, context=forged if way == "prepared with" else {})
+        part = machine.part(0, 1, 1, context=forged if way == "prepared with" else {})
         await part.prepare()
         part.begin(forged)
         await part.over()
@@ -154,5 +154,5 @@ def test_a_pickle_of_another_worker_runs_nothing(target: str, tmp_path: Path, wa
         raise part.failure
 
     with pytest.raises(RunFailed, match="Plain cannot read 'token'"):
-        troupe.play(scenario)
+        machine.run(scenario)
     assert not trap.exists()

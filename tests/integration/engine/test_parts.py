@@ -19,14 +19,14 @@ import psutil
 import pytest
 
 from hyperscale import CustomResult, Workflow, feed, step
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.messages import Line
-from hyperscale.engine.performance import Performance
-from hyperscale.engine.pool import Core
+from hyperscale.engine.part_run import PartRun
+from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import RunFailed
 from hyperscale.metrics.delta import Delta
 from hyperscale.testing import HTTPResponse
-from tests.integration.engine.troupe import Troupe, until
+from tests.integration.engine.machine import Machine, until
 
 
 class Numbered(Workflow):
@@ -46,23 +46,23 @@ class Numbered(Workflow):
 
 
 def test_two_parts_are_one_workflow(target: str, stats: Callable[[], dict[str, Any]]) -> None:
-    troupe = Troupe(Numbered, target, 3)
+    machine = Machine(Numbered, target, 3)
     told: list[tuple[int, Delta]] = []
 
-    async def scenario() -> tuple[Performance, Performance, str]:
-        first = troupe.part(0, 2, 3, on_progress=lambda _, core, delta: told.append((core, delta)))
-        second = troupe.part(2, 1, 3, run_setup=False)
+    async def scenario() -> tuple[PartRun, PartRun, str]:
+        first = machine.part(0, 2, 3, on_progress=lambda _, core, delta: told.append((core, delta)))
+        second = machine.part(2, 1, 3, run_setup=False)
         wrote, nothing = await asyncio.gather(first.prepare(), second.prepare())
         assert set(wrote) == {"greeting"}
         assert nothing == {}
-        await asyncio.gather(first.perform(wrote), second.perform(wrote))
+        await asyncio.gather(first.run_load(wrote), second.run_load(wrote))
         warning = await second.teardown()
         await asyncio.gather(first.release(), second.release())
         return first, second, warning
 
-    first, second, warning = troupe.play(scenario)
+    first, second, warning = machine.run(scenario)
     assert (first.outcome, second.outcome) == ("completed", "completed")
-    merged = aggregate_of(troupe.facts)
+    merged = aggregate_of(machine.facts)
     merged.absorb(first.aggregate.export())
     merged.absorb(second.aggregate.export())
     result = merged.freeze()
@@ -73,22 +73,22 @@ def test_two_parts_are_one_workflow(target: str, stats: Callable[[], dict[str, A
         sum(one.count for core, delta in told for one in delta.requests) == first.aggregate.requests
     )
     assert {core for core, _ in told} == {0, 1}
-    assert f"torn down by {troupe.cores[2].pid}" in warning
+    assert f"torn down by {machine.cores[2].pid}" in warning
 
 
 def test_teardown_sees_what_setup_wrote_when_nothing_was_started(target: str) -> None:
-    troupe = Troupe(Numbered, target, 1)
+    machine = Machine(Numbered, target, 1)
 
-    async def scenario() -> tuple[str, Performance]:
-        part = troupe.part(0, 1, 1)
+    async def scenario() -> tuple[str, PartRun]:
+        part = machine.part(0, 1, 1)
         await part.prepare()
         part.stop(now=True)
-        await part.perform({})
+        await part.run_load({})
         warning = await part.teardown()
         await part.release()
         return warning, part
 
-    warning, part = troupe.play(scenario)
+    warning, part = machine.run(scenario)
     assert "torn down by" in warning
     assert part.outcome == "cancelled"
     assert part.aggregate.requests == 0
@@ -104,11 +104,11 @@ class Long(Workflow):
 
 
 def test_a_part_may_be_paused_the_moment_it_starts(target: str) -> None:
-    troupe = Troupe(Long, target, 1)
+    machine = Machine(Long, target, 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1)
-        running = asyncio.create_task(part.perform(await part.prepare()))
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1)
+        running = asyncio.create_task(part.run_load(await part.prepare()))
         await asyncio.sleep(0)
         assert part.pause()
         await until(lambda: part.aggregate.vus == 2)
@@ -128,16 +128,16 @@ def test_a_part_may_be_paused_the_moment_it_starts(target: str) -> None:
         await part.release()
         return part
 
-    assert troupe.play(scenario).outcome == "completed"
+    assert machine.run(scenario).outcome == "completed"
 
 
 def test_each_part_takes_its_share_of_a_change(target: str) -> None:
-    troupe = Troupe(Long, target, 2)
+    machine = Machine(Long, target, 2)
 
     async def scenario() -> None:
-        parts = [troupe.part(0, 1, 2), troupe.part(1, 1, 2, run_setup=False)]
+        parts = [machine.part(0, 1, 2), machine.part(1, 1, 2, run_setup=False)]
         await asyncio.gather(*(part.prepare() for part in parts))
-        running = [asyncio.create_task(part.perform({})) for part in parts]
+        running = [asyncio.create_task(part.run_load({})) for part in parts]
         await until(lambda: all(part.aggregate.vus == 1 for part in parts))
         assert all(part.scale(3) for part in parts)
         await until(lambda: sum(part.aggregate.vus for part in parts) == 5)
@@ -146,20 +146,20 @@ def test_each_part_takes_its_share_of_a_change(target: str) -> None:
         await asyncio.gather(*running)
         await asyncio.gather(*(part.release() for part in parts))
 
-    troupe.play(scenario)
+    machine.run(scenario)
 
 
 def test_a_part_that_is_stopped_before_it_is_prepared_does_nothing(target: str) -> None:
-    troupe = Troupe(Long, target, 1)
+    machine = Machine(Long, target, 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1)
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1)
         part.stop(now=True)
-        await part.perform(await part.prepare())
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert (part.outcome, part.aggregate.requests) == ("cancelled", 0)
 
 
@@ -176,53 +176,53 @@ class Waits(Workflow):
 def test_what_we_give_up_is_no_failure_of_the_target(
     target: str, stats: Callable[[], dict[str, Any]], how: str
 ) -> None:
-    troupe = Troupe(Waits, target, 1)
+    machine = Machine(Waits, target, 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1)
-        running = asyncio.create_task(part.perform(await part.prepare()))
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1)
+        running = asyncio.create_task(part.run_load(await part.prepare()))
         await until(lambda: stats()["requests"] == 3)
         part.stop(now=True) if how == "stopped" else part.leash(0.0)
         await running
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert (part.aggregate.requests, part.aggregate.failed) == (3, 0)
 
 
 def test_a_load_nobody_holds_ends_by_itself(target: str) -> None:
-    troupe = Troupe(Long, target, 1)
+    machine = Machine(Long, target, 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1)
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1)
         part.leash(30)
-        running = asyncio.create_task(part.perform(await part.prepare()))
+        running = asyncio.create_task(part.run_load(await part.prepare()))
         await until(lambda: part.aggregate.requests > 0)
         part.leash(0.2)
         await running
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "cut off"
     assert part.aggregate.facts.error == ""
     assert part.measured_s < 60
 
 
 def test_a_load_that_was_let_go_before_its_start_does_not_start(target: str) -> None:
-    troupe = Troupe(Long, target, 1)
+    machine = Machine(Long, target, 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1)
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1)
         wrote = await part.prepare()
         part.leash(0.0)
         await asyncio.sleep(0.1)
-        await part.perform(wrote)
+        await part.run_load(wrote)
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "cut off"
     assert part.aggregate.requests == 0
 
@@ -262,15 +262,15 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
 
 
 def test_a_closed_load_goes_on_with_the_rest_of_its_time(target: str) -> None:
-    troupe = Troupe(Long, target, 1, duration="13s")
+    machine = Machine(Long, target, 1, duration="13s")
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=10.0, iterations_done=5)
-        await part.perform(await part.prepare())
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1, attempt=2, resume_at_s=10.0, iterations_done=5)
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "completed"
     assert part.measured_s >= 13.0
     series = part.aggregate.freeze().series
@@ -279,28 +279,28 @@ def test_a_closed_load_goes_on_with_the_rest_of_its_time(target: str) -> None:
 
 
 def test_arrivals_go_on_without_the_overdue_ones(target: str) -> None:
-    troupe = Troupe(Long, target, 1, rate="100/s", duration="13s")
+    machine = Machine(Long, target, 1, rate="100/s", duration="13s")
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=10.0)
-        await part.perform(await part.prepare())
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1, attempt=2, resume_at_s=10.0)
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert 0 < part.aggregate.iterations + part.aggregate.dropped <= 300
 
 
 def test_a_load_whose_time_is_over_makes_no_request(target: str) -> None:
-    troupe = Troupe(Long, target, 1, duration="5s")
+    machine = Machine(Long, target, 1, duration="5s")
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1, attempt=2, resume_at_s=5.0)
-        await part.perform(await part.prepare())
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1, attempt=2, resume_at_s=5.0)
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "completed"
     assert part.aggregate.requests == 0
 
@@ -318,15 +318,15 @@ class Rows(Workflow):
 
 
 def test_rows_that_were_used_are_not_used_again() -> None:
-    troupe = Troupe(Rows, "http://localhost", 1)
+    machine = Machine(Rows, "http://localhost", 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1, attempt=2, iterations_done=7)
-        await part.perform(await part.prepare())
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1, attempt=2, iterations_done=7)
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert (part.aggregate.iterations, part.aggregate.failed) == (3, 0)
 
 
@@ -358,45 +358,45 @@ class HoardsEarly(Hoards):
 
 @pytest.mark.parametrize("workflow", [Hoards, Gulps])
 def test_a_workflow_that_eats_memory_ends_with_a_reason(workflow: type[Workflow]) -> None:
-    troupe = Troupe(workflow, "http://localhost", 1)
+    machine = Machine(workflow, "http://localhost", 1)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 1, 1, memory_mb=300)
-        await part.perform(await part.prepare())
+    async def scenario() -> PartRun:
+        part = machine.part(0, 1, 1, memory_mb=300)
+        await part.run_load(await part.prepare())
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "failed"
     assert "took more than 300 MB of memory" in part.aggregate.facts.error
     assert part.lost == []
 
 
 def test_so_does_a_setup_that_eats_memory() -> None:
-    troupe = Troupe(HoardsEarly, "http://localhost", 1)
+    machine = Machine(HoardsEarly, "http://localhost", 1)
 
     async def scenario() -> None:
-        part = troupe.part(0, 1, 1, memory_mb=300)
+        part = machine.part(0, 1, 1, memory_mb=300)
         with pytest.raises(RunFailed, match=r"setup\(\) of HoardsEarly raised MemoryError"):
             await part.prepare()
         await part.release()
 
-    troupe.play(scenario)
+    machine.run(scenario)
 
 
 def test_a_killed_part_keeps_what_it_told(target: str) -> None:
-    troupe = Troupe(Long, target, 2)
+    machine = Machine(Long, target, 2)
 
-    async def scenario() -> Performance:
-        part = troupe.part(0, 2, 2)
-        running = asyncio.create_task(part.perform(await part.prepare()))
+    async def scenario() -> PartRun:
+        part = machine.part(0, 2, 2)
+        running = asyncio.create_task(part.run_load(await part.prepare()))
         await until(lambda: part.aggregate.requests > 0)
         part.kill()
         await running
         await part.release()
         return part
 
-    part = troupe.play(scenario)
+    part = machine.run(scenario)
     assert part.outcome == "cancelled"
     assert len(part.lost) == 2
     assert part.aggregate.freeze().requests > 0
@@ -423,7 +423,7 @@ def gone(pid: int) -> bool:
 
 
 def test_a_core_gets_the_environment_it_is_given() -> None:
-    core = Core(env={"PATH": os.environ["PATH"], "ONLY": "this"})
+    core = GeneratorProcess(env={"PATH": os.environ["PATH"], "ONLY": "this"})
     try:
         environ = Path(f"/proc/{core.pid}/environ")
         while not environ.read_bytes():  # the kernel still sets up the new program
@@ -438,7 +438,7 @@ def test_a_core_gets_the_environment_it_is_given() -> None:
 
 def test_a_generator_that_starts_does_not_hear_ctrl_c() -> None:
     async def scenario() -> None:
-        core = Core()
+        core = GeneratorProcess()
         try:
             for _ in range(40):  # from before there is an interpreter until it has been told so
                 os.kill(core.pid, signal.SIGINT)
@@ -459,23 +459,23 @@ class NeedsKey(Long):
 
 
 def test_a_failure_names_its_worker_and_the_variable_that_is_missing(target: str) -> None:
-    troupe = Troupe(NeedsKey, target, 1)
+    machine = Machine(NeedsKey, target, 1)
 
     async def scenario() -> None:
-        part = troupe.part(0, 1, 1, worker="w1")
+        part = machine.part(0, 1, 1, worker="w1")
         with pytest.raises(RunFailed, match=r"^on w1: setup\(\) of NeedsKey raised") as failed:
             await part.prepare()
         await part.release()
         assert failed.value.hint == "pass the variable to the test: -e NO_SUCH_KEY"
 
-    troupe.play(scenario)
+    machine.run(scenario)
 
 
 def test_nobody_waits_for_a_generator_whose_reports_make_no_sense() -> None:
     async def scenario() -> None:
-        core = Core()
+        core = GeneratorProcess()
         ours, theirs = socket.socketpair()
-        lost: list[Core] = []
+        lost: list[GeneratorProcess] = []
         core.join(lambda *_: None, lost.append)
         try:
             theirs.sendall(struct.pack("<II", 1, 1) + b"\xc1")  # a frame that is no message

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hyperscale import Workflow, step
 from hyperscale.workload.scope import fold_ids
-from tests.integration.engine.in_process import play
+from tests.integration.engine.in_process import run_slice
 
 Node = tuple[Any, ...]  # what to do, and with what
 REFUSED = "http://127.0.0.1:1/"
@@ -229,9 +229,9 @@ def test_any_flow_is_counted_as_the_target_counts_it(
     model = Model()
     for _ in range(ITERATIONS):
         model.iterate(tree)
-    played = play(type("Random", (Interpreter,), {"tree": tree}), target)
-    result = played.result
-    assert not played.done.error
+    ran = run_slice(type("Random", (Interpreter,), {"tree": tree}), target)
+    result = ran.result
+    assert not ran.done.error
     counted = stats()
     assert result.requests == counted["requests"] == model.paths.total()
     by_name = Counter[str]()

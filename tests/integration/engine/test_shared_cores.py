@@ -21,7 +21,7 @@ from hyperscale.metrics import totals
 from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.testing import HTTPResponse
 from hyperscale.workload.plan import Overrides
-from tests.integration.engine.troupe import until
+from tests.integration.engine.machine import until
 
 Stats = Callable[[], dict[str, Any]]
 
@@ -340,7 +340,7 @@ class HangsInTeardown(D):
 def test_one_that_hangs_is_left_and_the_others_go_on(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.engine.performance.TEARDOWN_LIMIT_S", 0.5)
+    monkeypatch.setattr("hyperscale.engine.part_run.TEARDOWN_LIMIT_S", 0.5)
     results = run(HangsInTeardown, A, base_url=target, workers=1, duration=None)
     (_, other) = results.workflows
     assert (results.exit_code, results.lost) == (ExitCode.PASSED, [])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.cluster.calm import Load
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.member.queries import AskStatus, Status
 from hyperscale.nodes.member.settings import NodeSettings
@@ -47,7 +47,7 @@ async def node(folder: Path, usage: ProcessUsage, role: str = "manager") -> Asyn
     settings = NodeSettings(id="n1", bind=ANY, data=folder, role=role, plaintext="loopback")
     async with RealHost("n1", folder, usage=usage) as host:
         made = Node(host, settings)
-        made.door.sample_every_s = 0.01
+        made.admission.sample_every_s = 0.01
         await made.start()
         yield made
         await made.stop()
@@ -60,7 +60,7 @@ def test_a_group_without_memory_left_is_overload(tmp_path: Path) -> None:
         version_2(tmp_path / "group", 1_000_000, 990_000)
         usage = ProcessUsage(tmp_path / "group", Path("/nowhere"))
         async with node(tmp_path, usage) as made:
-            await eventually(lambda: made.door.load is Load.OVERLOADED)
+            await eventually(lambda: made.admission.load is LoadLevel.OVERLOADED)
             peer = Peer(made.endpoint, Address(*made.membership.me.tcp))
             with pytest.raises(Refused) as refused:
                 await peer.request(AskStatus(), Status)
@@ -70,14 +70,20 @@ def test_a_group_without_memory_left_is_overload(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "load"), [(0.6, Load.HEALTHY), (0.75, Load.BUSY), (0.9, Load.STRESSED), (0.97, Load(3))]
+    ("cpu", "load"),
+    [
+        (0.6, LoadLevel.HEALTHY),
+        (0.75, LoadLevel.BUSY),
+        (0.9, LoadLevel.STRESSED),
+        (0.97, LoadLevel(3)),
+    ],
 )
-def test_a_managers_own_cpu_counts(tmp_path: Path, cpu: float, load: Load) -> None:
+def test_a_managers_own_cpu_counts(tmp_path: Path, cpu: float, load: LoadLevel) -> None:
     async def story() -> None:
         usage = Fixed(Usage(cpu=cpu, memory=0.1))
         async with node(tmp_path, usage) as made:
-            await eventually(lambda: made.door.load is load and usage.reads > 3)
-            assert made.door.load is load
+            await eventually(lambda: made.admission.load is load and usage.reads > 3)
+            assert made.admission.load is load
 
     asyncio.run(story())
 
@@ -87,7 +93,7 @@ def test_the_cores_of_a_worker_are_meant_to_be_full(tmp_path: Path) -> None:
         usage = Fixed(Usage(cpu=1.0, memory=0.1))
         async with node(tmp_path, usage, role="worker") as made:
             await eventually(lambda: usage.reads > 5)
-            assert made.door.load is Load.HEALTHY
+            assert made.admission.load is LoadLevel.HEALTHY
 
     asyncio.run(story())
 
@@ -96,6 +102,6 @@ def test_the_queue_of_the_role_counts(tmp_path: Path) -> None:
     async def story() -> None:
         async with node(tmp_path, Fixed(Usage())) as made:
             made.queue = lambda: 0.9
-            await eventually(lambda: made.door.load is Load.STRESSED)
+            await eventually(lambda: made.admission.load is LoadLevel.STRESSED)
 
     asyncio.run(story())

@@ -9,11 +9,11 @@ from typing import Any
 
 import redis
 
-from hyperscale.scheduler.model.job import Job, JobState
-from hyperscale.scheduler.stores import codec
-from hyperscale.scheduler.stores.placement import Place, lane_of, watch_at
-from hyperscale.scheduler.stores.records import KINDS
-from hyperscale.scheduler.stores.redis import keys
+from hyperscale.scheduler.queue.job import Job, JobState
+from hyperscale.scheduler.queue.placement import Place, lane_of, watch_at
+from hyperscale.scheduler.store import codec
+from hyperscale.scheduler.store.redis import keys
+from hyperscale.scheduler.store.tables import KINDS
 
 
 def _places(job: Job) -> set[Place]:

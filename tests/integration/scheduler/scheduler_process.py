@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hyperscale.scheduler.client import SchedulerClient
+from hyperscale.scheduler.http.client import SchedulerClient
 
 T = TypeVar("T")
 

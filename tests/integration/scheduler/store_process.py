@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from hyperscale.scheduler.model.reports import Accepted
-from hyperscale.scheduler.stores.contract import Submission
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from tests.unit.scheduler.stores.contract.harness import NOON, completed, job, started, take
+from hyperscale.scheduler.queue.reports import Accepted
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Submission
+from tests.unit.scheduler.store.cases.harness import NOON, completed, job, started, take
 
 
 def tell(*words: str) -> None:
@@ -20,7 +21,7 @@ def tell(*words: str) -> None:
     sys.stdout.flush()
 
 
-async def submit(store: SqliteStore, name: str) -> None:
+async def submit(store: Store, name: str) -> None:
     number = 0
     while True:
         ids = [f"{name}-{number + i:06}" for i in range(5)]
@@ -29,7 +30,7 @@ async def submit(store: SqliteStore, name: str) -> None:
         tell("submitted", *ids)
 
 
-async def work(store: SqliteStore, name: str) -> None:
+async def work(store: Store, name: str) -> None:
     while held := await take(store, name, 3):
         await store.report_batch([started(each) for each in held], NOON)
         answers = await store.report_batch([completed(each) for each in held], NOON)
@@ -38,7 +39,7 @@ async def work(store: SqliteStore, name: str) -> None:
 
 
 async def main(role: str, path: str, name: str) -> None:
-    store = await SqliteStore.open(path)
+    store = Store(await SqliteGround.open(path))
     await {"submit": submit, "work": work}[role](store, name)
     await store.close()
 

@@ -9,23 +9,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.coordinator.leading import Figures, Leading
-from hyperscale.scheduler.coordinator.settings import CoordinatorSettings
-from hyperscale.scheduler.elections.contract import Term
-from hyperscale.scheduler.model.instants import SECOND, Instant, after
-from hyperscale.scheduler.model.job import new_job
-from hyperscale.scheduler.model.reports import Accepted, Started
-from hyperscale.scheduler.model.schedule import ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.model.worker import Worker
-from hyperscale.scheduler.stores.contract import (
-    Claim,
-    JobFilter,
-    Store,
-    Submission,
-)
-from tests.unit.scheduler.stores.contract.harness import NOON
+from hyperscale.scheduler.instants import SECOND, Instant, after
+from hyperscale.scheduler.leader.duties import Duties, Figures
+from hyperscale.scheduler.leader.election import Term
+from hyperscale.scheduler.leader.settings import CoordinatorSettings
+from hyperscale.scheduler.queue.job import new_job
+from hyperscale.scheduler.queue.reports import Accepted, Started
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
+from hyperscale.scheduler.worker.registration import Worker
+from tests.unit.scheduler.store.cases.harness import NOON
 
 SPEC = JobSpec(name="job", kind="python", retry=RetryPolicy(max_retries=3))
 EVERY_MINUTE = ScheduleDefinition(name="m", cron="* * * * *", job=SPEC)
@@ -57,7 +53,7 @@ async def leading(
     """One term under a clock that the test moves."""
     figures = Figures()
     await store.raise_epoch(token)
-    run = Leading(store, endless(token), settings, clock, figures, clock.steady).run()
+    run = Duties(store, endless(token), settings, clock, figures, clock.steady).run()
     task = asyncio.create_task(run)
     try:
         async with asyncio.timeout(60):

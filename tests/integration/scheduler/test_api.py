@@ -1,4 +1,4 @@
-"""The API of a real process: section 22 as written, and what survives a kill."""
+"""The API of a real process: its calls as documented, and what survives a kill."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The OpenAPI document against the application: schemathesis makes requests up from it.
 
 `positive_data_acceptance` is left out: a cron expression, a zone or an end before its start cannot
-be told in JSON Schema, and S-29 wants 400 for them.
+be told in JSON Schema, and they are answered with 400.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.api.access import Role
-from hyperscale.scheduler.api.app import create_app
-from hyperscale.scheduler.api.serving import bind, serving
-from hyperscale.scheduler.observability.metrics import Metrics
+from hyperscale.scheduler.http.access import Role
+from hyperscale.scheduler.http.app import create_app
+from hyperscale.scheduler.http.serving import bind, serving
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.memory import MemoryStore
-from tests.unit.scheduler.api.harness import TOKENS, tokens
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry.metrics import Metrics
+from tests.unit.scheduler.http.harness import TOKENS, tokens
 
 EXAMPLES = os.environ.get("HYPERSCALE_SCHEMATHESIS_EXAMPLES", "10")
 PROGRAM = Path(sys.executable).with_name("schemathesis")
@@ -41,7 +42,7 @@ def running() -> Iterator[str]:
         loops.append(asyncio.get_running_loop())
         settings = SchedulerSettings(worker=False, node="node-1")
         async with (
-            Scheduler(settings, store=MemoryStore()) as scheduler,
+            Scheduler(settings, store=Store(MemoryGround())) as scheduler,
             serving(create_app(scheduler, tokens(), Metrics()), listener),
         ):
             started.set()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.client import (
+from hyperscale.scheduler.http.client import (
     AsyncSchedulerClient,
     Refused,
     SchedulerClient,

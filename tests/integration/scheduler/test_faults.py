@@ -20,18 +20,19 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.elections.contract import ElectionUnavailable
-from hyperscale.scheduler.elections.opening import open_election
-from hyperscale.scheduler.model.errors import StaleLeader, StoreUnavailable
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.records import Outcome
-from hyperscale.scheduler.model.reports import Completed, Refused
-from hyperscale.scheduler.model.schedule import Misfire, MisfirePolicy, ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.errors import StaleLeader, StoreUnavailable
+from hyperscale.scheduler.leader.election import ElectionUnavailable
+from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.queue.history import Outcome
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.reports import Completed, Refused
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import Misfire, MisfirePolicy, ScheduleDefinition
 from hyperscale.scheduler.service import wall_clock
-from hyperscale.scheduler.stores.contract import JobFilter, Store, Submission
-from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.store.opening import open_store
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter, Submission
 from tests.integration.scheduler.cast import Cast, cast_of
 from tests.integration.scheduler.fault_process import TTL_S
 from tests.integration.scheduler.truth import check_jobs, check_ticks

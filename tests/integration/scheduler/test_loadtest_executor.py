@@ -6,9 +6,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task
-from hyperscale.scheduler.executors.loadtest import LoadtestExecutor
-from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.queue.job import Failure
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, Task
+from hyperscale.scheduler.worker.executors.loadtest import LoadtestExecutor
 
 TEST_FILE = """
 from hyperscale import Workflow, step

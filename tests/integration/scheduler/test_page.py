@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from hyperscale.scheduler.coordinator import schedules
-from hyperscale.scheduler.model.schedule import ScheduleDefinition
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.schedules import editing as schedules
+from hyperscale.scheduler.schedules.schedule import ScheduleDefinition
 from hyperscale.scheduler.service import wall_clock
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -162,7 +163,7 @@ def test_a_job_that_cannot_be_read_does_not_hide_the_others(browser: Any, tmp_pa
     path = tmp_path / "jobs.db"
 
     async def write() -> None:
-        store = await SqliteStore.open(path)
+        store = Store(await SqliteGround.open(path))
         spec = JobSpec(name="odd", kind="command", payload={"argv": "not json"})
         definition = ScheduleDefinition(name="odd", job=spec, cron="@daily")
         await schedules.add(store, "odd", definition, wall_clock())

@@ -1,4 +1,4 @@
-"""A silent worker is asked at its own address before its jobs are taken away (S-70)."""
+"""A silent worker is asked at its own address before its jobs are taken away."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.coordinator.probing import answers
-from hyperscale.scheduler.model.job import JobState, new_job
-from hyperscale.scheduler.model.reports import Accepted, Started
-from hyperscale.scheduler.model.worker import Worker, WorkerState
-from hyperscale.scheduler.stores.contract import Claim, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
+from hyperscale.scheduler.leader.probing import answers
+from hyperscale.scheduler.queue.job import JobState, new_job
+from hyperscale.scheduler.queue.reports import Accepted, Started
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, Submission
+from hyperscale.scheduler.worker.registration import Worker, WorkerState
 from tests.integration.scheduler.scheduler_process import scheduler_process
 from tests.integration.scheduler.scheduler_process import until as until_seen
 from tests.integration.scheduler.term import SPEC, Clock, leading
@@ -46,7 +47,7 @@ def naming(worker: str) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-async def holding(store: MemoryStore, clock: Clock, address: str, lease_s: float) -> Worker:
+async def holding(store: Store, clock: Clock, address: str, lease_s: float) -> Worker:
     worker = Worker(
         id="worker-1", instance="x", address=address, capacity=1, started_at=clock(),
         seen_at=clock(),
@@ -61,7 +62,7 @@ async def holding(store: MemoryStore, clock: Clock, address: str, lease_s: float
 
 def test_who_answers_keeps_its_jobs_for_one_threshold_more() -> None:
     async def run() -> None:
-        store, clock = MemoryStore(), Clock()
+        store, clock = Store(MemoryGround()), Clock()
         async with page(naming("worker-1")) as address:
             await holding(store, clock, address, lease_s=3600)
             async with leading(store, clock) as figures:
@@ -84,7 +85,7 @@ def test_who_answers_keeps_its_jobs_for_one_threshold_more() -> None:
 
 def test_an_answer_does_not_outlive_the_lease_of_a_job() -> None:
     async def run() -> None:
-        store, clock = MemoryStore(), Clock()
+        store, clock = Store(MemoryGround()), Clock()
         async with page(naming("worker-1")) as address:
             await holding(store, clock, address, lease_s=45)
             async with leading(store, clock) as figures:
@@ -106,7 +107,7 @@ def test_an_answer_does_not_outlive_the_lease_of_a_job() -> None:
 )
 def test_only_the_workers_own_answer_counts(answer: bytes) -> None:
     async def run() -> None:
-        store, clock = MemoryStore(), Clock()
+        store, clock = Store(MemoryGround()), Clock()
         async with page(answer) as address:
             worker = await holding(store, clock, address, lease_s=3600)
             assert not await answers(worker)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.model.worker import WorkerState
+from hyperscale.scheduler.queue.job import JobState
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
+from hyperscale.scheduler.worker.registration import WorkerState
 from tests.integration.scheduler.redis_server import redis_server
 from tests.integration.scheduler.test_worker import bench
 from tests.integration.scheduler.waiting import until
@@ -73,7 +73,7 @@ def test_a_job_is_given_back_when_nothing_of_it_runs(tmp_path: Path) -> None:
 TOLD_AT_ITS_START = """
 import os, signal, sys
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.api import process
+from hyperscale.scheduler.http import process
 from hyperscale.scheduler.api.settings import ProcessSettings
 from hyperscale.scheduler.settings import SchedulerSettings
 

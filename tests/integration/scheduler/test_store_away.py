@@ -1,4 +1,4 @@
-"""S-29 with a real Redis that goes away: told in time, and nothing is there afterwards that the
+"""A real Redis goes away: clients are told in time, and nothing is there afterwards that the
 client was not told of."""
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.redis import RedisStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.redis.ground import RedisGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.index_checks import check_redis, check_sqlite
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import LIMITS
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.harness import LIMITS
+from tests.unit.scheduler.store.walk import Walk
 
 STEPS = 250
 
@@ -29,9 +30,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.mark.parametrize("seed", range(8))
 def test_three_stores_one_answer(seed: int, server: RedisServer, tmp_path: Path) -> None:
     async def walks() -> None:
-        expected = await Walk(MemoryStore(LIMITS), seed).run(STEPS)
-        sqlite = await SqliteStore.open(tmp_path / "jobs.db", LIMITS)
-        shared = await RedisStore.open(server.url, f"walk-{seed}", LIMITS)
+        expected = await Walk(Store(MemoryGround(), LIMITS), seed).run(STEPS)
+        sqlite = Store(await SqliteGround.open(tmp_path / "jobs.db"), LIMITS)
+        shared = Store(await RedisGround.open(server.url, f"walk-{seed}"), LIMITS)
         try:
             for store in (sqlite, shared):
                 found = await Walk(store, seed).run(STEPS)

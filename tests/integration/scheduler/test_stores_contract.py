@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.stores.contract import Store
-from hyperscale.scheduler.stores.redis import RedisStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.redis.ground import RedisGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import LIMITS, Opener
-from tests.unit.scheduler.stores.contract.suite import StoreContract
+from tests.unit.scheduler.store.cases.harness import LIMITS, Opener
+from tests.unit.scheduler.store.cases.suite import StoreContract
 
 
 class TestSqlite(StoreContract):
@@ -21,7 +21,7 @@ class TestSqlite(StoreContract):
     def opener(self, tmp_path: Path) -> Opener:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Store]:
-            store = await SqliteStore.open(tmp_path / "jobs.db", LIMITS)
+            store = Store(await SqliteGround.open(tmp_path / "jobs.db"), LIMITS)
             try:
                 yield store
             finally:
@@ -49,7 +49,7 @@ def opener_of(server: RedisServer) -> Opener:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Store]:
         server.call("FLUSHALL")
-        store = await RedisStore.open(server.url, limits=LIMITS)
+        store = Store(await RedisGround.open(server.url), LIMITS)
         try:
             yield store
         finally:

@@ -14,17 +14,16 @@ import pytest
 import redis
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.model.errors import SchedulerError, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.firing import Fired
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.model.reports import Accepted
-from hyperscale.scheduler.model.schedule import Overlap
-from hyperscale.scheduler.stores.contract import Keep, Store, Submission
-from hyperscale.scheduler.stores.redis import RedisStore
+from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.queue.job import Failure, JobState
+from hyperscale.scheduler.queue.reports import Accepted
+from hyperscale.scheduler.schedules.schedule import Fired, Overlap
+from hyperscale.scheduler.store.redis.ground import RedisGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Keep, Submission
 from tests.integration.scheduler.index_checks import check_redis
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
-from tests.unit.scheduler.stores.contract.harness import (
+from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
     NOON,
     Opener,
@@ -43,9 +42,9 @@ from tests.unit.scheduler.stores.contract.harness import (
     take,
     take_one,
 )
-from tests.unit.scheduler.stores.contract.jobs import JobCases
-from tests.unit.scheduler.stores.contract.schedules import ScheduleCases
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.jobs import JobCases
+from tests.unit.scheduler.store.cases.schedules import ScheduleCases
+from tests.unit.scheduler.store.walk import Walk
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +65,8 @@ def check(server: RedisServer) -> int:
 
 
 @asynccontextmanager
-async def clients(server: RedisServer, count: int) -> AsyncIterator[list[RedisStore]]:
-    stores = [await RedisStore.open(server.url, limits=LIMITS) for _ in range(count)]
+async def clients(server: RedisServer, count: int) -> AsyncIterator[list[Store]]:
+    stores = [Store(await RedisGround.open(server.url), LIMITS) for _ in range(count)]
     try:
         yield stores
     finally:
@@ -170,12 +169,13 @@ def test_another_client_is_noticed(clean: RedisServer) -> None:
 class Lossy:
     """Fails the n-th call to Redis, before it is sent or after it was answered."""
 
-    def __init__(self, store: RedisStore) -> None:
-        self._scripts = store._scripts
-        self._call = store._scripts.call
+    def __init__(self, store: Store) -> None:
+        ground: Any = store._ground
+        self._scripts = ground._scripts
+        self._call = ground._scripts.call
         self.left: int | None = None
         self.before = True
-        store._scripts.call = self._lossy  # type: ignore[method-assign]
+        ground._scripts.call = self._lossy
 
     async def _lossy(self, *arguments: Any) -> Any:
         if self.left is None:
@@ -290,13 +290,14 @@ def test_who_leads_a_batch_may_be_stopped(clean: RedisServer) -> None:
     async def stop_the_leader() -> None:
         async with clients(clean, 1) as (store,):
             held_back = asyncio.Event()
-            call = store._scripts.call
+            ground: Any = store._ground
+            call = ground._scripts.call
 
             async def slow(*arguments: Any) -> Any:
                 await held_back.wait()
                 return await call(*arguments)
 
-            store._scripts.call = slow  # type: ignore[method-assign]
+            ground._scripts.call = slow
             submits = [
                 asyncio.ensure_future(store.submit(Submission(job=job(f"j{i}")), NOON))
                 for i in range(6)
@@ -372,7 +373,7 @@ def test_an_emptied_script_cache_is_no_trouble(clean: RedisServer) -> None:
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="redis did not answer"):
-        asyncio.run(RedisStore.open(f"unix://{tmp_path}/none.sock"))
+        asyncio.run(RedisGround.open(f"unix://{tmp_path}/none.sock"))
 
 
 @pytest.fixture(scope="module")
@@ -397,9 +398,9 @@ class TestCluster(JobCases, ScheduleCases):
     def opener(self, cluster: str) -> Opener:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Store]:
-            store = await RedisStore.open(cluster, limits=LIMITS)
+            store = Store(await RedisGround.open(cluster), LIMITS)
             try:
-                await store._client.flushall()
+                await store._ground._client.flushall()
                 yield store
             finally:
                 await store.close()

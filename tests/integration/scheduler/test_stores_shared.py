@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.model.reports import Accepted, Refusal, Refused
-from hyperscale.scheduler.stores.contract import Store
-from hyperscale.scheduler.stores.opening import open_store
+from hyperscale.scheduler.queue.job import JobState
+from hyperscale.scheduler.queue.reports import Accepted, Refusal, Refused
+from hyperscale.scheduler.store.opening import open_store
+from hyperscale.scheduler.store.store import Store
 from tests.integration.scheduler.redis_server import redis_server
-from tests.unit.scheduler.stores.contract.harness import (
+from tests.unit.scheduler.store.cases.harness import (
     at,
     beat,
     completed,

@@ -14,14 +14,23 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.model.errors import StoreUnavailable
-from hyperscale.scheduler.model.job import JobState
-from hyperscale.scheduler.stores.contract import JobFilter, Submission, Submitted
-from hyperscale.scheduler.stores.sqlite import SqliteStore
-from hyperscale.scheduler.stores.sqlite.schema import MIGRATIONS, connect
+from hyperscale.scheduler.errors import StoreUnavailable
+from hyperscale.scheduler.queue.job import JobState
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.sqlite.schema import MIGRATIONS, connect
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter, Submission, Submitted
 from tests.integration.scheduler.index_checks import check_sqlite
-from tests.unit.scheduler.stores.contract.harness import NOON, at, finish, job, start_one, submit
-from tests.unit.scheduler.stores.walk import Walk
+from tests.unit.scheduler.store.cases.harness import (
+    NOON,
+    at,
+    finish,
+    job,
+    start_one,
+    submit,
+    submit_all,
+)
+from tests.unit.scheduler.store.walk import Walk
 
 
 def process(role: str, path: Path, name: str) -> subprocess.Popen[str]:
@@ -41,8 +50,8 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
 
     async def fill() -> None:
-        store = await SqliteStore.open(path)
-        await store.submit_batch([Submission(job=job(f"j{i:03}")) for i in range(300)], NOON)
+        store = Store(await SqliteGround.open(path))
+        await submit_all(store, [Submission(job=job(f"j{i:03}")) for i in range(300)], NOON)
         await store.close()
 
     asyncio.run(fill())
@@ -75,7 +84,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> No
     check_sqlite(path)
 
     async def recovered() -> None:
-        store = await SqliteStore.open(path)
+        store = Store(await SqliteGround.open(path))
         for job_id in promised:
             assert await store.job(job_id) is not None
         await store.expire(at(1000))
@@ -94,8 +103,8 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> No
 
 def test_another_process_is_noticed(tmp_path: Path) -> None:
     async def two() -> None:
-        mine = await SqliteStore.open(tmp_path / "jobs.db")
-        theirs = await SqliteStore.open(tmp_path / "jobs.db")
+        mine = Store(await SqliteGround.open(tmp_path / "jobs.db"))
+        theirs = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         mark = mine.mark()
         while await mine.changed(mark, 0.1):
             mark = mine.mark()
@@ -110,7 +119,7 @@ def test_another_process_is_noticed(tmp_path: Path) -> None:
 
 def test_walkers_in_each_others_way_leave_sound_indexes(tmp_path: Path) -> None:
     async def crowd() -> None:
-        stores = [await SqliteStore.open(tmp_path / "jobs.db") for _ in range(3)]
+        stores = [Store(await SqliteGround.open(tmp_path / "jobs.db")) for _ in range(3)]
         walks = [Walk(store, seed, f"{seed}-") for seed, store in enumerate(stores)]
         await asyncio.gather(*(walk.run(80) for walk in walks))
         for store in stores:
@@ -122,14 +131,14 @@ def test_walkers_in_each_others_way_leave_sound_indexes(tmp_path: Path) -> None:
 
 def test_a_fault_in_one_step_fails_nobody_else(tmp_path: Path) -> None:
     async def faulty() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
 
         def broken(records: object) -> None:
             raise ZeroDivisionError
 
         outcomes = await asyncio.gather(
             store.submit(Submission(job=job("a")), NOON),
-            store._write([broken]),
+            store._ground.write([broken]),
             store.submit(Submission(job=job("b")), NOON),
             return_exceptions=True,
         )
@@ -146,13 +155,13 @@ def test_a_fault_in_one_step_fails_nobody_else(tmp_path: Path) -> None:
 def test_one_batch_knows_old_new_and_repeated_ids_apart(tmp_path: Path) -> None:
     async def mixed() -> None:
         path = tmp_path / "jobs.db"
-        store = await SqliteStore.open(path)
+        store = Store(await SqliteGround.open(path))
         old = [Submission(job=job(f"old-{i:03}")) for i in range(70)]
-        await store.submit_batch(old, NOON)
+        await submit_all(store, old, NOON)
         await store.close()
-        store = await SqliteStore.open(path)  # which remembers none of them
+        store = Store(await SqliteGround.open(path))  # which remembers none of them
         new = [Submission(job=job(f"new-{i:03}")) for i in range(70)]
-        outcomes = await store.submit_batch([*new, *old, *new], NOON)
+        outcomes = await submit_all(store, [*new, *old, *new], NOON)
         created = [isinstance(one, Submitted) and one.created for one in outcomes]
         assert created == [True] * 70 + [False] * 140
         await store.close()
@@ -164,10 +173,10 @@ def test_one_batch_knows_old_new_and_repeated_ids_apart(tmp_path: Path) -> None:
 def test_more_callers_than_may_wait_are_all_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.writer.REQUESTS_MAX", 3)
+    monkeypatch.setattr("hyperscale.scheduler.store.sqlite.writer.REQUESTS_MAX", 3)
 
     async def crowd() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         callers = [
             asyncio.create_task(store.submit(Submission(job=job(f"j{i:02}")), NOON))
             for i in range(50)
@@ -193,30 +202,30 @@ def test_a_program_may_end_without_closing_its_store(
         began.set()
         assert ended.wait(30)
 
-    async def leave() -> SqliteStore:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
-        writing = asyncio.create_task(store._write([slow]))
+    async def leave() -> SqliteGround:
+        ground = await SqliteGround.open(tmp_path / "jobs.db")
+        writing = asyncio.ensure_future(ground.write([slow]))
         assert await asyncio.to_thread(began.wait, 30)
         writing.cancel()
-        return store
+        return ground
 
-    store = asyncio.run(leave())
+    ground = asyncio.run(leave())
     ended.set()
-    store._writer._queue.put(None)
-    store._writer._thread.join(30)
-    assert not store._writer._thread.is_alive()
+    ground._writer._queue.put(None)
+    ground._writer._thread.join(30)
+    assert not ground._writer._thread.is_alive()
     assert failures == []
-    for connection in store._connections:
+    for connection in ground._connections:
         connection.close()
 
 
 def test_a_locked_file_is_unavailable_then_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hyperscale.scheduler.stores.sqlite.schema.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("hyperscale.scheduler.store.sqlite.schema.BUSY_TIMEOUT_S", 0.05)
 
     async def locked() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
         other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable):
@@ -232,7 +241,7 @@ def test_a_locked_file_is_unavailable_then_available(
 def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
     async def lives() -> None:
         for life in range(3):
-            store = await SqliteStore.open(tmp_path / "jobs.db")
+            store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
             await submit(store, job(f"j{life}", at(life)))
             held = await start_one(store, now=at(life))
             assert held.token > life
@@ -245,12 +254,12 @@ def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
 
 def test_the_file_is_durable_and_marked(tmp_path: Path) -> None:
     async def look() -> None:
-        store = await SqliteStore.open(tmp_path / "jobs.db")
-        for connection in store._connections:
+        ground = await SqliteGround.open(tmp_path / "jobs.db")
+        for connection in ground._connections:
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
             assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
-        await store.close()
+        await ground.close()
 
     asyncio.run(look())
 
@@ -260,13 +269,13 @@ def test_a_newer_layout_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(BadInput, match="newer"):
-        asyncio.run(SqliteStore.open(path))
+        asyncio.run(SqliteGround.open(path))
 
 
 def test_an_older_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 32, 3))
     with pytest.raises(BadInput, match=r"needs SQLite 3\.33"):
-        asyncio.run(SqliteStore.open(tmp_path / "jobs.db"))
+        asyncio.run(SqliteGround.open(tmp_path / "jobs.db"))
     assert not (tmp_path / "jobs.db").exists()
 
 
@@ -274,7 +283,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, just a long enough line of text\n" * 50)
     for path in (tmp_path / "text", tmp_path / "missing" / "jobs.db"):
         with pytest.raises(BadInput, match="cannot be opened"):
-            asyncio.run(SqliteStore.open(path))
+            asyncio.run(SqliteGround.open(path))
 
 
 def test_many_may_open_a_new_file_at_the_same_moment(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.client import SchedulerClient, Unreachable
+from hyperscale.scheduler.http.client import SchedulerClient, Unreachable
 from tests.integration.clients.certificates import Authority
 from tests.integration.scheduler.scheduler_process import SchedulerProcess, scheduler_process
 

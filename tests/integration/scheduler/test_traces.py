@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.observability.traces import Traces
+from hyperscale.scheduler.telemetry.traces import Traces
 
 pytest.importorskip("opentelemetry.sdk", reason="hyperscale-loadtest[otel] is not installed")
 from tests.integration.scheduler.collector import collector

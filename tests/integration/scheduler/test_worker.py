@@ -13,31 +13,32 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from hyperscale.scheduler.executors.contract import Done, Result, Task
-from hyperscale.scheduler.executors.registry import Executors, open_executors
-from hyperscale.scheduler.model.errors import StaleSession, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.job import Job, JobState, new_job
-from hyperscale.scheduler.model.records import Outcome
-from hyperscale.scheduler.model.reports import Answer, Completed, Report
-from hyperscale.scheduler.model.spec import JobSpec, RetryPolicy
-from hyperscale.scheduler.model.worker import WorkerEvent, WorkerState
+from hyperscale.scheduler.errors import StaleSession, StoreUnavailable
+from hyperscale.scheduler.queue.history import Outcome
+from hyperscale.scheduler.queue.job import Failure, Job, JobState, new_job
+from hyperscale.scheduler.queue.reports import Answer, Completed, Report
+from hyperscale.scheduler.queue.spec import JobSpec, RetryPolicy
 from hyperscale.scheduler.service import open_worker, wall_clock
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.stores.contract import Claim, Submission
-from hyperscale.scheduler.stores.memory import MemoryStore
-from hyperscale.scheduler.stores.sqlite import SqliteStore
+from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.sqlite.ground import SqliteGround
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim, Submission
 from hyperscale.scheduler.worker import reporter
+from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
+from hyperscale.scheduler.worker.executors.registry import Executors, open_executors
+from hyperscale.scheduler.worker.registration import WorkerEvent, WorkerState
+from hyperscale.scheduler.worker.reporter import Spool
 from hyperscale.scheduler.worker.service import WorkerService
 from hyperscale.scheduler.worker.settings import WorkerSettings
-from hyperscale.scheduler.worker.spool import Spool
 from tests.integration.scheduler.waiting import until
-from tests.unit.scheduler.executors.test_executors import gone
+from tests.unit.scheduler.store.cases.harness import submit_all
+from tests.unit.scheduler.worker.executors.test_executors import gone
 
 ONCE = RetryPolicy(max_retries=0)
 
 
-class FlakyStore(SqliteStore):
+class FlakyStore(Store):
     """Does not take reports while `away`."""
 
     away = False
@@ -111,7 +112,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(path: Path) -> AsyncIterator[Bench]:
-    store = await FlakyStore.open(path / "jobs.db")
+    store = FlakyStore(await SqliteGround.open(path / "jobs.db"))
     assert isinstance(store, FlakyStore)
     try:
         async with asyncio.timeout(100):
@@ -317,7 +318,9 @@ def test_a_worker_of_another_store_leaves_reports_alone(
                 await b.executing("done")
                 b.store.away = True
                 await until(kept)
-            async with open_worker(replace(ours, store="redis://other"), store=MemoryStore()):
+            async with open_worker(
+                replace(ours, store="redis://other"), store=Store(MemoryGround())
+            ):
                 pass
             assert await kept()
             b.store.away = False
@@ -365,13 +368,13 @@ def test_a_job_claimed_ahead_does_not_wait_behind_slow_ones(tmp_path: Path) -> N
         async with bench(tmp_path) as b:
             worker = await b.worker(Executors({"x": Mixed()}), shutdown_timeout_s=0)
             for _ in range(100):
-                worker._appetite.ran(0.001)
+                worker._prefetch.ran(0.001)
             slow, quick = ["slow0", "slow1"], [f"quick{number:02}" for number in range(20)]
             now = wall_clock()
             specs = [JobSpec(name=i, kind="x", priority=0, retry=ONCE) for i in slow]
             specs += [JobSpec(name=i, kind="x", priority=1, retry=ONCE) for i in quick]
             jobs = [Submission(job=new_job(spec.name, spec, now)) for spec in specs]
-            await b.store.submit_batch(jobs, now)
+            await submit_all(b.store, jobs, now)
 
             async def spared() -> bool:
                 return worker.running == len(slow)

@@ -6,10 +6,11 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from hyperscale.scheduler.model.instants import SECOND
-from hyperscale.scheduler.model.job import Job, JobState
-from hyperscale.scheduler.model.records import Attempt, Outcome
-from hyperscale.scheduler.stores.contract import JobFilter, Store
+from hyperscale.scheduler.instants import SECOND
+from hyperscale.scheduler.queue.history import Attempt, Outcome
+from hyperscale.scheduler.queue.job import Job, JobState
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import JobFilter
 
 Run = tuple[str, int]
 

@@ -125,10 +125,10 @@ def test_failed_handshakes_are_counted_and_told(tmp_path: Path) -> None:
         node.end()
 
 
-def metrics(page: str) -> str:
+def metrics(page: str, path: str = "/metrics") -> str:
     host, _, port = page.rpartition(":")
     with socket.create_connection((host, int(port))) as asked:
-        asked.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        asked.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         with asked.makefile() as answer:
             return answer.read()
 

@@ -47,7 +47,7 @@ def test_a_job_is_its_submitters_also_through_a_manager_that_does_not_lead(tmp_p
         assert view.reason == "cancelled by alice (alice)"
 
 
-def test_a_worker_is_drained_by_way_of_a_manager_that_does_not_lead(tmp_path: Path) -> None:
+def test_an_operator_drains_a_worker_by_way_of_a_manager_that_does_not_lead(tmp_path: Path) -> None:
     from hyperscale.nodes.protocol.jobs import DrainAck, DrainWorker
 
     with Fleet(tmp_path, managers=2, workers=1, tls=True) as fleet:
@@ -57,5 +57,9 @@ def test_a_worker_is_drained_by_way_of_a_manager_that_does_not_lead(tmp_path: Pa
         async def drains(peer: Peer) -> DrainAck:
             return await peer.request(DrainWorker(worker="w1", by="boss"), DrainAck, 20.0)
 
+        fleet.certify("bob", "client", groups=("shop",))
+        refused = speaking(fleet, "bob", "client", drains, to=follower)
+        assert not refused.accepted
+        assert refused.error.startswith("bob is not of the group operators")
         assert speaking(fleet, "client", "client", drains, to=follower).accepted
-        assert fleet["w1"].logged("drained")[0]["by"] == "client (boss)"
+        assert [line["by"] for line in fleet["w1"].logged("drained")] == ["client (boss)"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.nodes.member import exposition
-from hyperscale.nodes.member.exposition import Health, MetricsPage, single
+from hyperscale.runtime import page_server
 from hyperscale.runtime.host import Address
+from hyperscale.runtime.page_server import Health, PageServer
 from hyperscale.runtime.real import RealHost, run
 
 ANY = Address("127.0.0.1", 0)
@@ -22,9 +22,9 @@ ANY = Address("127.0.0.1", 0)
 async def page(folder: Path) -> AsyncIterator[tuple[RealHost, Address]]:
     async with RealHost("host", folder) as host:
         big = "x" * 20_000_000
-        made = MetricsPage(
+        made = PageServer(
             host,
-            lambda: [single("one", "gauge", "h", 1.0)],
+            lambda: b"one 1\n",
             {"/debug/jobs": lambda: ["job"], "/debug/big": lambda: big},
             {"/health/live": lambda: Health(ok=True)},
         )
@@ -56,8 +56,7 @@ async def slow(stack: ExitStack, address: Address, count: int, said: bytes) -> l
 def test_health_is_answered_among_slow_readers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exposition, "HEAD_TIMEOUT_S", 60.0, raising=False)
-    monkeypatch.setattr(exposition, "REQUEST_TIMEOUT_S", 60.0, raising=False)
+    monkeypatch.setattr(page_server, "HEAD_TIMEOUT_S", 60.0)
 
     async def main() -> None:
         with ExitStack() as stack:
@@ -73,7 +72,7 @@ def test_health_is_answered_among_slow_readers(
 def test_whoever_does_not_say_what_it_wants_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exposition, "HEAD_TIMEOUT_S", 0.05, raising=False)
+    monkeypatch.setattr(page_server, "HEAD_TIMEOUT_S", 0.05)
 
     async def main() -> None:
         async with page(tmp_path) as (host, address):
@@ -88,7 +87,7 @@ def test_whoever_does_not_say_what_it_wants_is_let_go(
 def test_health_is_answered_while_answers_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exposition, "ANSWER_TIMEOUT_S", 60.0, raising=False)
+    monkeypatch.setattr(page_server, "ANSWER_TIMEOUT_S", 60.0)
 
     async def main() -> None:
         head = b"GET /debug/big HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.client import SchedulerClient
+from hyperscale.scheduler.http.client import SchedulerClient
 from tests.integration.scheduler.scheduler_process import scheduler_process, until
 
 SECRET = b"only for this machine"

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler import local_token
-from hyperscale.scheduler.client import SchedulerClient, Unreachable
+from hyperscale.scheduler.http import local_token
+from hyperscale.scheduler.http.client import SchedulerClient, Unreachable
 from tests.integration.scheduler.scheduler_process import (
     SchedulerProcess,
     scheduler_process,

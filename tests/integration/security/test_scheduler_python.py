@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperscale.scheduler.client import Refused, SchedulerClient
+from hyperscale.scheduler.http.client import Refused, SchedulerClient
 from tests.integration.scheduler.scheduler_process import (
     SchedulerProcess,
     scheduler_process,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hyperscale.scheduler.api.limits import HEAD_BYTES_MAX, HEAD_S
+from hyperscale.scheduler.http.limits import HEAD_BYTES_MAX, HEAD_S
 from tests.integration.scheduler.scheduler_process import (
     SchedulerProcess,
     scheduler_process,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import msgspec
@@ -14,23 +13,11 @@ from hyperscale.cluster.membership import messages as membership
 from hyperscale.nodes.member.queries import AskMembers, Members
 from hyperscale.nodes.member.shared_port import Channel
 from hyperscale.wire.peer import Peer
-from hyperscale.wire.sealed import Sealer
+from tests.fixtures.datagrams import tell
 from tests.integration.cluster.fleet import CLUSTER, ENV, Fleet, until
 from tests.integration.security.intruder import speaking
 
 VOTERS = ("m1", "m2", "m3")
-
-
-class Forger:
-    """Seals in any sender's name, as everybody can who has the cluster secret."""
-
-    def __init__(self, fleet: Fleet, sender: str, epoch: int) -> None:
-        self._fleet = fleet
-        self._sealer = Sealer(sender, epoch, (fleet.folder / "secret").read_text())
-
-    def send(self, to: str, data: bytes) -> None:
-        with socket.socket(type=socket.SOCK_DGRAM) as port:
-            port.sendto(self._sealer.seal(data), ("127.0.0.1", self._fleet[to].port))
 
 
 def members(fleet: Fleet, of: str) -> Members:
@@ -48,21 +35,24 @@ def test_it_neither_deposes_a_leader_nor_ends_a_life(tmp_path: Path) -> None:
         lives = {row.node_id: row.incarnation for row in before.rows}
         group, digest = f"{CLUSTER}/{ENV}/manager", list_digest(VOTERS)
         rival = next(name for name in VOTERS if name != leader)
-        as_rival = Forger(fleet, rival, 10**5)
+
+        def forge(sender: str, to: str, data: bytes) -> None:
+            secret = (fleet.folder / "secret").read_text()
+            tell(("127.0.0.1", fleet[to].port), sender, secret, data)
+
         for term in (before.term + 1, 2**62):
             for message in (PreVoteReply(term, 1, False), Heartbeat(term, 1)):
                 data = msgspec.msgpack.encode(Envelope(group, rival, digest, message))
                 for name in VOTERS:
                     if name != rival:
-                        as_rival.send(name, bytes((Channel.ELECTION,)) + data)
+                        forge(rival, name, bytes((Channel.ELECTION,)) + data)
         me = Node("w1", lives["w1"], "worker", "local", ("127.0.0.1", 1), ("127.0.0.1", 1))
         lie = membership.Gossip(membership.Sender(me), [membership.Suspect(leader, 2**53, ("w1",))])
-        as_worker = Forger(fleet, "w1", lives["w1"] + 1_000)
         head = membership.header(f"{CLUSTER}/{ENV}")
         for name in VOTERS:
             gossip = bytes((Channel.MEMBERSHIP,)) + membership.encode(head, lie)
-            as_worker.send(name, gossip)
-            Forger(fleet, rival, 2**64 - 1).send(name, b"\x09")
+            forge("w1", name, gossip)
+            forge(rival, name, b"\x09")
         told = "forged datagrams refused"
         until(lambda: fleet[leader].logged(told), "the leader has met them")
         after = members(fleet, leader)

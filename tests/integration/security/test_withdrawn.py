@@ -91,7 +91,8 @@ def test_a_node_reads_both_again_on_a_signal(tmp_path: Path) -> None:
         page = str(first.saying("ready")["metrics"])
         until(lambda: 'members{state="alive"} 1' in metrics(page), "both are members")
         before = shown(first.address)
-        write_certificate(tmp_path / "certs", authority, "a")
+        assert "expires" not in metrics(page, "/health/ready")
+        write_certificate(tmp_path / "certs", authority, "a", days=0.01)
         stolen = Credentials(
             tmp_path / "certs" / "ca.pem", tmp_path / "certs" / "b.pem", tmp_path / "b-key.pem"
         ).validity()
@@ -99,6 +100,8 @@ def test_a_node_reads_both_again_on_a_signal(tmp_path: Path) -> None:
         first.signal(signal.SIGHUP)
         assert first.saying("reloaded")["refused"] == 1
         assert shown(first.address) != before
+        assert "its certificate expires in 0.0 days" in metrics(page, "/health/ready")
+        first.saying("certificate expires")
         second.end()
         second = MemberProcess(tmp_path, "b", *whose, "--seed", first.address)  # calls at once
         until(lambda: 'turned_away_total{reason="withdrawn"}' in metrics(page), "b is kept out")

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from hyperscale import Workflow, action, step
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.engine.source import ClassSource, encode_overrides, encode_source
 from hyperscale.errors import ExitCode
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd

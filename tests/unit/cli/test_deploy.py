@@ -18,7 +18,7 @@ from hyperscale.cli.dev_cluster import ELECTION, WORKER, Plan, make_credentials
 from hyperscale.cli.dev_nodes import DevNode
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.manager.settings import ManagerSettings, manager_settings
-from hyperscale.nodes.member.about import LIVE, READY, STARTUP
+from hyperscale.nodes.member.metrics_page import LIVE, READY, STARTUP
 from hyperscale.nodes.member.settings import PORT_DEFAULT
 from hyperscale.nodes.member.sources import Reading, Sources
 from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_settings

@@ -24,7 +24,12 @@ NOT_FOR_A_RUN = {
 }
 NOT_FOR_A_GENERATOR = {
     *NOT_FOR_A_RUN - {"numpy"},
-    *("hyperscale.cli", "hyperscale.cluster", "hyperscale.engine.run", "hyperscale.engine.pool"),
+    *(
+        "hyperscale.cli",
+        "hyperscale.cluster",
+        "hyperscale.engine.run",
+        "hyperscale.engine.generators",
+    ),
     *("hyperscale.metrics.aggregate", "hyperscale.reporting", "hyperscale.ui", "typer"),
 }
 

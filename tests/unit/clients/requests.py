@@ -14,7 +14,7 @@ from hyperscale.clients.http.verbs import Sink, Verbs
 Sent = tuple[str, Request, Sink | None]
 
 
-class Recorder(Verbs):
+class Recorder(Verbs[Any]):
     """The verbs without a network: `await` gives the request that would be sent."""
 
     async def _send(self, request: Request, *_: Any) -> Any:

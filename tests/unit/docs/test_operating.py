@@ -10,7 +10,7 @@ import pytest
 
 import hyperscale
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
-from hyperscale.nodes.member.about import LIVE, READY
+from hyperscale.nodes.member.metrics_page import LIVE, READY
 from hyperscale.nodes.member.sources import Reading, Section, Sources
 from hyperscale.nodes.worker.settings import SECTION as WORKER
 from hyperscale.nodes.worker.settings import sections as worker_sections

@@ -42,7 +42,7 @@ def test_a_call_gives_only_what_is_not_the_default_itself() -> None:
             return await self.client.http.get(url)
 
         @step()
-        async def wrapped(self, url: URL = "http://127.0.0.1/") -> HTTPResponse:  # type: ignore[assignment]
+        async def wrapped(self, url: URL = "http://127.0.0.1/") -> HTTPResponse:  # type: ignore[slice_run]
             return await self.client.http.get(url)
 
         @step()

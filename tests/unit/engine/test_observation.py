@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.thresholds import Judge
 from hyperscale.metrics.histogram import VALUES, Histogram
 from hyperscale.metrics.results import (
     CheckResult,

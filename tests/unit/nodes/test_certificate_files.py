@@ -38,6 +38,7 @@ def test_once_a_day_from_two_weeks_or_a_third_before_the_end(days: int, first_da
         clock.at = quarter * DAY_S / 4
         before = len(log.said)
         files.look()
+        assert bool(files.remark) == (clock.at >= first_day * DAY_S)
         told += [clock.at / DAY_S] * (len(log.said) - before)
     assert told == list(range(first_day, days))
     assert log.said[0] == {
@@ -45,3 +46,6 @@ def test_once_a_day_from_two_weeks_or_a_third_before_the_end(days: int, first_da
         "days_left": days - first_day,
         "renew": "hyperscale certs renew",
     }
+    clock.at = first_day * DAY_S
+    left = f"{days - first_day:.1f}"
+    assert files.remark == f"its certificate expires in {left} days: hyperscale certs renew"

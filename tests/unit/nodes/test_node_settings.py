@@ -143,6 +143,15 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert refusal.value.hint == f"chmod 600 {secret}"
 
 
+@pytest.mark.parametrize("shared", ["secret_file", "previous_secret_file"])
+@pytest.mark.parametrize("own", ["manager_secret_file", "previous_manager_secret_file"])
+def test_what_workers_know_seals_no_election(tmp_path: Path, own: str, shared: str) -> None:
+    for name in ("one", "other"):
+        write_private(tmp_path / name, "correct horse battery staple")
+    with pytest.raises(BadInput, match="holds the same secret as"):
+        read(**{own: str(tmp_path / "one"), shared: str(tmp_path / "other")})
+
+
 def test_a_worker_needs_somebody_to_join() -> None:
     with pytest.raises(BadInput, match="needs seeds or a DNS name"):
         read(role="worker").discovery()

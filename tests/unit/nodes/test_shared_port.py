@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hyperscale.nodes.member.shared_port import Channel, MakeSealer, SharedPort
+from hyperscale.nodes.member.shared_port import Channel, SharedPort
 from hyperscale.runtime.host import Address
 from hyperscale.wire.sealed import Sealer
 
@@ -33,15 +34,13 @@ class Wire:
         self.sent.append(data)
 
 
-def sealing(name: str, secret: str) -> MakeSealer:
-    return lambda epoch: Sealer(name, epoch, secret)
-
-
-def opened(name: str, managers: str | None = MANAGERS) -> tuple[SharedPort, Wire, list[Any]]:
+def opened(
+    name: str, managers: str | None = MANAGERS, previous: str | None = None
+) -> tuple[SharedPort, Wire, list[Any]]:
     wire, heard = Wire(), []
-    voters = None if managers is None else sealing(name, managers)
-    port = SharedPort(SimpleNamespace(network=wire), sealing(name, SHARED), voters)  # type: ignore[arg-type]
-    coroutine = port.open(HERE, 1)
+    voters = None if managers is None else Sealer(name, managers, previous)
+    port = SharedPort(SimpleNamespace(network=wire), Sealer(name, SHARED), voters)  # type: ignore[arg-type]
+    coroutine = port.open(HERE)
     with pytest.raises(StopIteration):
         coroutine.send(None)
     for channel in Channel:
@@ -49,43 +48,81 @@ def opened(name: str, managers: str | None = MANAGERS) -> tuple[SharedPort, Wire
     return port, wire, heard
 
 
+def carry(one: Wire, other: Wire) -> None:
+    """Whatever each has sent to the other, until both are silent."""
+    while one.sent or other.sent:
+        for source, to in ((one, other), (other, one)):
+            datagrams, source.sent = source.sent, []
+            for datagram in datagrams:
+                to.received(datagram, HERE)
+
+
+def forge(wire: Wire, name: str, secret: str, data: bytes) -> None:
+    """In anybody's name, answering what it is asked."""
+    sealer = Sealer(name, secret)
+    under_way = [sealer.seal(data)]
+    while under_way:
+        wire.received(under_way.pop(0), HERE)
+        answers, wire.sent = wire.sent, []
+        for answer in answers:
+            asked = sealer.open(answer)
+            assert asked is not None
+            under_way += asked.answers
+
+
 def test_managers_hear_each_other_in_both_channels() -> None:
-    m1, sent, _ = opened("m1")
-    _, arriving, heard = opened("m2")
+    m1, there, _ = opened("m1")
+    _, here, heard = opened("m2")
     for channel in Channel:
         m1.send(channel, HERE, b"x")
-    for datagram in sent.sent:
-        arriving.received(datagram, HERE)
+    carry(there, here)
     assert heard == [(Channel.MEMBERSHIP, b"x", "m1"), (Channel.ELECTION, b"x", "m1")]
 
 
 @pytest.mark.parametrize("channel", Channel)
 def test_the_secret_of_workers_opens_membership_only(channel: Channel) -> None:
     port, wire, heard = opened("m2")
-    forged = Sealer("m1", 5, SHARED).seal(bytes((channel,)) + b"x")
-    wire.received(forged, HERE)
+    forge(wire, "m1", SHARED, bytes((channel,)) + b"x")
     assert [one for one, _, _ in heard] == [Channel.MEMBERSHIP][: channel == Channel.MEMBERSHIP]
     assert port.dropped["wrong_secret"] == (channel == Channel.ELECTION)
 
 
 def test_the_secret_of_managers_is_for_elections_only() -> None:
     port, wire, heard = opened("m2")
-    wire.received(Sealer("m1", 5, MANAGERS).seal(bytes((Channel.MEMBERSHIP,)) + b"x"), HERE)
+    forge(wire, "m1", MANAGERS, bytes((Channel.MEMBERSHIP,)) + b"x")
     assert (heard, port.dropped["wrong_secret"]) == ([], 1)
 
 
 def test_a_worker_opens_no_election() -> None:
-    m1, sent, _ = opened("m1")
-    worker, wire, heard = opened("w1", managers=None)
+    m1, there, _ = opened("m1")
+    worker, here, heard = opened("w1", managers=None)
     m1.send(Channel.ELECTION, HERE, b"x")
-    wire.received(sent.sent[0], HERE)
+    carry(there, here)
     assert (heard, worker.dropped["unknown_key"]) == ([], 1)
 
 
-def test_a_later_life_seals_elections_anew() -> None:
-    m1, sent, _ = opened("m1")
-    _, arriving, heard = opened("m2")
-    m1.renew(9)
+def test_the_secret_of_managers_is_changed_without_a_gap() -> None:
+    other = "yet another horse of the managers"
+    rounds = [(MANAGERS, None), (MANAGERS, other), (other, MANAGERS), (other, None)]
+    for before, after in pairwise(rounds):
+        m1, there, heard_there = opened("m1", *before)
+        m2, here, heard_here = opened("m2", *after)
+        for port in (m1, m2):
+            port.send(Channel.ELECTION, HERE, b"x")
+        carry(there, here)
+        assert heard_there == [(Channel.ELECTION, b"x", "m2")]
+        assert heard_here == [(Channel.ELECTION, b"x", "m1")]
+
+
+def test_a_recorded_election_is_not_heard_by_a_restarted_manager() -> None:
+    m1, there, _ = opened("m1")
+    _, here, heard = opened("m2")
+    m1.send(Channel.ELECTION, HERE, b"first")
+    carry(there, here)
     m1.send(Channel.ELECTION, HERE, b"x")
-    arriving.received(sent.sent[0], HERE)
-    assert heard == [(Channel.ELECTION, b"x", "m1")]
+    recorded = there.sent[0]
+    carry(there, here)
+    assert len(heard) == 2
+    _, restarted, heard = opened("m2")
+    restarted.received(recorded, HERE)
+    assert heard == []

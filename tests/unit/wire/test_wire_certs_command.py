@@ -35,6 +35,28 @@ def test_an_authority_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert identity_of(der) == CertificateIdentity("worker", "shop", "prod", "eu-1", "w1")
 
 
+def test_groups_of_clients_stay_when_renewed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certs(str(tmp_path), ["client:ada"], group=["shop", "operators", "shop"])
+    assert "client in local, cluster shop, environment prod, groups shop, operators" in (
+        capsys.readouterr().out
+    )
+
+    def groups() -> tuple[str, ...]:
+        der = ssl.PEM_cert_to_DER_cert((tmp_path / "ada.pem").read_text())
+        return identity_of(der).groups
+
+    before = (tmp_path / "ada.pem").read_bytes()
+    assert groups() == ("shop", "operators")
+    command("renew", names=[str(tmp_path), "ada"])
+    assert (tmp_path / "ada.pem").read_bytes() != before
+    assert groups() == ("shop", "operators")
+    capsys.readouterr()
+    command("list", names=[str(tmp_path)])
+    assert "shop operators" in capsys.readouterr().out
+
+
 def test_more_nodes_later_under_the_same_authority(tmp_path: Path) -> None:
     certs(str(tmp_path), ["manager:m1"])
     authority = (tmp_path / "ca.pem").read_bytes()
@@ -64,6 +86,9 @@ def test_one_directory_holds_one_cluster(tmp_path: Path) -> None:
         ({"node": ["king:m1"]}, "--node takes ROLE:NAME"),
         ({"node": ["worker:../m1"]}, "--node takes letters"),
         ({"node": ["worker:ca"]}, "authority's own files"),
+        ({"node": ["client:ada", "worker:w1"], "group": ["shop"]}, "--group is for clients"),
+        ({"node": ["client:ada"], "group": ["a,b"]}, "--group takes letters"),
+        ({"node": ["client:ada"], "group": [f"g{n}" for n in range(9)]}, "at most 8 groups"),
         ({"cluster": "a/b"}, "--cluster takes letters"),
         ({"days": "never"}, "--days takes a number"),
         ({"cluster": "c" * 46}, "--cluster takes at most 45 characters"),

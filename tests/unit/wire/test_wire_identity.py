@@ -87,6 +87,15 @@ def test_a_certificate_says_who_its_holder_is() -> None:
     assert authority_cluster(authority) == "shop"
 
 
+@pytest.mark.parametrize(
+    "groups", [tuple(f"g{number}" for number in range(9)), ("a b",), ("g" * 65,)]
+)
+def test_groups_that_no_manager_could_pass_on_are_refused(groups: tuple[str, ...]) -> None:
+    identity = CertificateIdentity("client", "shop", "prod", "eu-1", groups=groups)
+    with pytest.raises(Refused, match="more than 8 groups, or one that is no name"):
+        identity_of(der(make_node(make_authority("shop"), identity, "ada")))
+
+
 def test_a_certificate_that_says_less_or_more_is_refused() -> None:
     authority = make_authority("shop")
 

@@ -12,7 +12,7 @@ import pytest
 
 import hyperscale
 from hyperscale import local
-from hyperscale.workload import arguments, hooks, responses, workflow
+from hyperscale.workload import arguments, hook_types, hooks, responses, workflow
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,7 +35,9 @@ ROOT = Path(__file__).parents[3]
 def test_identical_objects(module: str, names: list[str]) -> None:
     for name in names:
         homes = [
-            home for home in (workflow, hooks, arguments, responses, local) if hasattr(home, name)
+            home
+            for home in (workflow, hooks, hook_types, arguments, responses, local)
+            if hasattr(home, name)
         ]
         assert getattr(importlib.import_module(module), name) is getattr(homes[0], name)
 

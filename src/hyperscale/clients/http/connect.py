@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http.tunnel import Handshake
 from hyperscale.clients.io import opening
@@ -17,11 +16,12 @@ from hyperscale.clients.net.failures import Failure
 from hyperscale.workload.results import Connect
 
 if TYPE_CHECKING:
-    from hyperscale.clients.http.pool import HTTPPool
+    from hyperscale.clients.http.origin_pool import OriginPool
 
 
-async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) -> Connection:
-    """Raises Failure for everything the network can do."""
+async def open_socket(pool: OriginPool[Any], route: Route) -> tuple[socket.socket, Connect]:
+    """One that is ready for the first request, and how long each phase took. Raises Failure for
+    everything the network can do."""
     started = perf_counter()
     network = pool.network
     target: str | None = None
@@ -39,12 +39,11 @@ async def open_connection(pool: HTTPPool, route: Route, idle: list[Connection]) 
         sock = await _greet(pool, route, sock, target)
     if to_proxy or route.secure:
         secured = perf_counter()
-    phases = Connect(resolved - started, connected - resolved, secured - connected)
-    return Connection(pool, route, idle, sock, phases)
+    return sock, Connect(resolved - started, connected - resolved, secured - connected)
 
 
 async def _greet(
-    pool: HTTPPool, route: Route, sock: socket.socket, target: str | None
+    pool: OriginPool[Any], route: Route, sock: socket.socket, target: str | None
 ) -> socket.socket:
     """All that is said before the first request: to a proxy, and for TLS."""
     try:
@@ -68,7 +67,7 @@ async def _greet(
     return sock
 
 
-async def _secure_proxy(pool: HTTPPool, route: Route, sock: socket.socket) -> ssl.SSLSocket:
+async def _secure_proxy(pool: OriginPool[Any], route: Route, sock: socket.socket) -> ssl.SSLSocket:
     assert route.proxy is not None
     context = pool.tls.proxy_context(route.proxy.host)
     try:
@@ -77,7 +76,7 @@ async def _secure_proxy(pool: HTTPPool, route: Route, sock: socket.socket) -> ss
         raise failures.of_securing(error, route.proxy.name) from error
 
 
-async def _shake_hands(pool: HTTPPool, sock: socket.socket, handshake: Handshake) -> None:
+async def _shake_hands(pool: OriginPool[Any], sock: socket.socket, handshake: Handshake) -> None:
     await opening.send(pool.readiness, sock, handshake.start())
     while not handshake.done:
         data = await opening.receive(pool.readiness, sock)

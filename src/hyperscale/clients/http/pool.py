@@ -1,119 +1,36 @@
-"""Everything the virtual users of one process and workflow share: routes, heads, connections.
+"""The connections of HTTP/1.1 that the virtual users of one process and workflow have.
 
-Three ways to share connections: `per_vu` gives each client a resting place of its own, `shared` one
-common place with a limit and a queue in order of arrival, `fresh` keeps none. The pool also does
-what would otherwise need a timer per request: `sweep` ends calls that are past their deadline.
+Three ways to share them: `per_vu` gives each client a resting place of its own, `shared` one common
+place with a limit and a queue in order of arrival, `fresh` keeps none.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from time import perf_counter
+import socket
 
-from hyperscale._version import __version__
-from hyperscale.clients.http.connect import open_connection
 from hyperscale.clients.http.connection import Connection
-from hyperscale.clients.http.decoding import accepted_encodings
-from hyperscale.clients.http.proxy import proxy_for
+from hyperscale.clients.http.origin_pool import OriginPool
 from hyperscale.clients.http.queue import ConnectionQueue
-from hyperscale.clients.http.reader import DISCARD, Heads, Sink
-from hyperscale.clients.http.request import RequestBuilder
 from hyperscale.clients.http.route import Route
-from hyperscale.clients.http.target import Target
-from hyperscale.clients.io.readiness import Readiness, readiness_setting
 from hyperscale.clients.net import failures
-from hyperscale.clients.net.failures import Failure
 from hyperscale.clients.net.network import Network
-from hyperscale.errors import RunFailed
-from hyperscale.workload.arguments import URL
 from hyperscale.workload.http_options import HTTPOptions
-from hyperscale.workload.responses import HTTPResponse
-from hyperscale.workload.results import Outcome
-
-SWEEP_S = 0.05  # how late a timeout may be noticed
-# TLS handshakes with an origin at the same time; more wait for their turn. A core makes about a
-# thousand in a second: of 5,000 at once each takes as long as all of them, and on a busy machine
-# longer than its time. High enough not to hold back load on a target that is far away.
-HANDSHAKES_MAX = 2_000
+from hyperscale.workload.results import Connect
 
 
-class HTTPPool:
+class HTTPPool(OriginPool[Connection]):
+    queue: ConnectionQueue
+
     def __init__(self, options: HTTPOptions, network: Network) -> None:
-        self.options = options
-        self.network = network
-        self.tls = network.tls("http/1.1")
-        self.timeout = options.timeout
-        self.connect_timeout = options.connect_timeout
-        self.read_timeout = options.read_timeout
-        self.sink: Sink | None = DISCARD if options.discard_bodies else None
-        self.keeps = options.connections != "fresh"
-        self.shares = options.connections == "shared"
-        self.trace: Callable[[HTTPResponse], None] | None = None
-        self.stopped = False  # there are no more calls
-        self._is_cut_off = False  # nor may those in flight go on
-        self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)
-        self.builder = RequestBuilder(options.base_url, self._default_headers(), self.route)
-        self.connections: set[Connection] = set()
+        super().__init__(options, network, "http/1.1")
         self.queue = ConnectionQueue(options.max_connections)
-        self._routes: dict[tuple[str, str, int], Route] = {}
         self._resting: list[Connection] = []
-        self._connecting: set[asyncio.Timeout] = set()
-        self._handshakes: dict[Route, asyncio.Semaphore] = {}
-        self._shortest = min(filter(None, (options.timeout, options.read_timeout)))
-        self._due = 0.0
-        self._ticking: asyncio.TimerHandle | None = None
-        readiness_setting()  # what cannot be done is said now, not by every call
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self.network.loop
-
-    @property
-    def readiness(self) -> Readiness:
-        return self.network.readiness
 
     def _default_headers(self) -> dict[str, str]:
-        agent = self.options.user_agent
-        headers = {
-            "User-Agent": f"hyperscale/{__version__}" if agent is None else agent,
-            "Accept": "*/*",
-        }
-        if not headers["User-Agent"]:
-            del headers["User-Agent"]
-        if self.options.decompress:
-            headers["Accept-Encoding"] = accepted_encodings()
+        headers = super()._default_headers()
         if not self.keeps:
             headers["Connection"] = "close"
         return headers
-
-    def route(self, target: Target) -> Route:
-        origin = (target.scheme, target.host, target.port)
-        route = self._routes.get(origin)
-        if route is None:
-            proxy = proxy_for(target, self.options.proxy, os.environ)
-            route = self._routes[origin] = Route(
-                target, proxy, self.network.server_name, self.network.hosts
-            )
-        return route
-
-    async def prepare(self, url: URL) -> None:
-        """Resolve a URL's host before the clock starts."""
-        target = self.builder.target(url)
-        self.builder.own(target)
-        route = self.route(target)
-        if route.secure:
-            self.tls.context(route.host)
-        if self.network.unix_socket:
-            return
-        try:
-            url.optimized["http"] = await self.network.resolver.addresses(route.peer[0])
-        except Failure as failure:
-            raise RunFailed(
-                failure.error, f"check the host of {url} and this machine's DNS"
-            ) from None
 
     def resting_place(self) -> list[Connection]:
         """Where a new client finds and leaves connections."""
@@ -140,12 +57,11 @@ class HTTPPool:
                 if not new or not connection.alive:
                     return connection
                 self.queue.replace(connection)
-        return await self._open(route, idle, deadline)
 
-    def keep_session(self, connection: Connection) -> None:
-        """Of a connection that is open and has had an answer."""
-        if self.options.tls_resume and connection.route.secure:
-            self.tls.keep_session(connection.route.authority, connection.session)
+        def made(sock: socket.socket, connect: Connect) -> Connection:
+            return Connection(self, route, idle, sock, connect)
+
+        return await self._open(route, deadline, made)
 
     def release(self, connection: Connection) -> None:
         if not connection.alive:
@@ -157,109 +73,3 @@ class HTTPPool:
         connection.idle.append(connection)
         if self.shares:
             self.queue.serve(connection.idle)
-
-    async def _open(self, route: Route, idle: list[Connection], deadline: float) -> Connection:
-        allowed = deadline - perf_counter()
-        scope = asyncio.timeout(allowed)
-        self._connecting.add(scope)
-        try:
-            if self.stopped:  # while it had leave to open one and did not know it yet
-                raise failures.cancelled()
-            async with scope, self._turn(route):
-                if self._is_cut_off:
-                    raise failures.cancelled()
-                allowed = min(self.connect_timeout, deadline - perf_counter())
-                scope.reschedule(self.loop.time() + allowed)
-                connection = await open_connection(self, route, idle)
-        except TimeoutError:
-            if self.stopped:
-                raise failures.cancelled() from None
-            text = f"connecting to {route.where} took longer than {max(allowed, 0):.3g} s"
-            raise Failure(Outcome.TIMEOUT, text) from None
-        finally:
-            self._connecting.discard(scope)
-            self.queue.opened(len(self.connections))
-        if self._is_cut_off:  # when it was open and the call had not gone on yet
-            connection.close()
-            raise failures.cancelled()
-        self._keep_looking()
-        return connection
-
-    def _turn(self, route: Route) -> AbstractAsyncContextManager[None]:
-        if not route.secure:
-            return nullcontext()
-        turns = self._handshakes.get(route)
-        if turns is None:
-            turns = self._handshakes[route] = asyncio.Semaphore(HANDSHAKES_MAX)
-        return turns
-
-    def forget(self, connection: Connection) -> None:
-        self.connections.discard(connection)
-        self.queue.closed(len(self.connections))
-
-    def look_by(self, deadline: float) -> None:
-        """Take note of a deadline that a scan before the request was sent could not foresee."""
-        if deadline < self._due:
-            self._due = deadline
-
-    def sweep(self, now: float) -> None:
-        """End calls past their deadline.
-
-        A scan knows when the next can matter: no earlier than the earliest deadline it saw, nor
-        than the shortest timeout from now for calls yet to come; calls with less time than that
-        (their own timeout, a redirect, a slow connect) announce themselves with `look_by`.
-        """
-        if now < self._due:
-            return
-        due = now + self._shortest
-        for connection in list(self.connections):
-            if connection.busy:
-                connection.expire(now)
-                due = min(due, max(connection.deadline(now), now))
-        self._due = min(due, self.queue.expire(now))
-
-    def ends_by(self, now: float) -> float:
-        """When the first of the calls in flight must have ended; inf: there is none."""
-        ends = [one.deadline(now) for one in self.connections if one.busy]
-        begun = now - self.loop.time()
-        ends += [begun + at for scope in self._connecting if (at := scope.when()) is not None]
-        return min(ends, default=self.queue.ends_by)
-
-    def _keep_looking(self) -> None:
-        """Sweep, as long as there are connections or calls that wait for one."""
-        if self._ticking is None:
-            self._ticking = self.loop.call_later(SWEEP_S, self._tick)
-
-    def _tick(self) -> None:
-        self.sweep(perf_counter())
-        self._ticking = None
-        if self.connections or self.queue:
-            self._keep_looking()
-
-    def cancel_all(self) -> None:
-        self.stopped = self._is_cut_off = True
-        self.queue.cancel()  # before connections end, which would give leave to open others
-        for connection in list(self.connections):
-            if connection.busy:
-                connection.cancel()
-            else:
-                connection.close()
-        for scope in self._connecting:
-            if not scope.expired():
-                scope.reschedule(self.loop.time())
-
-    async def finish(self, seconds: float) -> None:
-        self.stopped = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while any(connection.busy for connection in self.connections):  # noqa: ASYNC110
-                    await asyncio.sleep(SWEEP_S)
-        self.cancel_all()
-        await asyncio.sleep(0)  # whoever waits for one of them hears of its end
-
-    async def close(self) -> None:
-        self.cancel_all()
-        if self._ticking is not None:
-            self._ticking.cancel()
-            self._ticking = None
-        await asyncio.sleep(0)  # whoever waits for one of them hears of its end

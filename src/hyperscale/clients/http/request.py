@@ -9,7 +9,7 @@ are encoded each time. All take the same path, so the bytes are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from hyperscale.clients.http.body import Body, body_of
 from hyperscale.clients.http.head import Head
@@ -75,6 +75,8 @@ class Request:
         "usual",
         "wire",
     )
+    version: ClassVar[str] = "HTTP/1.1"
+    chunks: ClassVar[bool] = True  # a body whose length is not known is sent in chunks
 
     def __init__(self, call: Call, target: Target, url: str, route: Route, label: Label) -> None:
         self.call = call
@@ -125,7 +127,7 @@ class Request:
         return self._copy((*redirecting.hops, redirecting.url), line)
 
     def _copy(self, hops: tuple[str, ...], cookies: bytes) -> Request:
-        copy = Request(self.call, self.target, self.url, self.route, self.label)
+        copy = type(self)(self.call, self.target, self.url, self.route, self.label)
         copy.hops = hops
         copy.cookies = self.cookies
         copy.encode(self.wire[: self.cookies_at], cookies, self.wire[self.body_at :])
@@ -165,7 +167,7 @@ class Frame(NamedTuple):
         else:
             body = b""
         known = self.request
-        made = Request(call, known.target, known.url, known.route, known.label)
+        made = type(known)(call, known.target, known.url, known.route, known.label)
         made.cookies = known.cookies
         made.encode(self.before + lines + self.after + about, self.cookies, body)
         return made if upload is None else made.streaming(upload)
@@ -195,14 +197,16 @@ def cookie_line(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 class RequestBuilder:
-    """`defaults` are headers that authors may replace."""
+    """`defaults` are headers that authors may replace; `kind` is what the requests are."""
 
     def __init__(
         self,
         base_url: str,
         defaults: Mapping[str, str],
         route_for: Callable[[Target], Route],
+        kind: type[Request] = Request,
     ) -> None:
+        self._kind = kind
         self._base_url = base_url
         self._defaults = [
             (header_name(name)[1], header_lines({name: value})[0])
@@ -295,9 +299,10 @@ class RequestBuilder:
         query = Params.of(call.params).query() if call.params is not None else ""
         asked = target.with_query(query)
         url = f"{target.scheme}://{target.host_header}{asked}"
-        request = Request(call, target, url, route, self.label(call, target, tags))
+        request = self._kind(call, target, url, route, self.label(call, target, tags))
 
-        lines = [f"{call.method} {url if _absolute(route) else asked} HTTP/1.1\r\n".encode("ascii")]
+        place = url if _absolute(route) else asked
+        lines = [f"{call.method} {place} {request.version}\r\n".encode("ascii")]
         if "host" not in names:
             lines.append(f"Host: {target.host_header}\r\n".encode())
         if names:
@@ -319,7 +324,7 @@ class RequestBuilder:
         pairs = cookie_line((request.cookies or {}).items())
         if "cookie" in names:
             request.cookies = None
-        chunked = "transfer-encoding" in names
+        chunked = request.chunks and "transfer-encoding" in names
         return Frame(request, names, chunked, before, b"".join(lines), pairs)
 
 

@@ -8,7 +8,7 @@ position, because Python fills in the defaults of keyword-only ones at three tim
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Coroutine, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from hyperscale.clients.http.reader import DISCARD, Sink
 from hyperscale.clients.http.request import Request, RequestBuilder
@@ -26,10 +26,11 @@ _PLAIN = frozenset({dict, list, str, bytes})
 
 Timeout = float | str
 Expect = int | Container[int] | Callable[[HTTPResponse], bool]
-Answer = Coroutine[Any, Any, HTTPResponse]
+R = TypeVar("R", bound=HTTPResponse)
+Answer = Coroutine[Any, Any, R]
 
 
-class Verbs:
+class Verbs(Generic[R]):
     """Arguments of every call; `url` first, the others by keyword:
 
     params    dict, list of pairs or string      json      any JSON value or pydantic model
@@ -58,7 +59,7 @@ class Verbs:
         timeout: Any,
         redirects: int | None,
         expect: Expect | None,
-    ) -> HTTPResponse:
+    ) -> R:
         raise NotImplementedError
 
     def _send_to(
@@ -68,7 +69,7 @@ class Verbs:
         redirects: int | None,
         expect: Expect | None,
         sink: Sink | None,
-    ) -> Answer:
+    ) -> Answer[R]:
         """As `_send`, with the body of the answer to `sink`; None: kept, whatever the options."""
         raise NotImplementedError
 
@@ -98,7 +99,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         if (
             params is None
             and headers is None
@@ -137,7 +138,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request(
             "POST",
             url,
@@ -177,7 +178,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request(
             "PUT",
             url,
@@ -217,7 +218,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request(
             "PATCH",
             url,
@@ -256,7 +257,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request(
             "DELETE", url, params, headers, cookies, auth, name, tags, json, data, form, files
         )
@@ -279,7 +280,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request("HEAD", url, params, headers, cookies, auth, name, tags)
         if discard_body is None and sink is None:
             return self._send(request, timeout, redirects, expect)
@@ -300,7 +301,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         request = self._request("OPTIONS", url, params, headers, cookies, auth, name, tags)
         if discard_body is None and sink is None:
             return self._send(request, timeout, redirects, expect)
@@ -327,7 +328,7 @@ class Verbs:
         tags: Tags | Mapping[str, str] | None = None,
         discard_body: bool | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Answer[R]:
         known = method if type(method) is str and method in _METHODS else _method(method)
         request = self._request(
             known,

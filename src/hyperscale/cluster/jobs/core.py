@@ -1,9 +1,9 @@
 """The leader's decisions about jobs: events and time in, effects out.
 
-Every manager folds the same records into the same book; only the leader decides. A decision is a
-record, handed out as `Append`; what follows from it happens when `applied` brings it back. Lost
-leadership costs nothing but the notes on this desk: the next leader reads the book, hears its
-workers, and goes on.
+Every manager applies the same records to the same replicated state; only the leader decides. A
+decision is a record, handed out as `Append`; what follows from it happens when the log brings it
+back. Lost leadership costs nothing but this leader's own state: the next leader has the replicated
+state, hears its workers, and goes on.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from collections.abc import Sequence
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import coverage as covered
-from hyperscale.cluster.jobs import ending, losing, placing, review, snatching, steering, submitting
-from hyperscale.cluster.jobs.desk import Desk, Refusal
+from hyperscale.cluster.jobs import (
+    ending,
+    losing,
+    placing,
+    reconcile,
+    steering,
+    submitting,
+    workers,
+)
 from hyperscale.cluster.jobs.effects import Effect
 from hyperscale.cluster.jobs.inputs import (
     Accepted,
@@ -29,7 +36,8 @@ from hyperscale.cluster.jobs.inputs import (
     Steering,
     Unwanted,
 )
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.leader_state import LeaderState, Refusal
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.records import (
     Action,
@@ -42,7 +50,7 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book, Condense, JobState
+from hyperscale.cluster.jobs.state import Condense, JobState, ReplicatedState
 
 Effects = list[Effect]
 
@@ -52,61 +60,61 @@ class Jobs:
         self, settings: JobSettings, dice: random.Random, condense: Condense | None = None
     ) -> None:
         self.settings = settings
-        self._desk = Desk(settings, dice, condense)
+        self._leader = LeaderState(settings, dice, condense)
         self._now = 0.0
         self.took_effect = False
         """Whether the last record that was applied changed anything: one may come twice."""
 
     @property
     def leading(self) -> bool:
-        return self._desk.leading
+        return self._leader.leading
 
     @property
     def term(self) -> int:
-        return self._desk.term
+        return self._leader.term
 
     @property
-    def book(self) -> Book:
-        return self._desk.book
+    def replicated(self) -> ReplicatedState:
+        return self._leader.replicated
 
     @property
     def pool(self) -> Pool:
-        return self._desk.pool
+        return self._leader.pool
 
     # -- the log ---------------------------------------------------------------------------------
 
     def lead(self, now: float, term: int) -> Effects:
         """After the log is recovered and everything in it was applied."""
-        review.take_over(self._desk, now, term)
+        reconcile.take_over(self._leader, now, term)
         return self._settle(now)
 
     def follow(self, now: float) -> Effects:
-        review.stand_back(self._desk)
-        self._desk.led.look(now, led=False)
+        reconcile.stand_back(self._leader)
+        self._leader.led.look(now, led=False)
         return self._settle(now)
 
     def look(self, now: float, led: bool) -> None:
         """Now and then, by those who do not lead: is there somebody who does?"""
-        self._desk.led.look(now, led)
+        self._leader.led.look(now, led)
 
     def applied(self, now: float, record: JobRecord) -> Effects:
         """Each committed record, in the order of the log, on every manager."""
-        self.took_effect = review.applied(self._desk, now, record)
+        self.took_effect = reconcile.applied(self._leader, now, record)
         return self._settle(now)
 
     def append_failed(self, now: float, record: JobRecord, maybe_written: bool) -> Effects:
-        if self._desk.leading:
-            review.failed(self._desk, now, record, maybe_written)
+        if self._leader.leading:
+            reconcile.failed(self._leader, now, record, maybe_written)
         return self._settle(now)
 
     def forget(self, now: float, job_id: str) -> Effects:
-        review.forget(self._desk, now, job_id)
+        reconcile.forget(self._leader, now, job_id)
         return self._settle(now)
 
     # -- clients ---------------------------------------------------------------------------------
 
     def submit(self, now: float, record: Submitted) -> tuple[Accepted | Rejected, Effects]:
-        answer = submitting.submit(self._desk, now, record)
+        answer = submitting.submit(self._leader, now, record)
         return answer, self._settle(now)
 
     def steer(
@@ -120,16 +128,16 @@ class Jobs:
         workflow: str = "",
     ) -> tuple[Steering, Effects]:
         """To be told to the client when its record, if there is one, is applied."""
-        if not self._desk.leading:
+        if not self._leader.leading:
             return Steering(False, error="this manager does not lead"), []
-        answer = steering.steer(self._desk, now, job_id, action, amount, by, reason, workflow)
+        answer = steering.steer(self._leader, now, job_id, action, amount, by, reason, workflow)
         return answer, self._settle(now)
 
-    def concluded(
+    def results_made(
         self, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
     ) -> Effects:
-        if self._desk.leading:
-            ending.concluded(self._desk, now, job_id, status, reason, results)
+        if self._leader.leading:
+            ending.results_made(self._leader, now, job_id, status, reason, results)
         return self._settle(now)
 
     def judged(
@@ -142,11 +150,11 @@ class Jobs:
         crossing: float | None,
     ) -> Effects:
         """How a threshold stands, for leaders to come."""
-        job = self._desk.book.jobs.get(job_id)
-        if self._desk.leading and job is not None and not job.is_over:
-            age = self._desk.age_s(now, job_id)
+        job = self._leader.replicated.jobs.get(job_id)
+        if self._leader.leading and job is not None and not job.is_over:
+            age = self._leader.age_s(now, job_id)
             record = Judged(job_id, age, workflow, number, bad_since_s, crossing)
-            self._desk.append(now, record)
+            self._leader.append(now, record)
         return self._settle(now)
 
     # -- workers ---------------------------------------------------------------------------------
@@ -166,20 +174,22 @@ class Jobs:
         """`reports` names everything the worker holds; `life` is its incarnation when its process
         began, if it told so. One that is `cut_off` has had no answer for long: this may be the
         first that reaches it, or another that does not."""
-        desk = self._desk
+        leader = self._leader
         known = None
-        if desk.leading:
+        if leader.leading:
             named = {(report.part, report.fence) for report in reports}
-            known = desk.pool.register(now, worker, incarnation, total, free, draining, named, life)
+            known = leader.pool.register(
+                now, worker, incarnation, total, free, draining, named, life
+            )
         if known is None:
             return (), []
         known.deaf = cut_off
-        unwanted = losing.read_reports(desk, now, known, reports)
+        unwanted = workers.read_reports(leader, now, known, reports)
         untold = {report.part.job_id for report in reports if report.state == "ended"}
-        desk.heard_of(now, worker, untold)
-        losing.compare(desk, now, known, reports)
-        losing.review_worker(desk, now, known)
-        desk.hungry = True
+        leader.heard_of(now, worker, untold)
+        workers.compare(leader, now, known, reports)
+        workers.check_worker(leader, now, known)
+        leader.placement_due = True
         return unwanted, self._settle(now)
 
     def worker_heard(
@@ -194,22 +204,22 @@ class Jobs:
         cpu: CpuUse | None = None,
     ) -> tuple[Unwanted, Effects] | None:
         """None for a worker that must register first. `reports` may be any of its parts."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return None
         was_frozen = known.pace.frozen_s >= self.settings.stalled_s
-        was_lost = desk.pool.is_lost(now, known)
-        if desk.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
-            desk.hungry = True
-        unwanted = losing.read_reports(desk, now, known, reports)
+        was_lost = leader.pool.is_lost(now, known)
+        if leader.pool.heard(now, known, free, draining, degraded, cpu) or was_lost:
+            leader.placement_due = True
+        unwanted = workers.read_reports(leader, now, known, reports)
         if was_lost or was_frozen or known.pace.frozen_s >= self.settings.stalled_s:
-            losing.review_worker(desk, now, known)
+            workers.check_worker(leader, now, known)
         return unwanted, self._settle(now)
 
     def worker_answered(self, now: float, worker: str) -> None:
         """A report with nothing new in it: for its worker the answer is contact all the same."""
-        known = self._desk.pool.workers.get(worker)
+        known = self._leader.pool.workers.get(worker)
         if known is not None:
             known.heard_at = now
 
@@ -217,50 +227,50 @@ class Jobs:
         self, now: float, worker: str, incarnation: int, reports: Sequence[PartReport]
     ) -> tuple[Unwanted, Effects]:
         """All it holds, because we asked. That we reach it is no contact for it."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is None or not known.registered or known.incarnation != incarnation:
             return (), []
-        unwanted = losing.read_reports(desk, now, known, reports)
-        losing.compare(desk, now, known, reports)
-        losing.review_worker(desk, now, known)
+        unwanted = workers.read_reports(leader, now, known, reports)
+        workers.compare(leader, now, known, reports)
+        workers.check_worker(leader, now, known)
         return unwanted, self._settle(now)
 
     def worker_dead(self, now: float, worker: str, incarnation: int) -> Effects:
         """The membership protocol has given it up."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is not None and known.incarnation <= incarnation and known.dead_at is None:
             known.dead_at = now
-            losing.review_worker(desk, now, known)
+            workers.check_worker(leader, now, known)
         return self._settle(now)
 
     def worker_alive(self, now: float, worker: str, incarnation: int) -> Effects:
         """The membership protocol hears it, whatever was said before. Whether it can be commanded
         is another question."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is not None and known.incarnation == incarnation and known.dead_at is not None:
             known.dead_at = None
-            losing.review_worker(desk, now, known)
-            desk.hungry = True
+            workers.check_worker(leader, now, known)
+            leader.placement_due = True
         return self._settle(now)
 
     def worker_reached(self, now: float, worker: str) -> Effects:
         """It has answered a command."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is None or known.unreached_since is None:
             return []
         known.unreached_since = known.refused_at = None
-        losing.review_worker(desk, now, known)
-        desk.hungry = True
+        workers.check_worker(leader, now, known)
+        leader.placement_due = True
         return self._settle(now)
 
     def worker_unreached(self, now: float, worker: str, refused: bool) -> Effects:
         """No connection to it could be made. `refused`: nobody listens there any more."""
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is None:
             return []
         if known.unreached_since is None:
@@ -269,14 +279,14 @@ class Jobs:
             known.refused_at = None
         elif known.refused_at is None:
             known.refused_at = now
-        losing.review_worker(desk, now, known)
+        workers.check_worker(leader, now, known)
         return self._settle(now)
 
     def worker_left(self, now: float, worker: str, incarnation: int) -> Effects:
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is not None and known.incarnation <= incarnation:
-            losing.left(desk, now, known)
+            workers.left(leader, now, known)
         return self._settle(now)
 
     def dispatch_answered(
@@ -290,25 +300,25 @@ class Jobs:
         for_good: bool = False,
     ) -> Effects:
         """`for_good`: no worker could be sent it."""
-        if self._desk.leading:
+        if self._leader.leading:
             refusal = None if accepted else Refusal(no_room, reason or "refused", for_good)
-            placing.answered(self._desk, now, placement, refusal, free)
+            placing.answered(self._leader, now, placement, refusal, free)
         return self._settle(now)
 
     def prepared(
         self, now: float, part: Part, fence: Fence, worker: str, context: bytes
     ) -> tuple[bool, Effects]:
         """Settled for any leader: a new one hears of it when the worker registers."""
-        if not self._desk.leading:
+        if not self._leader.leading:
             return False, []
-        ending.prepared(self._desk, part, fence, context)
+        ending.prepared(self._leader, part, fence, context)
         return True, self._settle(now)
 
     def ended(self, now: float, end: Ended) -> tuple[bool, Effects]:
         """Not settled now: `Acknowledge` follows when the worker may forget it."""
-        if not self._desk.leading:
+        if not self._leader.leading:
             return False, []
-        settled = ending.ended(self._desk, now, end)
+        settled = ending.ended(self._leader, now, end)
         return settled, self._settle(now)
 
     def torn_down(
@@ -320,121 +330,121 @@ class Jobs:
         warning: str = "",
         requests: int = 0,
     ) -> tuple[bool, Effects]:
-        if not self._desk.leading:
+        if not self._leader.leading:
             return False, []
-        settled = ending.torn_down(self._desk, now, part, fence, warning, requests)
+        settled = ending.torn_down(self._leader, now, part, fence, warning, requests)
         return settled, self._settle(now)
 
     def part_lost(self, now: float, placement: Placement, heard: Heard) -> Effects:
-        if self._desk.leading:
-            snatching.snatched(self._desk, now, placement, heard)
+        if self._leader.leading:
+            losing.collected(self._leader, now, placement, heard)
         return self._settle(now)
 
     def extension(
         self, now: float, worker: str, reason: str, progress: float
     ) -> tuple[Grant, Effects]:
-        desk = self._desk
-        known = desk.pool.workers.get(worker) if desk.leading else None
+        leader = self._leader
+        known = leader.pool.workers.get(worker) if leader.leading else None
         if known is None or not known.registered:
             return Grant(False, denial="unknown worker: register first"), []
         grant = known.extensions.ask(now, progress, suspect=known.dead_at is not None)
-        for job_id in sorted({p.part.job_id for p in desk.placements_on(worker)}):
-            desk.tell(job_id, "extension", worker=worker, reason=reason, granted=grant.granted)
+        for job_id in sorted({p.part.job_id for p in leader.placements_on(worker)}):
+            leader.log(job_id, "extension", worker=worker, reason=reason, granted=grant.granted)
             if grant.granted:
-                age = desk.age_s(now, job_id)
-                desk.append(now, Extended(job_id, age, worker, grant.seconds))
-        losing.review_worker(desk, now, known)
+                age = leader.age_s(now, job_id)
+                leader.append(now, Extended(job_id, age, worker, grant.seconds))
+        workers.check_worker(leader, now, known)
         return grant, self._settle(now)
 
     # -- time ------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> Effects:
-        review.due(self._desk, now)
+        reconcile.due(self._leader, now)
         return self._settle(now)
 
     def next_deadline(self) -> float | None:
-        return self._desk.deadlines.next()
+        return self._leader.deadlines.next()
 
     def _settle(self, now: float) -> Effects:
         self._now = now
-        self._desk.led.look(now)
-        review.settle(self._desk, now)
-        return self._desk.drain()
+        self._leader.led.look(now)
+        reconcile.settle(self._leader, now)
+        return self._leader.drain()
 
     # -- views -----------------------------------------------------------------------------------
 
     def job(self, job_id: str) -> JobState | None:
-        return self._desk.book.jobs.get(job_id)
+        return self._leader.replicated.jobs.get(job_id)
 
     def job_of_key(self, key: str) -> JobState | None:
-        return self._desk.book.jobs.get(self._desk.book.keys.get(key, ""))
+        return self._leader.replicated.jobs.get(self._leader.replicated.keys.get(key, ""))
 
     def jobs(self) -> list[JobState]:
-        return list(self._desk.book.jobs.values())
+        return list(self._leader.replicated.jobs.values())
 
     def age_s(self, now: float, job_id: str) -> float:
-        return self._desk.age_s(now, job_id)
+        return self._leader.age_s(now, job_id)
 
     def load_s(self, now: float, job_id: str, workflow: str) -> float:
-        job = self._desk.book.jobs.get(job_id)
+        job = self._leader.replicated.jobs.get(job_id)
         known = job.workflows.get(workflow) if job else None
-        return 0.0 if job is None or known is None else self._desk.load_s(now, job, known)
+        return 0.0 if job is None or known is None else self._leader.load_s(now, job, known)
 
     def position(self, job_id: str) -> int:
-        return self._desk.queue.position(job_id)
+        return self._leader.queue.position(job_id)
 
     def waiting_for(self, job_id: str) -> str:
-        entry = self._desk.queue.get(job_id)
+        entry = self._leader.queue.get(job_id)
         return "" if entry is None else entry.reason
 
     def coverage(self, job_id: str) -> float:
-        job = self._desk.book.jobs.get(job_id)
+        job = self._leader.replicated.jobs.get(job_id)
         return 1.0 if job is None else covered.coverage(job)
 
     def losses(self, job_id: str) -> list[LossFact]:
-        job = self._desk.book.jobs.get(job_id)
+        job = self._leader.replicated.jobs.get(job_id)
         return [] if job is None else covered.losses(job)
 
     def lost_sentences(self, job_id: str) -> list[str]:
-        job = self._desk.book.jobs.get(job_id)
+        job = self._leader.replicated.jobs.get(job_id)
         return [] if job is None else covered.sentences(job)
 
     def holder(self, part: Part, fence: Fence) -> str:
         """The worker that this attempt of a part is or was placed on; empty: nobody knows."""
-        return self._desk.book.holder(part, fence)
+        return self._leader.replicated.holder(part, fence)
 
     def placed_on(self) -> set[str]:
-        return set(self._desk.book.by_worker)
+        return set(self._leader.replicated.by_worker)
 
     def routing(self, worker: str) -> str:
         """As of the last event."""
-        known = self._desk.pool.workers.get(worker)
+        known = self._leader.pool.workers.get(worker)
         if known is None:
             return "unknown"
-        return self._desk.pool.signals(self._now, known).routing.value
+        return self._leader.pool.signals(self._now, known).routing.value
 
     def counts(self) -> dict[str, int]:
         """Workflows by state; they sum to the workflows of the jobs that are not over."""
         found = Counter(
             workflow.lifecycle.state.value
-            for job in self._desk.book.jobs.values()
+            for job in self._leader.replicated.jobs.values()
             if not job.is_over
             for workflow in job.workflows.values()
         )
-        return {state.value: found[state.value] for state in State}
+        return {state.value: found[state.value] for state in LifecycleState}
 
     @property
     def transitions_refused(self) -> int:
         """Decisions on a state that a workflow was not in any more."""
-        return self._desk.transitions_refused
+        return self._leader.transitions_refused
 
     def transitions(self) -> Counter[tuple[str, str]]:
         """Since this manager started."""
-        return Counter({(a.value, b.value): n for (a, b), n in self._desk.transitions.items()})
+        return Counter({(a.value, b.value): n for (a, b), n in self._leader.transitions.items()})
 
     def time_checks(self) -> int:
         """How often a job was looked at for being past its time or stuck."""
-        return self._desk.time_checks
+        return self._leader.time_checks
 
     def keep_s(self, status: JobStatus) -> float:
-        return review.keep_s(self.settings, status)
+        return reconcile.keep_s(self.settings, status)

@@ -58,7 +58,7 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
-class Snatch:
+class CollectReported:
     """Take what `part` has reported so far, for the `PartLost` that is to be written; the shell
     answers with `part_lost`."""
 
@@ -67,8 +67,8 @@ class Snatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclude:
-    """All is in: merge results, judge, and answer with `concluded`. Status and reason are what
+class MakeResults:
+    """All is in: merge results, judge, and answer with `results_made`. Status and reason are what
     the life cycles of the workflows give."""
 
     job_id: str
@@ -77,14 +77,14 @@ class Conclude:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ForgetWorker:
     """This worker is not remembered any more; it must register before it is spoken to again."""
 
     worker: str
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class LogEvent:
     """Something worth a log line, with the job's correlation id."""
 
     job_id: str
@@ -94,5 +94,14 @@ class Tell:
 
 
 Effect = (
-    Append | Dispatch | Start | Command | Teardown | Acknowledge | Snatch | Conclude | Gone | Tell
+    Append
+    | Dispatch
+    | Start
+    | Command
+    | Teardown
+    | Acknowledge
+    | CollectReported
+    | MakeResults
+    | ForgetWorker
+    | LogEvent
 )

@@ -1,12 +1,13 @@
-"""From prepared to settled: the start barrier, ends that are held, teardown, the conclusion."""
+"""From prepared to settled: the start barrier, ends that are held, teardown, results."""
 
 from __future__ import annotations
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.desk import Desk, Watch, token
-from hyperscale.cluster.jobs.effects import Acknowledge, Command, Conclude, Start, Teardown
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, MakeResults, Start, Teardown
 from hyperscale.cluster.jobs.inputs import Ended
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
+from hyperscale.cluster.jobs.losing import lose
 from hyperscale.cluster.jobs.records import (
     Failed,
     Finished,
@@ -19,25 +20,24 @@ from hyperscale.cluster.jobs.records import (
     ToldLate,
     TornDown,
 )
-from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, PartState, WorkflowState
 
 
-def prepared(desk: Desk, part: Part, fence: Fence, context: bytes) -> None:
-    placement = desk.book.placement(part)
+def prepared(leader: LeaderState, part: Part, fence: Fence, context: bytes) -> None:
+    placement = leader.replicated.placement(part)
     if placement is None or placement.fence != fence:
         return
-    watch = desk.watches[part.job_id]
+    watch = leader.watches[part.job_id]
     if (part, fence) not in watch.prepared:
         watch.prepared[part, fence] = context
         watch.is_ready(part, fence)
-        workflow = desk.book.jobs[part.job_id].workflows[part.workflow]
+        workflow = leader.replicated.jobs[part.job_id].workflows[part.workflow]
         if workflow.started or watch.may_start(workflow):  # else it waits for the others
-            desk.touch(part.job_id)
+            leader.touch(part.job_id)
 
 
 def open_barrier(
-    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+    leader: LeaderState, now: float, job: JobState, watch: Watch, workflow: WorkflowState
 ) -> float | None:
     """Start what is ready; returns when to look again."""
     if job.paused or workflow.is_winding_down:
@@ -45,17 +45,17 @@ def open_barrier(
     live = [p for p in workflow.live() if not watch.is_leaving(p)]
     fresh = [p for p in live if token(p) not in watch.started]
     waiting = [p for p in fresh if token(p) not in watch.prepared]
-    if workflow.lifecycle.state is State.RUNNING:
+    if workflow.lifecycle.state is LifecycleState.RUNNING:
         for placement in fresh:
             if token(placement) in watch.prepared:
-                _start(desk, now, job, watch, workflow, placement)
-    elif workflow.lifecycle.state is State.DISPATCHED and live:
-        _declare_started(desk, now, job, watch, workflow, live)
-    return _hurry(desk, now, job, watch, workflow, waiting)
+                _start(leader, now, job, watch, workflow, placement)
+    elif workflow.lifecycle.state is LifecycleState.DISPATCHED and live:
+        _declare_started(leader, now, job, watch, workflow, live)
+    return _hurry(leader, now, job, watch, workflow, waiting)
 
 
 def _declare_started(
-    desk: Desk,
+    leader: LeaderState,
     now: float,
     job: JobState,
     watch: Watch,
@@ -73,13 +73,13 @@ def _declare_started(
             return
         first = next((token(p) for p in live if p.part.number == 0), None)
         context = watch.prepared.get(first, b"") if first else b""
-    age = desk.age_s(now, job.job_id)
-    desk.append(now, Started(job.job_id, age, workflow.needs.name, context))
+    age = leader.age_s(now, job.job_id)
+    leader.append(now, Started(job.job_id, age, workflow.needs.name, context))
 
 
 def _is_awaited(workflow: WorkflowState) -> bool:
     return (
-        workflow.lifecycle.state is State.DISPATCHED
+        workflow.lifecycle.state is LifecycleState.DISPATCHED
         and not workflow.started
         and not workflow.is_winding_down
     )
@@ -94,7 +94,7 @@ def _is_ready(watch: Watch, workflow: WorkflowState) -> bool:
 
 
 def _hurry(
-    desk: Desk,
+    leader: LeaderState,
     now: float,
     job: JobState,
     watch: Watch,
@@ -103,24 +103,24 @@ def _hurry(
 ) -> float | None:
     """Preparing takes too long: the workflow fails, or a part that came later loses its worker.
     A leader counts from when it sent the part, or first heard of it."""
-    limit_s = desk.settings.prepare_s
+    limit_s = leader.settings.prepare_s
     due = {p: watch.sent[token(p)] + limit_s for p in waiting if token(p) in watch.sent}
     late = [placement for placement, at in due.items() if now >= at]
     if late and not workflow.started:
         workers = ", ".join(sorted({placement.worker for placement in late}))
         why = f"was not ready within {limit_s:g} s on {workers}"
-        age = desk.age_s(now, job.job_id)
-        desk.append(now, Failed(job.job_id, age, workflow.needs.name, why))
+        age = leader.age_s(now, job.job_id)
+        leader.append(now, Failed(job.job_id, age, workflow.needs.name, why))
         return None
     for placement in late:
         why = f"worker {placement.worker} was not ready within {limit_s:g} s"
-        desk.emit(Command(placement, "cancel", reason=why))
-        lose(desk, now, placement, why)
+        leader.emit(Command(placement, "cancel", reason=why))
+        lose(leader, now, placement, why)
     return min((at for at in due.values() if at > now), default=None)
 
 
 def _start(
-    desk: Desk,
+    leader: LeaderState,
     now: float,
     job: JobState,
     watch: Watch,
@@ -128,18 +128,18 @@ def _start(
     placement: Placement,
 ) -> None:
     watch.started.add(token(placement))
-    run_age_s = job.run_age_s(desk.age_s(now, job.job_id))
-    desk.emit(Start(placement, workflow.context, run_age_s))
+    run_age_s = job.run_age_s(leader.age_s(now, job.job_id))
+    leader.emit(Start(placement, workflow.context, run_age_s))
     for action, amount in workflow.steered.items():
-        desk.emit(Command(placement, action, amount))
+        leader.emit(Command(placement, action, amount))
 
 
 # -- ends ----------------------------------------------------------------------------------------
 
 
-def ended(desk: Desk, now: float, end: Ended) -> bool:
+def ended(leader: LeaderState, now: float, end: Ended) -> bool:
     """True when the worker may forget it: held by a quorum, or of no use to anybody."""
-    job = desk.book.jobs.get(end.part.job_id)
+    job = leader.replicated.jobs.get(end.part.job_id)
     if job is None or job.is_over:
         return True
     workflow = job.workflows.get(end.part.workflow)
@@ -149,45 +149,45 @@ def ended(desk: Desk, now: float, end: Ended) -> bool:
     if part.holding is not None and part.holding.fence == end.fence:
         return False
     if part.live is None or part.live.fence != end.fence:
-        return not _tell_late(desk, now, job, part, end)
-    watch = desk.watches[job.job_id]
+        return not _tell_late(leader, now, job, part, end)
+    watch = leader.watches[job.job_id]
     watch.untold.pop((end.part, end.fence), None)
-    if (end.part, end.fence) not in watch.snatched:
-        desk.append(
+    if (end.part, end.fence) not in watch.being_lost:
+        leader.append(
             now,
             PartEnded(
-                job.job_id, desk.age_s(now, job.job_id), end.part, end.fence, end.worker,
+                job.job_id, leader.age_s(now, job.job_id), end.part, end.fence, end.worker,
                 end.outcome, end.measured_s, end.result, end.error, end.iterations, end.lost,
             ),
         )  # fmt: skip
     return False
 
 
-def _tell_late(desk: Desk, now: float, job: JobState, part: PartState, end: Ended) -> bool:
+def _tell_late(leader: LeaderState, now: float, job: JobState, part: PartState, end: Ended) -> bool:
     """It was taken for lost, and has a word to say all the same. False: which helps nobody."""
     if part.awaited(end.fence) is None or job.is_settled:
         return False
-    age_s = desk.age_s(now, job.job_id)
+    age_s = leader.age_s(now, job.job_id)
     told = ToldLate(job.job_id, age_s, end.part, end.fence, end.worker, end.iterations, end.result)
-    desk.append(now, told)
+    leader.append(now, told)
     return True
 
 
-def acknowledge(desk: Desk, record: PartEnded | PartLost | ToldLate) -> None:
+def acknowledge(leader: LeaderState, record: PartEnded | PartLost | ToldLate) -> None:
     """The end is recorded, or came too late: but one part stays for teardown."""
-    job = desk.book.jobs.get(record.job_id)
+    job = leader.replicated.jobs.get(record.job_id)
     workflow = job.workflows.get(record.part.workflow) if job else None
     holder = workflow.holder() if workflow else None
     if holder is None or token(holder) != (record.part, record.fence):
-        desk.emit(Acknowledge(record.worker, record.part, record.fence))
+        leader.emit(Acknowledge(record.worker, record.part, record.fence))
 
 
-def release(desk: Desk, before: list[Placement], workflow: WorkflowState) -> None:
+def release(leader: LeaderState, before: list[Placement], workflow: WorkflowState) -> None:
     """Those that were kept for teardown and are not any more."""
     holder = workflow.holder()
     for placement in before:
         if placement != holder:
-            desk.emit(Acknowledge(placement.worker, placement.part, placement.fence))
+            leader.emit(Acknowledge(placement.worker, placement.part, placement.fence))
 
 
 def held(workflow: WorkflowState) -> list[Placement]:
@@ -196,59 +196,59 @@ def held(workflow: WorkflowState) -> list[Placement]:
     return [part.holding for part in workflow.parts.values() if part.holding is not None]
 
 
-# -- teardown and conclusion ---------------------------------------------------------------------
+# -- teardown and results ------------------------------------------------------------------------
 
 
 def tear_down(
-    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+    leader: LeaderState, now: float, job: JobState, watch: Watch, workflow: WorkflowState
 ) -> float | None:
     if not workflow.is_over or workflow.is_live or not workflow.needs_teardown:
         return None
     holder = workflow.holder()
-    age = desk.age_s(now, job.job_id)
+    age = leader.age_s(now, job.job_id)
     if holder is None:
         why = "teardown() did not run: no worker that could run it is left"
-        desk.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
+        leader.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
         return None
     asked_at = watch.teardown.get(token(holder))
     if asked_at is None:
         watch.teardown[token(holder)] = asked_at = now
-        desk.emit(Teardown(holder))
-    deadline = asked_at + desk.settings.teardown_s
+        leader.emit(Teardown(holder))
+    deadline = asked_at + leader.settings.teardown_s
     if now < deadline:
         return deadline
-    why = f"teardown() did not end within {desk.settings.teardown_s:g} s on {holder.worker}"
-    desk.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
+    why = f"teardown() did not end within {leader.settings.teardown_s:g} s on {holder.worker}"
+    leader.append(now, TornDown(job.job_id, age, workflow.needs.name, why))
     return None
 
 
 def torn_down(
-    desk: Desk, now: float, part: Part, fence: Fence, warning: str, requests: int
+    leader: LeaderState, now: float, part: Part, fence: Fence, warning: str, requests: int
 ) -> bool:
-    job = desk.book.jobs.get(part.job_id)
+    job = leader.replicated.jobs.get(part.job_id)
     workflow = job.workflows.get(part.workflow) if job else None
     holder = workflow.holder() if workflow else None
     if job is None or holder is None or token(holder) != (part, fence):
         return True
-    age = desk.age_s(now, job.job_id)
-    desk.append(now, TornDown(job.job_id, age, part.workflow, warning, requests))
+    age = leader.age_s(now, job.job_id)
+    leader.append(now, TornDown(job.job_id, age, part.workflow, warning, requests))
     return False
 
 
-def conclude(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
-    if not watch.concluding and not desk.is_under_way(now, ("job", job.job_id)):
-        watch.concluding = True
+def make_results(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None:
+    if not watch.making_results and not leader.is_under_way(now, ("job", job.job_id)):
+        watch.making_results = True
         status, reason = job.outcome()
-        desk.emit(Conclude(job.job_id, status, reason))
+        leader.emit(MakeResults(job.job_id, status, reason))
 
 
-def concluded(
-    desk: Desk, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
+def results_made(
+    leader: LeaderState, now: float, job_id: str, status: JobStatus, reason: str, results: bytes
 ) -> None:
-    job = desk.book.jobs.get(job_id)
-    watch = desk.watches.get(job_id)
-    if job is None or watch is None or job.is_over or not watch.concluding:
+    job = leader.replicated.jobs.get(job_id)
+    watch = leader.watches.get(job_id)
+    if job is None or watch is None or job.is_over or not watch.making_results:
         return
-    record = Finished(job_id, desk.age_s(now, job_id), status, reason, results)
-    if not desk.append(now, record):
-        watch.concluding = False
+    record = Finished(job_id, leader.age_s(now, job_id), status, reason, results)
+    if not leader.append(now, record):
+        watch.making_results = False

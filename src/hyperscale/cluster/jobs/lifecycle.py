@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class State(Enum):
+class LifecycleState(Enum):
     PENDING = "pending"
     DISPATCHED = "dispatched"
     RUNNING = "running"
@@ -25,13 +25,13 @@ class State(Enum):
     CANCELLED = "cancelled"
 
 
-_S = State
+_S = LifecycleState
 
 # Beyond the published table: recovery can be cancelled (T6) and given up, with what was measured
 # before or without; a refusal for want of cores is no failure. A dependent is held back until its
 # parent has completed, so it never has to come back from CANCELLED (T2). There is no AGGREGATED:
 # numbers of workflows are put together once, when the job ends.
-TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+TRANSITIONS: Final[dict[LifecycleState, frozenset[LifecycleState]]] = {
     _S.PENDING: frozenset({_S.DISPATCHED, _S.CANCELLING, _S.FAILED}),
     _S.DISPATCHED: frozenset({_S.RUNNING, _S.CANCELLING, _S.FAILED, _S.PENDING}),
     _S.RUNNING: frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLING}),
@@ -55,7 +55,7 @@ OVER: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})
 """No decision leads on from here. Recovery passes FAILED within one record, so a workflow that is
 found in FAILED stays there."""
 
-PUBLIC: Final[dict[State, str]] = {
+PUBLIC: Final[dict[LifecycleState, str]] = {
     _S.PENDING: "pending",
     _S.DISPATCHED: "pending",
     _S.FAILED_READY_FOR_RETRY: "pending",
@@ -72,8 +72,8 @@ HISTORY_MAX: Final = 64
 
 class Step(NamedTuple):
     at_s: float  # the job's age
-    source: State
-    target: State
+    source: LifecycleState
+    target: LifecycleState
     reason: str
 
     def __str__(self) -> str:
@@ -82,12 +82,14 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Lifecycle:
-    state: State = State.PENDING
+    state: LifecycleState = LifecycleState.PENDING
     history: deque[Step] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
-    moves: Counter[tuple[State, State]] = field(default_factory=Counter)
+    moves: Counter[tuple[LifecycleState, LifecycleState]] = field(default_factory=Counter)
     refused: int = 0  # decisions on a state that was not there any more
 
-    def transition(self, expected: State, target: State, reason: str, at_s: float) -> bool:
+    def transition(
+        self, expected: LifecycleState, target: LifecycleState, reason: str, at_s: float
+    ) -> bool:
         """True if the workflow was in `expected` and may go to `target`; else nothing changes."""
         if self.state is not expected or target not in TRANSITIONS[expected]:
             self.refused += 1
@@ -103,7 +105,7 @@ class Lifecycle:
 
     @property
     def succeeded(self) -> bool:
-        return self.state is State.COMPLETED
+        return self.state is LifecycleState.COMPLETED
 
     @property
     def public(self) -> str:

@@ -20,7 +20,7 @@ from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
 from hyperscale.cluster.jobs.inputs import CpuUse
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.cluster.placement.choice import power_of_two
 from hyperscale.cluster.placement.provision import in_use
 
@@ -91,9 +91,11 @@ Chosen = list[tuple[Worker, int]]
 
 
 class Pool:
-    def __init__(self, settings: JobSettings, book: Book, dice: random.Random) -> None:
+    def __init__(
+        self, settings: JobSettings, replicated: ReplicatedState, dice: random.Random
+    ) -> None:
         self._settings = settings
-        self._book = book
+        self._book = replicated
         self._dice = dice
         self.workers: dict[str, Worker] = {}
         self._reserved: dict[str, list[Placement]] = {}

@@ -1,7 +1,7 @@
 """What the managers of a datacenter remember of a job: one record per decision, in order.
 
-The leader decides, the record is held by a quorum, then it is applied, everywhere, by the same
-fold. Nothing is acknowledged, dispatched or started before its record is held. Code, context and
+The leader decides, the record is held by a quorum, then it is applied, everywhere, in the same
+way. Nothing is acknowledged, dispatched or started before its record is held. Code, context and
 results are opaque here. Wall clocks do not appear: `age_s` is how old the job was when its leader
 wrote the record. Records are kept on disk: fields are never removed, reordered or given another
 meaning; new ones go to the end and have a default.
@@ -94,6 +94,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     correlation_id: str = ""
     lost_load: LostLoad = "squeeze"
     owner: str = ""  # the client whose certificate submitted it; empty: nobody's
+    groups: tuple[str, ...] = ()  # that this certificate names
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):

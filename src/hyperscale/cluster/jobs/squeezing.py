@@ -15,11 +15,11 @@ from heapq import heapify, heappop, heappush
 from math import ceil
 from typing import Final
 
-from hyperscale.cluster.jobs.desk import Desk
+from hyperscale.cluster.jobs.allocation import Allocation
 from hyperscale.cluster.jobs.inputs import CpuUse
+from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import Placement
-from hyperscale.cluster.jobs.seating import Seats
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 REFUSALS_MAX: Final = 3
@@ -67,35 +67,35 @@ class _Host:
 class Squeeze:
     """What the workers of one job can take beside what they run, at one moment."""
 
-    def __init__(self, desk: Desk, now: float, job: JobState) -> None:
-        self._limit_percent = desk.settings.squeeze_cpu_percent
+    def __init__(self, leader: LeaderState, now: float, job: JobState) -> None:
+        self._limit_percent = leader.settings.squeeze_cpu_percent
         self._hosts: dict[str, _Host] = {}
         told: Counter[tuple[str, int]] = Counter()
         for workflow in job.workflows.values():
             if workflow.is_winding_down:
                 continue
             for placement in workflow.live():
-                host = self._host(desk, now, placement)
+                host = self._host(leader, now, placement)
                 if host is None:
                     continue
                 for slot in placement.slots:
                     host.slots.setdefault(slot, []).append(workflow)
-                    if desk.pool.loads_since(host.worker, placement) <= now - TOLD_S:
+                    if leader.pool.loads_since(host.worker, placement) <= now - TOLD_S:
                         told[host.worker.name, slot] += 1
                         by_process = max(host.told_by_process, told[host.worker.name, slot])
                         host.told_by_process = by_process
         self._hosts = {n: host for n, host in self._hosts.items() if host.told_by_process}
 
-    def _host(self, desk: Desk, now: float, placement: Placement) -> _Host | None:
+    def _host(self, leader: LeaderState, now: float, placement: Placement) -> _Host | None:
         """None when its cores cannot be shared: a part that gives cores back while it runs does
         not tell which."""
-        worker = desk.pool.workers.get(placement.worker)
-        watch = desk.watches[placement.part.job_id]
+        worker = leader.pool.workers.get(placement.worker)
+        watch = leader.watches[placement.part.job_id]
         if (
             worker is None
             or not worker.owns(placement)
             or watch.is_leaving(placement)
-            or desk.pool.done(worker, placement)
+            or leader.pool.done(worker, placement)
         ):
             return None
         known = self._hosts.get(worker.name)
@@ -105,15 +105,15 @@ class Squeeze:
             worker.cpu is None
             or worker.degraded
             or watch.refusals[worker.name] >= REFUSALS_MAX
-            or not desk.pool.can_share(now, worker)
+            or not leader.pool.can_share(now, worker)
         ):
             return None
-        told = desk.pool.loads_told(worker, now - TOLD_S)
-        host = _Host(worker, worker.cpu, told, desk.pool.loads(worker))
+        told = leader.pool.loads_told(worker, now - TOLD_S)
+        host = _Host(worker, worker.cpu, told, leader.pool.loads(worker))
         self._hosts[worker.name] = host
         return host
 
-    def take(self, workflow: WorkflowState, cores: int) -> Seats | None:
+    def take(self, workflow: WorkflowState, cores: int) -> Allocation | None:
         """Slots for so many cores of a workflow: several parts on the same ones if need be. None
         when nobody can bear that much."""
         chosen: Counter[str] = Counter()

@@ -1,6 +1,6 @@
-"""What is known of jobs: the outcome of their records, the same on every manager.
+"""The replicated state of jobs: the outcome of their records, the same on every manager.
 
-Only `fold.apply` changes these. Everything else reads. Results and contexts are bytes that nobody
+Only `apply` changes it. Everything else reads. Results and contexts are bytes that nobody
 here looks into.
 """
 
@@ -12,7 +12,7 @@ from typing import Literal
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.layers import layers
-from hyperscale.cluster.jobs.lifecycle import Lifecycle, State
+from hyperscale.cluster.jobs.lifecycle import Lifecycle, LifecycleState
 from hyperscale.cluster.jobs.records import (
     Action,
     Finished,
@@ -78,7 +78,7 @@ class PartState:
         return self.iterations_done >= ANY_NUMBER  # `left_out` does not make up for that
 
     @property
-    def is_homeless(self) -> bool:
+    def is_unplaced(self) -> bool:
         """To be placed again."""
         return self.live is None and not self.is_final
 
@@ -113,7 +113,7 @@ class WorkflowState:
     @property
     def is_winding_down(self) -> bool:
         """Its parts are to end; nothing of it is placed or started any more."""
-        return self.is_over or self.lifecycle.state is State.CANCELLING
+        return self.is_over or self.lifecycle.state is LifecycleState.CANCELLING
 
     @property
     def needs_teardown(self) -> bool:
@@ -139,8 +139,8 @@ class WorkflowState:
             return None
         return next((p.holding for p in self.parts.values() if p.holding is not None), None)
 
-    def homeless(self) -> list[PartState]:
-        return [part for part in self.parts.values() if part.is_homeless]
+    def unplaced(self) -> list[PartState]:
+        return [part for part in self.parts.values() if part.is_unplaced]
 
     def results(self) -> list[bytes]:
         """All that counts of what was measured, each once."""
@@ -203,7 +203,7 @@ class JobState:
             return "cancelling"
         if any(w.started or w.is_over for w in self.workflows.values()):
             return "running"
-        if any(w.lifecycle.state is State.DISPATCHED for w in self.workflows.values()):
+        if any(w.lifecycle.state is LifecycleState.DISPATCHED for w in self.workflows.values()):
             return "dispatching"
         return "queued"
 
@@ -254,7 +254,7 @@ class Condense:
 
 
 @dataclass(slots=True)
-class Book:
+class ReplicatedState:
     """All jobs, in the order they came."""
 
     condense: Condense = field(default_factory=Condense)

@@ -8,17 +8,17 @@ part is told. A worker that does not confirm in time is reported by its name.
 from __future__ import annotations
 
 from hyperscale.cluster.jobs import timeouts
-from hyperscale.cluster.jobs.desk import Desk, Watch, token
 from hyperscale.cluster.jobs.effects import Command
 from hyperscale.cluster.jobs.inputs import PartReport, Steering
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
+from hyperscale.cluster.jobs.losing import lose
 from hyperscale.cluster.jobs.records import Action, Aged, Failed, Steered, TimedOut
-from hyperscale.cluster.jobs.snatching import lose
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
 
 def steer(
-    desk: Desk,
+    leader: LeaderState,
     now: float,
     job_id: str,
     action: Action,
@@ -27,7 +27,7 @@ def steer(
     reason: str,
     workflow: str = "",
 ) -> Steering:
-    job = desk.book.jobs.get(job_id)
+    job = leader.replicated.jobs.get(job_id)
     if job is None:
         return Steering(False, error=f"there is no job {job_id}")
     if workflow and workflow not in job.workflows:
@@ -35,7 +35,7 @@ def steer(
         return Steering(False, error=f"it has no workflow {workflow}; it has {names}")
     concerned = [w for w in job.workflows.values() if not w.is_winding_down]
     if action in ("cancel", "stop"):
-        return _end(desk, now, job, action, by, reason, len(concerned))
+        return _end(leader, now, job, action, by, reason, len(concerned))
     if job.is_over:
         return Steering(False, error=f"the job is over ({job.status})")
     if job.ending:
@@ -49,30 +49,36 @@ def steer(
         ]
     if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
         return Steering(True, len(concerned))
-    if not desk.append(now, _record(desk, now, job, action, amount, by, reason, workflow)):
+    if not leader.append(now, _record(leader, now, job, action, amount, by, reason, workflow)):
         return Steering(False, error="the same command is being written", again=True)
     return Steering(True, len(concerned))
 
 
 def _end(
-    desk: Desk, now: float, job: JobState, action: Action, by: str, reason: str, concerned: int
+    leader: LeaderState,
+    now: float,
+    job: JobState,
+    action: Action,
+    by: str,
+    reason: str,
+    concerned: int,
 ) -> Steering:
     if job.is_over:
         repeated = job.status == "cancelled"
         error = "" if repeated else f"the job is over ({job.status})"
         return Steering(repeated, error=error)
-    watch = desk.watches[job.job_id]
+    watch = leader.watches[job.job_id]
     if job.ending in ("cancel", "timeout") or job.ending == action:
         return Steering(True, concerned)
-    record = _record(desk, now, job, action, 0, by, reason)
+    record = _record(leader, now, job, action, 0, by, reason)
     if watch.end_wanted is None or (watch.end_wanted.action, action) == ("stop", "cancel"):
         watch.end_wanted = record
-        desk.append(now, record)
+        leader.append(now, record)
     return Steering(True, concerned)
 
 
 def _record(
-    desk: Desk,
+    leader: LeaderState,
     now: float,
     job: JobState,
     action: Action,
@@ -82,30 +88,30 @@ def _record(
     only: str = "",
 ) -> Steered:
     at_s = {
-        name: desk.load_s(now, job, workflow)
+        name: leader.load_s(now, job, workflow)
         for name, workflow in job.workflows.items()
         if workflow.started and not workflow.is_over and only in ("", name)
     }
-    age = desk.age_s(now, job.job_id)
+    age = leader.age_s(now, job.job_id)
     return Steered(job.job_id, age, action, amount, by, reason, at_s, only)
 
 
-def insist(desk: Desk, now: float, job: JobState, watch: Watch) -> None:
+def insist(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None:
     """An accepted cancellation whose record could not be written is written again."""
     if watch.end_wanted is not None:
         if job.ending in ("cancel", "timeout", watch.end_wanted.action):
             watch.end_wanted = None
         else:
-            desk.append(now, watch.end_wanted)
+            leader.append(now, watch.end_wanted)
 
 
-def steered(desk: Desk, job: JobState, record: Steered) -> None:
+def steered(leader: LeaderState, job: JobState, record: Steered) -> None:
     """The record is held: tell the parts that run."""
     if record.action in ("cancel", "stop"):
         return
-    watch = desk.watches[job.job_id]
+    watch = leader.watches[job.job_id]
     if record.action == "resume":
-        watch.homeless.clear()  # nobody looked for a worker meanwhile
+        watch.unplaced_since.clear()  # nobody looked for a worker meanwhile
     for name, workflow in job.workflows.items():
         if record.workflow not in ("", name):
             continue
@@ -113,36 +119,36 @@ def steered(desk: Desk, job: JobState, record: Steered) -> None:
             continue
         for placement in workflow.live():
             if token(placement) in watch.started:
-                desk.emit(Command(placement, record.action, record.amount, record.reason))
+                leader.emit(Command(placement, record.action, record.amount, record.reason))
 
 
-def remind(desk: Desk, report: PartReport) -> None:
+def remind(leader: LeaderState, report: PartReport) -> None:
     """A part that ran under an earlier leader may have missed what was recorded since."""
-    job = desk.book.jobs[report.part.job_id]
-    placement = desk.book.placement(report.part)
+    job = leader.replicated.jobs[report.part.job_id]
+    placement = leader.replicated.placement(report.part)
     workflow = job.workflows[report.part.workflow]
     if placement is None or workflow.is_winding_down:
         return
     for action, amount in workflow.steered.items():
-        desk.emit(Command(placement, action, amount))
+        leader.emit(Command(placement, action, amount))
     if job.paused and report.state == "running":
-        desk.emit(Command(placement, "pause"))
+        leader.emit(Command(placement, "pause"))
     elif not job.paused and report.state == "paused":
-        desk.emit(Command(placement, "resume"))
+        leader.emit(Command(placement, "resume"))
 
 
 # -- winding down --------------------------------------------------------------------------------
 
 
 def wind_down(
-    desk: Desk, now: float, job: JobState, watch: Watch, workflow: WorkflowState
+    leader: LeaderState, now: float, job: JobState, watch: Watch, workflow: WorkflowState
 ) -> float | None:
     """End what still runs of a workflow that is to end; returns when to look again."""
-    if job.ending == "stop" and workflow.lifecycle.state is State.RUNNING:
+    if job.ending == "stop" and workflow.lifecycle.state is LifecycleState.RUNNING:
         for placement in workflow.live():
             if token(placement) not in watch.stopped:
                 watch.stopped.add(token(placement))
-                desk.emit(Command(placement, "stop", reason=job.reason))
+                leader.emit(Command(placement, "stop", reason=job.reason))
     if not workflow.is_winding_down:
         return None
     again: list[float] = []
@@ -150,13 +156,13 @@ def wind_down(
         asked_at = watch.cancelled.get(token(placement))
         if asked_at is None:
             watch.cancelled[token(placement)] = asked_at = now
-            desk.emit(Command(placement, "cancel", reason=workflow.error or job.reason))
-        deadline = asked_at + desk.settings.cancel_confirm_s
+            leader.emit(Command(placement, "cancel", reason=workflow.error or job.reason))
+        deadline = asked_at + leader.settings.cancel_confirm_s
         if now < deadline:
             again.append(deadline)
             continue
-        waited = f"{desk.settings.cancel_confirm_s:g} s"
-        lose(desk, now, placement, f"worker {placement.worker} did not confirm within {waited}")
+        waited = f"{leader.settings.cancel_confirm_s:g} s"
+        lose(leader, now, placement, f"worker {placement.worker} did not confirm within {waited}")
     return min(again, default=None)
 
 
@@ -167,41 +173,41 @@ def wind_down(
 _NONE_S = 1e-6
 
 
-def check_time(desk: Desk, now: float, job: JobState, watch: Watch) -> float | None:
+def check_time(leader: LeaderState, now: float, job: JobState, watch: Watch) -> float | None:
     """Past its time, or stuck? Returns when to look again."""
     if job.ending in ("cancel", "timeout") or job.is_settled:
         return None
-    if now < desk.hears_until(job):
-        return desk.hears_until(job)
-    age = desk.age_s(now, job.job_id)
+    if now < leader.hears_until(job):
+        return leader.hears_until(job)
+    age = leader.age_s(now, job.job_id)
     left_s = timeouts.overall_left_s(job, age)
     lefts = [left_s, timeouts.record_left_s(job, age)]
     if left_s is not None and left_s <= _NONE_S:
-        desk.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
+        leader.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
         return None
     if watch.idle:
-        _check_stuck(desk, now, job, age)
+        _check_stuck(leader, now, job, age)
     for name, workflow in job.workflows.items():
-        left_s = timeouts.limit_left_s(job, workflow, age, desk.settings)
+        left_s = timeouts.limit_left_s(job, workflow, age, leader.settings)
         lefts.append(left_s)
         if left_s is not None and left_s <= _NONE_S:
             why = f"did not end within its limit of {workflow.needs.limit_s:g} s"
-            desk.append(now, Failed(job.job_id, age, name, why))
+            leader.append(now, Failed(job.job_id, age, name, why))
     if lefts[1] is not None and lefts[1] <= _NONE_S:
-        desk.append(now, Aged(job.job_id, age))
+        leader.append(now, Aged(job.job_id, age))
     return min((now + one for one in lefts if one is not None and one > _NONE_S), default=None)
 
 
-def _check_stuck(desk: Desk, now: float, job: JobState, age: float) -> None:
+def _check_stuck(leader: LeaderState, now: float, job: JobState, age: float) -> None:
     """A workflow of which nothing moves is failed; if that is all of the job that runs, the job
     is timed out."""
     running = [workflow for workflow in job.workflows.values() if workflow.live()]
-    idle = {one.needs.name: min(map(desk.idle_s, one.live())) for one in running}
-    stuck = {name: idle_s for name, idle_s in idle.items() if idle_s >= desk.settings.stuck_s}
+    idle = {one.needs.name: min(map(leader.idle_s, one.live())) for one in running}
+    stuck = {name: idle_s for name, idle_s in idle.items() if idle_s >= leader.settings.stuck_s}
     if stuck and len(stuck) == len(running):
-        why = timeouts.stuck_reason(min(stuck.values()), desk.settings)
-        desk.append(now, TimedOut(job.job_id, age, why))
+        why = timeouts.stuck_reason(min(stuck.values()), leader.settings)
+        leader.append(now, TimedOut(job.job_id, age, why))
         return
     for name, idle_s in stuck.items():
-        why = timeouts.stuck_reason(idle_s, desk.settings)
-        desk.append(now, Failed(job.job_id, age, name, why))
+        why = timeouts.stuck_reason(idle_s, leader.settings)
+        leader.append(now, Failed(job.job_id, age, name, why))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
@@ -61,7 +61,7 @@ def limit_left_s(
     job: JobState, workflow: WorkflowState, age_s: float, settings: JobSettings
 ) -> float | None:
     """Until a workflow that should have been ended by its workers is failed from here."""
-    if workflow.lifecycle.state is not State.RUNNING or job.paused:
+    if workflow.lifecycle.state is not LifecycleState.RUNNING or job.paused:
         return None
     began = max(workflow.started_age_s, workflow.dispatched_age_s)
     pauses = job.paused_s - workflow.started_paused_s
@@ -77,7 +77,11 @@ def record_left_s(job: JobState, age_s: float) -> float | None:
 
 def should_move(job: JobState, workflow: WorkflowState) -> bool:
     """It is a test that runs: its workers are expected to show something, or say why not."""
-    return workflow.needs.is_test and workflow.lifecycle.state is State.RUNNING and not job.paused
+    return (
+        workflow.needs.is_test
+        and workflow.lifecycle.state is LifecycleState.RUNNING
+        and not job.paused
+    )
 
 
 def stuck_reason(idle_s: float, settings: JobSettings) -> str:

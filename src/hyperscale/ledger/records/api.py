@@ -8,15 +8,15 @@ lost and never changes its place among the others.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.errors import BadInput, HyperscaleError
-from hyperscale.ledger.records.stages import Stages
 from hyperscale.ledger.wal.writer import Stats
+from hyperscale.runtime.latency import Latency
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -100,16 +100,44 @@ class Status:
     """Of the log on disk, without checkpoints."""
     checkpoints_failed: int
     """Without them the log grows; the disk is probably full."""
-    under_way: int
+    pending: int
     """Records of this leader that a majority has not confirmed yet."""
     reachable: tuple[str, ...]
     """Voters that answered lately, while leading; this one included."""
     behind: tuple[tuple[str, int], ...]
     """While leading: how many records each other voter lacks."""
-    under_way_share: float = 0.0
+    pending_share: float = 0.0
     """Of as many as may be, or of their bytes; at 1 no more are taken."""
     newcomer: bool = False
     """It began with an empty disk and does not count until a leader has brought it up to date."""
+
+
+@dataclass(slots=True)
+class AppendLatency:
+    """How long the stages of a record take on the leader that writes it.
+
+    `sync` is this node's own disk, by batch: writing and syncing. `quorum` is from the proposal
+    until a majority has it on disk. `apply` is what this node does with a record that is held.
+    `append` is the whole, as its caller waits for it.
+    """
+
+    sync: Latency
+    quorum: Latency = field(default_factory=Latency)
+    apply: Latency = field(default_factory=Latency)
+    append: Latency = field(default_factory=Latency)
+    _proposed: dict[int, float] = field(default_factory=dict)
+
+    def proposed(self, index: int, now: float) -> None:
+        self._proposed[index] = now
+
+    def held(self, index: int, now: float) -> None:
+        began = self._proposed.pop(index, None)
+        if began is not None:
+            self.quorum.add(now - began)
+
+    def deposed(self) -> None:
+        """What is under way is not ours to see through any more."""
+        self._proposed.clear()
 
 
 class Records(Protocol):
@@ -164,7 +192,7 @@ class Records(Protocol):
     def status(self) -> Status: ...
 
     @property
-    def stages(self) -> Stages:
+    def stages(self) -> AppendLatency:
         """How long records took, stage by stage."""
         ...
 

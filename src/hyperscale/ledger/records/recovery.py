@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hyperscale.ledger.records.api import NotLeader, PeerUnreachable
-from hyperscale.ledger.records.courier import Line
 from hyperscale.ledger.records.messages import Fetch, Fetched, FetchState, Recover, Recovered, State
 from hyperscale.ledger.records.replica import Replica
+from hyperscale.ledger.records.replicator import PeerClient
 from hyperscale.ledger.records.settings import RecordsSettings
-from hyperscale.ledger.records.snapshots import Assembly
+from hyperscale.ledger.records.snapshots import PartialState
 from hyperscale.ledger.records.states import Role
 from hyperscale.runtime.host import Host
 
@@ -22,7 +22,7 @@ class Recovery:
         self,
         host: Host,
         replica: Replica,
-        line: Line,
+        client: PeerClient,
         settings: RecordsSettings,
         *,
         turned: Callable[[], None],
@@ -32,7 +32,7 @@ class Recovery:
         """`changed` waits for the next change of the replica; `install` replaces the state."""
         self._host = host
         self._replica = replica
-        self._line = line
+        self._client = client
         self._settings = settings
         self._turned = turned
         self._changed = changed
@@ -60,7 +60,7 @@ class Recovery:
         while replica.leads(term) and replica.role is Role.RECOVERING:
             if not replica.has_answered(peer):
                 try:
-                    reply = await self._line.ask(peer, Recover(term), Recovered)
+                    reply = await self._client.ask(peer, Recover(term), Recovered)
                 except PeerUnreachable:
                     pass
                 else:
@@ -86,7 +86,7 @@ class Recovery:
         first = replica.commit_index + 1
         try:
             while replica.leads(term):
-                reply = await self._line.ask(donor, Fetch(term, first), Fetched)
+                reply = await self._client.ask(donor, Fetch(term, first), Fetched)
                 replica.adopt(term, reply)
                 self._turned()
                 if not reply.granted:
@@ -103,13 +103,13 @@ class Recovery:
         replica.unanswered(donor)
 
     async def _fetch_state(self, donor: str, term: int) -> None:
-        assembly, offset = Assembly(self._settings.state_bytes_max), 0
-        while (whole := assembly.whole()) is None:
-            part = await self._line.ask(donor, FetchState(term, offset), State)
+        partial_state, offset = PartialState(self._settings.state_bytes_max), 0
+        while (whole := partial_state.whole()) is None:
+            part = await self._client.ask(donor, FetchState(term, offset), State)
             if not part.total:
                 raise PeerUnreachable(f"{donor} gives no state")
             try:
-                taken = assembly.take(donor, part)
+                taken = partial_state.take(donor, part)
             except ValueError as error:
                 raise PeerUnreachable(f"{donor}: {error}") from error
             if taken <= offset:

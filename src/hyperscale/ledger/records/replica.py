@@ -15,6 +15,7 @@ from hyperscale.cluster.election import quorum_of
 from hyperscale.cluster.invariants import invariant
 from hyperscale.ledger.records.api import Record
 from hyperscale.ledger.records.entries import Entry, EntryLog
+from hyperscale.ledger.records.leadership import Leadership
 from hyperscale.ledger.records.messages import (
     Append,
     Appended,
@@ -23,7 +24,6 @@ from hyperscale.ledger.records.messages import (
     Recover,
     Recovered,
 )
-from hyperscale.ledger.records.office import Office
 from hyperscale.ledger.records.progress import Pace, Progress
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.states import Role, Trigger, next_role
@@ -43,13 +43,13 @@ class Write(msgspec.Struct, frozen=True, tag=2, array_like=True):
     """As far as was known then: the entries up to here need no further proof."""
 
 
-class Standing(msgspec.Struct, frozen=True, tag=3, array_like=True):
+class NewcomerMark(msgspec.Struct, frozen=True, tag=3, array_like=True):
     """Whether this voter began with an empty disk and has not been vouched for since."""
 
     newcomer: bool
 
 
-Left = Promise | Write | Standing
+DiskWrite = Promise | Write | NewcomerMark
 
 
 class Replica:
@@ -74,20 +74,20 @@ class Replica:
         self.write = 0
         """The number of the last write left."""
         self._settings = settings
-        self._writes: list[Left] = []
+        self._writes: list[DiskWrite] = []
         self._stable_term = self.term
         self._term_write = 0
         self._follows: str | None = None
-        self._office: Office | None = None
+        self._leadership: Leadership | None = None
         self.newcomer = newcomer
         """It may have forgotten what it promised and confirmed: it does not count."""
         if newcomer:
-            self._leave_write(Standing(True))
+            self._put_write(NewcomerMark(True))
         invariant(self.commit_index <= self.log.last_index, "what is committed is in the log")
 
     # -- the disk -----------------------------------------------------------------------------
 
-    def take_writes(self) -> list[Left]:
+    def take_writes(self) -> list[DiskWrite]:
         """What was left since the last call; the last of them has the number `write`."""
         taken, self._writes = self._writes, []
         return taken
@@ -141,7 +141,7 @@ class Replica:
 
     def serves(self, peer: str, term: int) -> bool:
         """Whether a leader that has this replica's promise asks: then its log stands still."""
-        return term == self.term and self._follows == peer and self._office is None
+        return term == self.term and self._follows == peer and self._leadership is None
 
     def accepts(self, peer: str, term: int) -> bool:
         """As `append` judges a leader, for a state that comes in pieces."""
@@ -167,41 +167,41 @@ class Replica:
             return False
         self._promise(term)
         self._follows = None
-        self._office = Office(term, self.name, len(self.peers) + 1, self.quorum)
+        self._leadership = Leadership(term, self.name, len(self.peers) + 1, self.quorum)
         self.role = next_role(self.role, Trigger.ELECTED)
         return True
 
-    def relieve(self) -> None:
+    def step_down(self) -> None:
         """Stop leading; what was sent may still be committed."""
-        self._leave(Trigger.RELIEVED)
+        self._leave(Trigger.STEPPED_DOWN)
 
     def leads(self, term: int) -> bool:
-        return self._office is not None and self._office.term == term
+        return self._leadership is not None and self._leadership.term == term
 
     def answered(self, peer: str, term: int, reply: Recovered) -> None:
         """A voter's answer to the `Recover` of a term."""
         self.learn(reply.term)
-        if reply.granted and self._office is not None and self._office.term == term:
-            self._office.answers[peer] = reply
+        if reply.granted and self._leadership is not None and self._leadership.term == term:
+            self._leadership.answers[peer] = reply
 
     def has_answered(self, peer: str) -> bool:
-        return self._office is not None and peer in self._office.answers
+        return self._leadership is not None and peer in self._leadership.answers
 
     def unanswered(self, peer: str) -> None:
         """Its log cannot be had: it does not count towards the majority."""
-        if self._office is not None:
-            self._office.answers.pop(peer, None)
+        if self._leadership is not None:
+            self._leadership.answers.pop(peer, None)
 
     def donor(self) -> str | None:
         """Whose log to adopt, once a majority has promised; this replica's own if none is better.
         Its own promise counts when it is on stable storage."""
-        office = self._office
-        if office is None or self._stable_term < office.term:
+        leadership = self._leadership
+        if leadership is None or self._stable_term < leadership.term:
             return None
-        if not office.has_majority(self.newcomer):
+        if not leadership.has_majority(self.newcomer):
             return None
         best, best_end = self.name, (self.log.last_term, self.log.last_index)
-        for peer, answer in sorted(office.answers.items()):
+        for peer, answer in sorted(leadership.answers.items()):
             if (answer.last_term, answer.last_index) > best_end:
                 best, best_end = peer, (answer.last_term, answer.last_index)
         return best
@@ -214,24 +214,24 @@ class Replica:
 
     def begin(self) -> Entry:
         """The log of a majority is adopted: lead, with a barrier."""
-        office = self._office
-        assert office is not None
+        leadership = self._leadership
+        assert leadership is not None
         self.role = next_role(self.role, Trigger.ADOPTED)
-        office.begin(self.peers, self.log.last_index, self.newcomer)
-        barrier = self._add(Entry(self.log.last_index + 1, office.term))
-        office.barrier = barrier.index
+        leadership.begin(self.peers, self.log.last_index, self.newcomer)
+        barrier = self._add(Entry(self.log.last_index + 1, leadership.term))
+        leadership.barrier = barrier.index
         return barrier
 
     @property
-    def has_office(self) -> bool:
+    def is_leading_or_recovering(self) -> bool:
         """It recovers or leads; nobody else has anything to send."""
-        return self._office is not None
+        return self._leadership is not None
 
     @property
     def ready(self) -> bool:
         """It leads, and everything before its term is committed."""
-        office = self._office
-        return office is not None and 0 < office.barrier <= self.commit_index
+        leadership = self._leadership
+        return leadership is not None and 0 < leadership.barrier <= self.commit_index
 
     def propose(self, record: Record | None = None, forgets: str = "") -> Entry:
         """Write the next entry of the term. The record's index is the log's to give."""
@@ -243,8 +243,8 @@ class Replica:
 
     def next_for(self, peer: str, ping: bool = False) -> Append | None:
         """What to send a voter now; None: nothing, or it `lacks` what the log has dropped."""
-        office, progress = self._office, self._progress(peer)
-        if office is None or progress is None:
+        leadership, progress = self._leadership, self._progress(peer)
+        if leadership is None or progress is None:
             return None
         if not progress.may_send(self._settings.pipeline_max):
             return None
@@ -253,7 +253,7 @@ class Replica:
         invariant(progress.next_index <= self.log.last_index + 1, "nobody is ahead of the leader")
         entries = self._slice(progress.next_index)
         told = progress.told_commit >= self.commit_index
-        if not entries and told and not ping and not office.is_wanted(peer, self.newcomer):
+        if not entries and told and not ping and not leadership.is_wanted(peer, self.newcomer):
             return None
         at = progress.next_index - 1
         previous_term = self.log.term_at(at)
@@ -264,8 +264,8 @@ class Replica:
             previous_term,
             self.commit_index,
             entries,
-            office.round,
-            office.vouches(progress, self.newcomer),
+            leadership.round,
+            leadership.vouches(progress, self.newcomer),
         )
         progress.sent(request)
         return request
@@ -291,9 +291,9 @@ class Replica:
 
     def confirmed(self, peer: str, request: Append, reply: Appended) -> None:
         self.learn(reply.term)
-        office = self._office
-        if office is not None and office.barrier and request.term == self.term:
-            office.note(peer, request, reply)
+        leadership = self._leadership
+        if leadership is not None and leadership.barrier and request.term == self.term:
+            leadership.note(peer, request, reply)
             self._count()
 
     def lost(self, peer: str, request: Append) -> None:
@@ -308,14 +308,14 @@ class Replica:
             self._promise(term)
 
     def behind(self) -> dict[str, int]:
-        if self._office is None:
+        if self._leadership is None:
             return {}
         last = self.log.last_index
-        return {peer: last - one.match_index for peer, one in self._office.progress.items()}
+        return {peer: last - one.match_index for peer, one in self._leadership.progress.items()}
 
     def newcomers(self) -> list[str]:
         """Voters that are there and do not remember, as far as this leader knows."""
-        return [] if self._office is None else self._office.newcomers(self.newcomer)
+        return [] if self._leadership is None else self._leadership.newcomers(self.newcomer)
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -323,13 +323,15 @@ class Replica:
         """What was committed before is here, and no promise was forgotten that matters."""
         if self.newcomer:
             self.newcomer = False
-            self._leave_write(Standing(False))
+            self._put_write(NewcomerMark(False))
 
     def _obeys(self, peer: str, term: int) -> bool:
         """A leader of this term speaks; a second one in the same term would be a rival."""
         if term < self.term:
             return False
-        if term == self.term and (self._office is not None or self._follows not in (None, peer)):
+        if term == self.term and (
+            self._leadership is not None or self._follows not in (None, peer)
+        ):
             return False
         self.learn(term)
         self._follows = peer
@@ -338,12 +340,12 @@ class Replica:
     def _leave(self, trigger: Trigger) -> None:
         self.role = next_role(self.role, trigger)
         self._follows = None
-        self._office = None
+        self._leadership = None
 
     def _promise(self, term: int) -> None:
         if term > self.term:
             self.term = term
-            self._leave_write(Promise(term))
+            self._put_write(Promise(term))
             self._term_write = self.write
 
     def _merge(self, entries: Sequence[Entry]) -> None:
@@ -360,11 +362,11 @@ class Replica:
             self._add(entry)
 
     def _add(self, entry: Entry) -> Entry:
-        self._leave_write(Write(entry, self.commit_index))
+        self._put_write(Write(entry, self.commit_index))
         self.log.add(entry, self.write)
         return entry
 
-    def _leave_write(self, write: Left) -> None:
+    def _put_write(self, write: DiskWrite) -> None:
         self.write += 1
         self._writes.append(write)
 
@@ -373,14 +375,14 @@ class Replica:
         return self.log.slice(first, settings.batch_records_max, settings.batch_bytes_max)
 
     def _progress(self, peer: str) -> Progress | None:
-        return None if self._office is None else self._office.progress.get(peer)
+        return None if self._leadership is None else self._leadership.progress.get(peer)
 
     def _count(self) -> None:
         """Commit what a majority has, if it is of this term: older entries follow with it."""
-        office = self._office
-        if office is None or not office.barrier:
+        leadership = self._leadership
+        if leadership is None or not leadership.barrier:
             return
-        index = office.held_by_majority(self.log.stable_index, self.newcomer)
+        index = leadership.held_by_majority(self.log.stable_index, self.newcomer)
         if index > self.commit_index and self.log.term_at(index) == self.term:
             self.commit_index = index
             self._belong()

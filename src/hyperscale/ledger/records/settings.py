@@ -35,8 +35,8 @@ class RecordsSettings:
 
     record_bytes_max: int = 8 * MIB
     """Half of what the log underneath takes."""
-    under_way_max: int = 10_000
-    under_way_bytes_max: int = 64 * MIB
+    pending_max: int = 10_000
+    pending_bytes_max: int = 64 * MIB
     """Not yet confirmed by a majority; beyond it new records are refused."""
     jobs_max: int = 20_000
     bytes_max: int = 512 * MIB

@@ -30,7 +30,7 @@ _ARRAY_32, _BIN_32, _FIELDS = 0xDD, 0xC6, 0x90  # as MessagePack marks them
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Bite:
+class LoopYield:
     """How much was done in one go."""
 
     def __init__(self) -> None:
@@ -74,28 +74,28 @@ class Captured:
 
     async def encode(self) -> bytearray:
         """As a `Snapshot`."""
-        bite, out = Bite(), bytearray([_FIELDS | len(Snapshot.__struct_fields__)])
+        loop_yield, out = LoopYield(), bytearray([_FIELDS | len(Snapshot.__struct_fields__)])
         for number in (VERSION, self.index, self.index_term):
             out += _encode(number)
         out += _LENGTH.pack(_ARRAY_32, len(self.jobs))
         for job in self.jobs:
             start = len(out)
             out += _LENGTH.pack(_BIN_32, 0)
-            await _put(bite, out, job)
+            await _put(loop_yield, out, job)
             _LENGTH.pack_into(out, start, _BIN_32, len(out) - start - _LENGTH.size)
         for number in (self.term, self.commit_index):
             out += _encode(number)
-        await _put(bite, out, self.tail)
+        await _put(loop_yield, out, self.tail)
         out += _encode(self.newcomer)
         return out
 
 
-async def _put(bite: Bite, out: bytearray, items: Sequence[Record | Entry]) -> None:
+async def _put(loop_yield: LoopYield, out: bytearray, items: Sequence[Record | Entry]) -> None:
     out += _LENGTH.pack(_ARRAY_32, len(items))
     for item in items:
         piece = _encode(item)
         out += piece
-        await bite.took(len(piece))
+        await loop_yield.took(len(piece))
 
 
 _decode = msgspec.msgpack.Decoder(Snapshot).decode
@@ -117,13 +117,13 @@ def decode(state: bytes | bytearray) -> Snapshot:
 
 async def records_of(jobs: Iterable[msgspec.Raw]) -> AsyncIterator[Record]:
     """The records of a snapshot's jobs, one job after the other."""
-    bite = Bite()
+    loop_yield = LoopYield()
     try:
         for job in jobs:
             for piece in _decode_records(_decode_job(job)):
                 record = _decode_record(piece)
                 yield record
-                await bite.took(len(record.payload))
+                await loop_yield.took(len(record.payload))
     except msgspec.DecodeError as error:
         raise _unreadable(error) from None
 
@@ -133,7 +133,7 @@ def _unreadable(error: msgspec.DecodeError) -> UnreadableRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class PackedState:
     """An encoded state, cut into parts on request."""
 
     index: int
@@ -145,7 +145,7 @@ class Parcel:
         return State(term, self.index, self.index_term, len(self.data), offset, data)
 
 
-class Assembly:
+class PartialState:
     """A state arriving in parts. Only the next part is taken, so a repeated or an early one does
     no harm; a part of another state begins anew."""
 

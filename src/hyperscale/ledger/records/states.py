@@ -62,25 +62,25 @@ class Trigger(Enum):
     ELECTED = "elected"
     ADOPTED = "log of a majority adopted"
     HIGHER_TERM = "higher term seen"
-    RELIEVED = "leadership ended"
+    STEPPED_DOWN = "leadership ended"
 
 
 TRANSITIONS: Final[dict[Role, dict[Trigger, Role]]] = {
     Role.FOLLOWER: {
         Trigger.ELECTED: Role.RECOVERING,
         Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.RELIEVED: Role.FOLLOWER,
+        Trigger.STEPPED_DOWN: Role.FOLLOWER,
     },
     Role.RECOVERING: {
         Trigger.ELECTED: Role.RECOVERING,
         Trigger.ADOPTED: Role.LEADING,
         Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.RELIEVED: Role.FOLLOWER,
+        Trigger.STEPPED_DOWN: Role.FOLLOWER,
     },
     Role.LEADING: {
         Trigger.ELECTED: Role.RECOVERING,
         Trigger.HIGHER_TERM: Role.FOLLOWER,
-        Trigger.RELIEVED: Role.FOLLOWER,
+        Trigger.STEPPED_DOWN: Role.FOLLOWER,
     },
 }
 

@@ -16,7 +16,7 @@ import msgspec
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.checkpoints import Checkpoints, restore
 from hyperscale.ledger.records.entries import Entry, EntryLog
-from hyperscale.ledger.records.replica import Left, Promise, Standing, Write
+from hyperscale.ledger.records.replica import DiskWrite, NewcomerMark, Promise, Write
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.ledger.records.snapshots import Captured, Snapshot, decode
 from hyperscale.ledger.unreadable import NEWER_HINT, UnreadableRecord
@@ -27,7 +27,7 @@ from hyperscale.ledger.wal.writer import Stats
 from hyperscale.runtime.host import Host
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Left).decode
+_decode = msgspec.msgpack.Decoder(DiskWrite).decode
 
 
 class Found:
@@ -65,7 +65,7 @@ class Found:
                 case Write(entry=entry, commit_index=commit_index):
                     self._put(record.lsn, entry)
                     self.commit_index = max(self.commit_index, commit_index)
-                case Standing(newcomer=newcomer):
+                case NewcomerMark(newcomer=newcomer):
                     self.newcomer = newcomer
 
     def log(self) -> EntryLog:
@@ -136,7 +136,7 @@ class Store:
         self._host.tasks.spawn(f"records {self._directory}", self._run())
         return found
 
-    def put(self, writes: Sequence[Left], write: int) -> None:
+    def put(self, writes: Sequence[DiskWrite], write: int) -> None:
         """Write these, the last of which has this number; `on_written` tells when it is done."""
         if writes and self.failure is None:
             self._queue.append(_Writes([_encode(one) for one in writes], write))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from hyperscale.engine.assembly import Course, aggregate_of, assemble, judges_of, watch
-from hyperscale.engine.verdict import Judge, Standing
+from hyperscale.engine.results import Course, aggregate_of, assemble, judges_of, watch
+from hyperscale.engine.thresholds import Judge, Standing
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import (

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.errors import BadInput
 from hyperscale.nodes.client import dev_file
-from hyperscale.runtime.host import Address
+from hyperscale.runtime.host import Address, is_loopback
 from hyperscale.wire.certificates import CertificateIdentity, Credentials, identity_of
 from hyperscale.wire.errors import Refused
 from hyperscale.wire.identity import Identity
@@ -133,15 +132,6 @@ def addresses_of(given: Sequence[str | tuple[str, int]]) -> tuple[str, ...]:
         address if isinstance(address, str) else str(Address(address[0], int(address[1])))
         for address in given
     )
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _dev_cluster(

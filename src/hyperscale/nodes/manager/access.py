@@ -1,8 +1,9 @@
 """Who asks, by certificate, and what somebody may do with a job of another.
 
-A job belongs to the client whose certificate submitted it. Without certificates, and for one that
-names nobody, there are no owners and everybody may do everything. What a client says of itself
-beside that (user and machine) is a remark for people.
+A job belongs to the client whose certificate submitted it, and to the groups that this certificate
+names. Without certificates, and for one that names nobody, there are no owners and everybody may do
+everything. What a client says of itself beside that (user and machine) is a remark for people. The
+group `operators` may do everything with every job, and it alone may drain workers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from hyperscale.cluster.jobs.state import JobState
 from hyperscale.wire.serving import Call
 
 NOT_OWNER: Final = "not_owner"
+OPERATORS: Final = "operators"
 OTHERS: Final = ("steer", "read", "none")
+NO_OPERATOR: Final = (
+    f"is not of the group {OPERATORS}: hyperscale certs DIR --node client:NAME --group {OPERATORS}"
+)
 REMARK_CHARS_MAX: Final = 200
 
 
@@ -22,6 +27,7 @@ class Asker(NamedTuple):
 
     name: str
     certified: bool = False
+    groups: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:
@@ -35,24 +41,32 @@ class Asker(NamedTuple):
         return f"{self.name} ({remark[:REMARK_CHARS_MAX]})" if remark else self.name
 
 
+NOBODY: Final = Asker("")
+
+
 def asker(call: Call, message: Any) -> Asker:
     """Who asks. A manager that passes a question on says whom it had before it, and vouches for
     the certificate; nobody else may say so."""
     if call.peer.role == "manager" and message.asked_by:
-        return Asker(str(message.asked_by), bool(message.certified))
-    return Asker(call.peer.node_id, call.peer.certified)
+        return Asker(message.asked_by, message.certified, message.groups)
+    return Asker(call.peer.node_id, call.peer.certified, call.peer.groups)
 
 
 class Access:
-    def __init__(self, others: str) -> None:
+    def __init__(self, others: str, with_certificates: bool) -> None:
         """`others`: what a client may do with a job of another client, one of `OTHERS`."""
         self._others = others
+        self._with_certificates = with_certificates
 
     def may_read(self, who: Asker, job: JobState) -> bool:
         return self._others != "none" or self._is_own(who, job)
 
     def may_steer(self, who: Asker, job: JobState) -> bool:
         return self._others == "steer" or self._is_own(who, job)
+
+    def may_drain(self, who: Asker) -> bool:
+        """A drained worker is lost to everybody's jobs."""
+        return not self._with_certificates or OPERATORS in who.groups
 
     def denial(self, who: Asker, job: JobState) -> str:
         may = "may only read it" if self._others == "read" else "may neither read nor steer it"
@@ -62,5 +76,7 @@ class Access:
         )
 
     def _is_own(self, who: Asker, job: JobState) -> bool:
-        owner = job.submitted.owner
-        return not owner or owner == who.owner
+        submitted = job.submitted
+        if not submitted.owner or submitted.owner == who.owner:
+            return True
+        return not {OPERATORS, *submitted.groups}.isdisjoint(who.groups)

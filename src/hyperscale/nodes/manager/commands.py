@@ -9,9 +9,9 @@ import msgspec
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start, Teardown
 from hyperscale.cluster.jobs.records import Part, Placement
-from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.couriers import Couriers, is_too_large
-from hyperscale.nodes.manager.handed_on import HandedOn
+from hyperscale.nodes.manager import dispatch
+from hyperscale.nodes.manager.contexts import Contexts
+from hyperscale.nodes.manager.retrying_sender import RetryingSender, is_too_large
 from hyperscale.nodes.protocol.parts import (
     AskParts,
     DispatchAnswer,
@@ -39,14 +39,14 @@ REACH_AT_ONCE_MAX = 32
 class Commands:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.couriers = Couriers(
+        self.sender = RetryingSender(
             manager.host,
             lambda: manager.node.endpoint,
             "worker",
             self._reached,
             self._unreached,
         )
-        self.handed_on = HandedOn()
+        self.contexts = Contexts()
 
     def dispatch(self, effect: Dispatch) -> None:
         manager, placement = self._manager, effect.placement
@@ -57,14 +57,14 @@ class Commands:
         facts = next(f for f in body.workflows if f.name == placement.part.workflow)
         parts = len(job.workflows[placement.part.workflow].parts)
         manager.live.follow(facts, placement, fresh=True, parts=parts)
-        message = orders.dispatch_of(
+        message = dispatch.dispatch_of(
             body,
             job,
             placement,
             effect.total_cores,
             effect.run_setup,
             manager.leadership.term,
-            self.handed_on,
+            self.contexts,
         )
 
         def answered(answer: DispatchAnswer) -> None:
@@ -86,14 +86,14 @@ class Commands:
             )
             too_large = is_too_large(error)
             if too_large:
-                reason = orders.too_large(message)
+                reason = dispatch.too_large(message)
             manager.carry_out(
                 manager.jobs.dispatch_answered(
                     manager.now(), placement, False, reason=reason, for_good=too_large
                 )
             )
 
-        self.couriers.send(
+        self.sender.send(
             ("dispatch", *_names(placement.part)),
             placement.worker,
             message,
@@ -109,7 +109,7 @@ class Commands:
             part=placement.part,
             fence=placement.fence,
             term=self._manager.leadership.term,
-            context=orders.decode_values(effect.context),
+            context=dispatch.decode_values(effect.context),
             run_age_s=effect.run_age_s,
         )
         self._tell("start", placement, message)
@@ -139,16 +139,16 @@ class Commands:
         """Every worker, for all it holds: what nobody speaks of must not be forgotten (D-42)."""
         for worker in sorted(self._manager.jobs.pool.workers):
             message = AskParts(term=self._manager.leadership.term)
-            self.couriers.send(
+            self.sender.send(
                 ("scan", worker), worker, message, HeldParts, self._scanned, attempts=1
             )
 
     def reach(self, worker: str) -> None:
         """Try whether it can be commanded."""
         key = ("reach", worker)
-        if self.couriers.knows(worker) and not self.couriers.is_under_way(key):
+        if self.sender.knows(worker) and not self.sender.is_under_way(key):
             message = AskParts(term=self._manager.leadership.term)
-            self.couriers.send(key, worker, message, HeldParts, lambda _held: None, attempts=1)
+            self.sender.send(key, worker, message, HeldParts, lambda _held: None, attempts=1)
 
     def reach_doubtful(self) -> None:
         """Those whose reports are late or to whom a command could not be brought, and those that
@@ -158,7 +158,7 @@ class Commands:
         for name, worker in jobs.pool.workers.items():
             if now - worker.heard_at >= REACH_AFTER_S or worker.unreached_since is not None:
                 doubtful.append(name)
-            elif name in jobs.book.by_worker and not self.couriers.is_connected(name):
+            elif name in jobs.replicated.by_worker and not self.sender.is_connected(name):
                 unconnected.append(name)
         for name in [*doubtful, *unconnected][:REACH_AT_ONCE_MAX]:
             self.reach(name)
@@ -179,7 +179,7 @@ class Commands:
             manager.now(),
             held.worker,
             held.incarnation,
-            [orders.report_of(status) for status in held.parts],
+            [dispatch.report_of(status) for status in held.parts],
         )
         manager.carry_out(effects)
         for part, fence in unwanted:
@@ -193,7 +193,7 @@ class Commands:
             action="cancel",
             reason="nobody waits for it",
         )
-        self.couriers.send(
+        self.sender.send(
             ("unwanted", *_names(part)),
             worker,
             message,
@@ -205,7 +205,7 @@ class Commands:
     def _tell(self, what: str, placement: Placement, message: msgspec.Struct) -> None:
         """Until it is heard. A worker that is gone is recalled with its part."""
         key = (what, *_names(placement.part))
-        self.couriers.send(
+        self.sender.send(
             key,
             placement.worker,
             message,

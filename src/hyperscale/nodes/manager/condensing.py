@@ -1,7 +1,7 @@
 """What managers keep of a job that is over: its end, and how its parts came to theirs.
 
 The numbers of all parts are in the job's own result by then, code and contexts have no reader any
-more, and together they are hundreds of times as large as what is kept. Records and book are
+more, and together they are hundreds of times as large as what is kept. Records and replicated are
 condensed alike, so that a manager that restarts knows what one that did not knows.
 """
 
@@ -24,7 +24,7 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.state import Condense
 from hyperscale.ledger.records import Record
-from hyperscale.nodes.manager.orders import decode_end, encode_end
+from hyperscale.nodes.manager.part_end import decode_end, encode_end
 from hyperscale.nodes.protocol.jobs import Body
 
 

@@ -23,7 +23,7 @@ class Faults:
         self.count = 0
         self.last = ""
 
-    def note(self, about: str, error: Exception) -> None:
+    def add(self, about: str, error: Exception) -> None:
         self.count += 1
         self.last = f"{about}: {error!r}"
         self._log.error("fault", about=about, error=repr(error), exc_info=error)
@@ -35,4 +35,4 @@ class Faults:
         except (OSError, LogFailed, LogClosed):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-            self.note(about, error)
+            self.add(about, error)

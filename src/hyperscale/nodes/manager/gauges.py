@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.nodes.manager.foreman import ABSENT
-from hyperscale.nodes.manager.tally import EXTENSION_ANSWERS, TIMEOUT_REASONS
-from hyperscale.nodes.member.exposition import Health, Metric, histogram, labelled, single
+from hyperscale.nodes.manager.counters import EXTENSION_ANSWERS, TIMEOUT_REASONS
+from hyperscale.nodes.manager.worker_api import ABSENT
+from hyperscale.nodes.member.metrics import Metric, histogram, labelled, single
 from hyperscale.nodes.protocol.parts import PartState
+from hyperscale.runtime.page_server import Health
 
 if TYPE_CHECKING:
     from hyperscale.nodes.manager.live import LiveWorkflow
@@ -42,8 +43,12 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
     yield _by_state("jobs", "Jobs remembered, by state.", states, JOB_STATES)
     limit = manager.settings.jobs.queue_jobs_max
     yield single("queue_jobs_max", "gauge", "Queued jobs beyond this are refused.", limit)
-    desk = manager.desk
-    answers = {"accepted": desk.accepted, "repeated": desk.repeated, "refused": desk.refused}
+    client_api = manager.client_api
+    answers = {
+        "accepted": client_api.accepted,
+        "repeated": client_api.repeated,
+        "refused": client_api.refused,
+    }
     text = "Submissions answered by this manager as a leader."
     yield labelled("submissions_total", "counter", text, "answer", _floats(answers))
     workflows = manager.jobs.counts()
@@ -62,13 +67,13 @@ def _jobs(manager: Manager) -> Iterator[Metric]:
 
 
 def _times(manager: Manager) -> Iterator[Metric]:
-    tally = manager.tally
+    counters = manager.counters
     yield labelled(
         "job_timeouts_detected_total",
         "counter",
         "Jobs ended because their time was over, or nothing of them moved.",
         "reason",
-        {reason: float(tally.timeouts[reason]) for reason in TIMEOUT_REASONS},
+        {reason: float(counters.timeouts[reason]) for reason in TIMEOUT_REASONS},
     )
     yield single(
         "job_timeout_checks_total",
@@ -81,12 +86,12 @@ def _times(manager: Manager) -> Iterator[Metric]:
         "counter",
         "Requests of workers for more time.",
         "answer",
-        {answer: float(tally.extensions[answer]) for answer in EXTENSION_ANSWERS},
+        {answer: float(counters.extensions[answer]) for answer in EXTENSION_ANSWERS},
     )
 
 
 def _workers(manager: Manager) -> Iterator[Metric]:
-    rows = manager.foreman.views() if manager.leadership.leads() else []
+    rows = manager.worker_api.views() if manager.leadership.leads() else []
     states = Counter(row.state for row in rows)
     yield _by_state("workers", "Workers the leader knows, by state.", states, WORKER_STATES)
     there = [row for row in rows if row.state not in ABSENT]
@@ -107,17 +112,17 @@ def _faults(manager: Manager) -> Iterator[Metric]:
 
 
 def _progress(manager: Manager) -> Iterator[Metric]:
-    foreman = manager.foreman
+    worker_api = manager.worker_api
     reports = {
-        "taken": foreman.reports,
-        "unknown worker": foreman.reports_unknown,
-        "refused": foreman.reports_refused,
+        "taken": worker_api.reports,
+        "unknown worker": worker_api.reports_unknown,
+        "refused": worker_api.reports_refused,
     }
     yield labelled(
         "progress_reports_total", "counter", "Reports of workers.", "fate", _floats(reports)
     )
     yield single(
-        "progress_deltas_total", "counter", "Numbers of generators in them.", foreman.deltas
+        "progress_deltas_total", "counter", "Numbers of generators in them.", worker_api.deltas
     )
     yield single(
         "progress_late_total",
@@ -129,7 +134,7 @@ def _progress(manager: Manager) -> Iterator[Metric]:
         "progress_pressure",
         "gauge",
         "0: all is taken in; 3: workers hold numbers back.",
-        foreman.pressure(manager.now()),
+        worker_api.pressure(manager.now()),
     )
     pending = sum(len(live.pending) for live in _live(manager))
     yield single("merge_pending", "gauge", "Numbers that wait for the next window.", pending)
@@ -165,7 +170,7 @@ def _records(manager: Manager) -> Iterator[Metric]:
             "Records a majority lacks.",
             status.last_index - status.commit_index,
         ),
-        ("records_under_way", "Records of this leader not confirmed yet.", status.under_way),
+        ("records_pending", "Records of this leader not confirmed yet.", status.pending),
         ("records_behind_max", "Records the slowest voter lacks, while leading.", behind),
         ("records_voters_reachable", "While leading, itself included.", len(status.reachable)),
         ("records_voters", "Managers that hold records.", len(manager.settings.node.voters)),
@@ -276,6 +281,6 @@ def pages(manager: Manager) -> dict[str, Callable[[], object]]:
 
     return {
         "/debug/jobs": jobs,
-        "/debug/workers": lambda: manager.foreman.views(),
+        "/debug/workers": lambda: manager.worker_api.views(),
         "/debug/records": lambda: manager.records.status(),
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.packed import Outlines, PackedDelta, pack
@@ -289,7 +289,7 @@ class Live:
         known = self._part(part)
         return None if known is None or not known.complete else (known.fence, known.seq)
 
-    def note(self, part: Part) -> Note | None:
+    def backup(self, part: Part) -> Note | None:
         """All that was heard of it, without its course over time."""
         known = self._part(part)
         if known is None or not known.seq:

@@ -10,22 +10,21 @@ from collections.abc import Awaitable, Generator, Sequence
 
 import msgspec
 
-from hyperscale.cluster.calm.ratelimit import RateLimitSettings
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.effects import (
     Acknowledge,
     Append,
+    CollectReported,
     Command,
-    Conclude,
     Dispatch,
     Effect,
-    Gone,
-    Snatch,
+    ForgetWorker,
+    LogEvent,
+    MakeResults,
     Start,
     Teardown,
-    Tell,
 )
 from hyperscale.cluster.jobs.inputs import Heard
 from hyperscale.cluster.jobs.records import (
@@ -41,29 +40,31 @@ from hyperscale.cluster.jobs.records import (
 )
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.cluster.membership import State as MemberState
-from hyperscale.engine.verdict import Judge
+from hyperscale.cluster.overload.ratelimit import RateLimitSettings
+from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import Record, RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
 from hyperscale.metrics.exported import DamagedState, spread
-from hyperscale.nodes.manager import conclusion, orders
-from hyperscale.nodes.manager.bites import Bites
+from hyperscale.nodes.manager import part_end
+from hyperscale.nodes.manager.client_api import ClientApi
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.condensing import CONDENSE
-from hyperscale.nodes.manager.desk import Desk
+from hyperscale.nodes.manager.counters import Counters
 from hyperscale.nodes.manager.faults import Faults
-from hyperscale.nodes.manager.foreman import Foreman
-from hyperscale.nodes.manager.judging import Judging
-from hyperscale.nodes.manager.leading import Leadership
+from hyperscale.nodes.manager.job_log import JobLog
+from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live, LivePart
+from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.merging import Merging
-from hyperscale.nodes.manager.notes import Notes
-from hyperscale.nodes.manager.recording import Recording
-from hyperscale.nodes.manager.rounds import Rounds
+from hyperscale.nodes.manager.progress_backup import ProgressBackup
+from hyperscale.nodes.manager.results import ends_of
 from hyperscale.nodes.manager.settings import ManagerSettings
-from hyperscale.nodes.manager.tally import Tally
+from hyperscale.nodes.manager.thresholds import Thresholds
+from hyperscale.nodes.manager.timers import Timers
 from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.waiting import Waiting
+from hyperscale.nodes.manager.worker_api import WorkerApi
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS, Body
 from hyperscale.nodes.protocol.parts import PARTS, PartEnd
@@ -87,10 +88,10 @@ class Manager:
         self.id = settings.node.id
         self.log = logs.logger("manager", node_id=self.id)
         self.faults = Faults(self.log)
-        self.tally = Tally()
+        self.counters = Counters()
         self.jobs = Jobs(settings.jobs, host.random, CONDENSE)
         self.live = Live()
-        self.notes = Notes(self)
+        self.progress_backup = ProgressBackup(self)
         self.endings = Endings()
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS):
@@ -99,24 +100,26 @@ class Manager:
         self.node.queue = self._queue
         self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(host, self.node)
-        self.recording = Recording(self)
-        self.records = self.recording.records
+        self.job_log = JobLog(self)
+        self.records = self.job_log.records
         self.commands = Commands(self)
-        self.foreman = Foreman(self)
-        self.desk = Desk(self)
-        self.node.answer({RecordsRequest: self.recording.asked, NoteParts: self.notes.heard})
-        self.node.answer(self.foreman.handlers())
-        self.node.answer(self.desk.handlers())
+        self.worker_api = WorkerApi(self)
+        self.client_api = ClientApi(self)
+        self.node.answer(
+            {RecordsRequest: self.job_log.asked, NoteParts: self.progress_backup.heard}
+        )
+        self.node.answer(self.worker_api.handlers())
+        self.node.answer(self.client_api.handlers())
         self.over = self.node.over
         self.started = False
         self._failure: Exception | None = None
         self._accepting: Waiting[str, None] = Waiting()
         self._settling: Waiting[tuple[Part, Fence], bool] = Waiting()
         self._bodies: dict[str, Body] = {}
-        self.judging = Judging(self)
-        self.bites = Bites(host.clock)
+        self.thresholds = Thresholds(self)
+        self.long_work = LongWork(host.clock)
         self.merging = Merging(self)
-        self.stirred = TimedEvent()
+        self.changed = TimedEvent()
 
     @property
     def failure(self) -> Exception | None:
@@ -131,7 +134,7 @@ class Manager:
 
     def _queue(self) -> float:
         """Records that a majority has not confirmed yet, of as many as may be under way."""
-        return self.records.status().under_way_share
+        return self.records.status().pending_share
 
     # -- life --------------------------------------------------------------------------------
 
@@ -145,7 +148,7 @@ class Manager:
         self.records.on_forgotten.append(self._forgotten)
         await self.node.start()
         assert self.node.election is not None, "a manager votes"
-        self.node.membership.on_change(self.foreman.changed)
+        self.node.membership.on_change(self.worker_api.changed)
         self.node.election.on_become_leader.append(self._elected)
         self.node.election.on_lose_leadership.append(self._deposed)
         self.node.election.on_leader_change.append(self._leader_changed)
@@ -153,7 +156,7 @@ class Manager:
         voters = len(self.settings.node.voters)
         if voters % 2 == 0:
             self.log.warning("an even number of voters", voters=voters, may_fail=voters // 2 - 1)
-        Rounds(self).start()
+        Timers(self).start()
         self.host.tasks.spawn("watch the records", self._watch_records())
         if self.node.election.may_lead():
             self._elected(self.node.election.term)
@@ -192,7 +195,7 @@ class Manager:
             try:
                 await self.records.lead(term)
                 self.live.clear()
-                await self.bites.run(self._recall_finished())
+                await self.long_work.run(self._recall_finished())
                 if election.may_lead() and election.term == term:
                     self._take_over(term)
                 return
@@ -220,10 +223,10 @@ class Manager:
         for job in self.jobs.jobs():
             if job.is_over:
                 continue
-            self.judging.take_over(job)
+            self.thresholds.take_over(job)
             for facts in self.body_of(job).workflows:
                 workflow = job.workflows[facts.name]
-                for end in conclusion.ends_of(workflow):
+                for end in ends_of(workflow):
                     self.live.keep(facts, end.part, end.state)
                     yield
                 for placement in workflow.live():
@@ -244,9 +247,9 @@ class Manager:
         self.leadership.term = 0
         self.records.follow(self.leadership.newest_term)
         self.jobs.follow(self.now())
-        self.foreman.retire()
+        self.worker_api.retire()
         self.live.clear()
-        self.judging.clear()
+        self.thresholds.clear()
         self.merging.clear()
         self._settling.tell_all(False)
         self._accepting.tell_all(RunFailed("leadership ended before it was held"))
@@ -271,12 +274,12 @@ class Manager:
             if isinstance(decoded, ToldLate) and self.jobs.took_effect:
                 self.merging.outdated(decoded.job_id, decoded.part.workflow)
             if isinstance(decoded, TimedOut) and self.jobs.took_effect:
-                self.tally.timed_out(self.jobs, decoded)
+                self.counters.timed_out(self.jobs, decoded)
             if isinstance(decoded, Finished):
                 self.live.ended(decoded.job_id)
-                self.notes.forget(decoded.job_id)
-                self.commands.handed_on.forget(decoded.job_id)
-                self._bodies.pop(decoded.job_id, None)  # the book keeps less of it now
+                self.progress_backup.forget(decoded.job_id)
+                self.commands.contexts.forget(decoded.job_id)
+                self._bodies.pop(decoded.job_id, None)  # less of it is kept now
                 self.merging.forget(decoded.job_id)
         for effect in effects:
             with self.faults.contained(about):
@@ -293,7 +296,7 @@ class Manager:
                 reported = self.live.leave(record.part)
                 self.host.tasks.spawn(
                     f"take in {record.part}",
-                    self.bites.take(lambda: self._replace(facts, record, reported)),
+                    self.long_work.do(lambda: self._replace(facts, record, reported)),
                 )
 
     def _replace(
@@ -301,7 +304,7 @@ class Manager:
     ) -> None:
         job = self.jobs.job(record.job_id)
         if self.leadership.term and job is not None and not job.is_over:
-            state = orders.decode_end(record.result).state
+            state = part_end.decode_end(record.result).state
             self.live.replace(facts, record.part, state, reported)
 
     def _forgotten(self, job_id: str) -> None:
@@ -309,7 +312,7 @@ class Manager:
         with self.faults.contained(f"the end of {job_id}"):
             self.carry_out(self.jobs.forget(self.now(), job_id))
         self._bodies.pop(job_id, None)
-        self.judging.drop(job_id)
+        self.thresholds.drop(job_id)
         self.live.ended(job_id)
         self.endings.forget(job_id)
         self.merging.forget(job_id)
@@ -317,12 +320,12 @@ class Manager:
     # -- what the core wants -----------------------------------------------------------------
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        self.stirred.set()
+        self.changed.set()
         for effect in effects:
             match effect:
                 case Append(record):
                     self.host.tasks.spawn(
-                        f"hold {type(record).__name__}", self.recording.append(record)
+                        f"hold {type(record).__name__}", self.job_log.append(record)
                     )
                 case Dispatch():
                     self.commands.dispatch(effect)
@@ -334,16 +337,16 @@ class Manager:
                     self.commands.tear_down(effect)
                 case Acknowledge(_, part, fence):
                     self._settling.tell((part, fence), True)
-                case Snatch():
-                    self._snatch(effect)
-                case Conclude():
-                    self.merging.conclude(effect)
-                case Gone(worker):
-                    self.foreman.forget(worker)
-                case Tell():
+                case CollectReported():
+                    self._collect_reported(effect)
+                case MakeResults():
+                    self.merging.make_results(effect)
+                case ForgetWorker(worker):
+                    self.worker_api.forget(worker)
+                case LogEvent():
                     self._tell(effect)
 
-    def _snatch(self, effect: Snatch) -> None:
+    def _collect_reported(self, effect: CollectReported) -> None:
         placement = effect.placement
         part = placement.part
         pace = self.live.pace(part)  # before it is left out
@@ -357,8 +360,8 @@ class Manager:
             state=state,
             lost=(effect.reason,),
         )
-        result = orders.encode_end(end) if state else b""
-        if len(result) > self.recording.room_bytes(part.job_id, str(part), effect.reason):
+        result = part_end.encode_end(end) if state else b""
+        if len(result) > self.job_log.room_bytes(part.job_id, str(part), effect.reason):
             result = b""
         heard = Heard(at_s, iterations, result, pace)
         self.carry_out(self.jobs.part_lost(self.now(), placement, heard))
@@ -367,16 +370,16 @@ class Manager:
         """By us, or by the leader before us."""
         part, fence = placement.part, placement.fence
         heard = self.live.close(part, fence)
-        note = self.notes.of(part, fence)
-        if heard[2] or note is None:
+        backup = self.progress_backup.of(part, fence)
+        if heard[2] or backup is None:
             return heard
         try:
-            return note.at_s, note.iterations, spread(note.state, placement.resume_at_s)
+            return backup.at_s, backup.iterations, spread(backup.state, placement.resume_at_s)
         except DamagedState as error:
-            self.log.warning("note not readable", part=str(part), reason=error.message)
+            self.log.warning("backup of a part not readable", part=str(part), reason=error.message)
             return heard
 
-    def _tell(self, effect: Tell) -> None:
+    def _tell(self, effect: LogEvent) -> None:
         job = self.jobs.job(effect.job_id)
         correlation_id = job.submitted.correlation_id if job is not None else effect.job_id
         say = getattr(self.log, effect.level)
@@ -406,4 +409,4 @@ class Manager:
         return body
 
     def judges(self, job: JobState) -> list[Judge]:
-        return self.judging.of(job)
+        return self.thresholds.of(job)

@@ -1,4 +1,4 @@
-"""Workflows and jobs that are over: the numbers of their parts as one, merged in bites."""
+"""Workflows and jobs that are over: the numbers of their parts as one, merged in steps."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hyperscale._version import __version__
-from hyperscale.cluster.jobs.effects import Conclude
+from hyperscale.cluster.jobs.effects import MakeResults
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.metrics import results as metrics_results
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import Environment, Results, WorkflowResult
-from hyperscale.nodes.manager import conclusion
+from hyperscale.nodes.manager.results import (
+    encoded_within,
+    ends_of,
+    job_results,
+    merged,
+    merging,
+)
 from hyperscale.nodes.protocol.jobs import Body, WorkflowDone
 from hyperscale.workload.facts import WorkflowFacts
 
@@ -58,7 +64,7 @@ class Merging:
             whole = self._whole(job, name)
             return whole.result().freeze() if whole.done() and not whole.exception() else None
         if not job.finished.results:
-            return conclusion.merged(self._facts(job, name), job.workflows[name], job).freeze()
+            return merged(self._facts(job, name), job.workflows[name], job).freeze()
         results = metrics_results.decode(job.finished.results)
         return next(workflow for workflow in results.workflows if workflow.name == name)
 
@@ -77,10 +83,10 @@ class Merging:
         self._wholes.pop((job_id, name), None)
 
     async def _merge(self, job: JobState, name: str, whole: Whole) -> None:
-        steps = conclusion.merging(self._facts(job, name), job.workflows[name], job)
+        steps = merging(self._facts(job, name), job.workflows[name], job)
         try:
-            whole.set_result(await self._manager.bites.run(steps))
-        except Exception as error:  # noqa: BLE001 - whoever concludes the job says what it was
+            whole.set_result(await self._manager.long_work.run(steps))
+        except Exception as error:  # noqa: BLE001 - whoever makes the job's results says what it was
             whole.set_exception(error)
             whole.exception()  # it may be that nobody does
 
@@ -89,32 +95,32 @@ class Merging:
 
     # -- a job -------------------------------------------------------------------------------
 
-    def conclude(self, effect: Conclude) -> None:
+    def make_results(self, effect: MakeResults) -> None:
         job = self._manager.jobs.job(effect.job_id)
         if job is not None:
             elapsed_s = self._manager.jobs.age_s(self._manager.now(), job.job_id)
-            work = self._conclude(job, effect, elapsed_s)
-            self._manager.host.tasks.spawn(f"conclude {job.job_id}", work)
+            work = self._make_results(job, effect, elapsed_s)
+            self._manager.host.tasks.spawn(f"results of {job.job_id}", work)
 
-    async def _conclude(self, job: JobState, effect: Conclude, elapsed_s: float) -> None:
+    async def _make_results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> None:
         manager, job_id = self._manager, effect.job_id
         status, reason = effect.status, effect.reason
         try:
-            room_bytes = manager.recording.room_bytes(job_id, reason)
-            results = conclusion.kept(await self._results(job, effect, elapsed_s), room_bytes)
+            room_bytes = manager.job_log.room_bytes(job_id, reason)
+            results = encoded_within(await self._results(job, effect, elapsed_s), room_bytes)
         except Exception as error:  # whatever the log holds, every job must end
             manager.log.exception("no results", job=job_id, error=repr(error))
             status, results = "failed", b""
             reason = f"its results could not be put together: {error}"
-        manager.carry_out(manager.jobs.concluded(manager.now(), job_id, status, reason, results))
+        manager.carry_out(manager.jobs.results_made(manager.now(), job_id, status, reason, results))
 
-    async def _results(self, job: JobState, effect: Conclude, elapsed_s: float) -> Results:
+    async def _results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> Results:
         manager = self._manager
         body = manager.body_of(job)
         aggregates = [
             await asyncio.shield(self._whole(job, facts.name)) for facts in body.workflows
         ]
-        return conclusion.conclude(
+        return job_results(
             body,
             job,
             effect.status,
@@ -136,7 +142,7 @@ class Merging:
 
 def _done(job: JobState, name: str, result: WorkflowResult) -> WorkflowDone:
     workflow = job.workflows[name]
-    hints = (end.hint for end in conclusion.ends_of(workflow) if end.hint)
+    hints = (end.hint for end in ends_of(workflow) if end.hint)
     return WorkflowDone(
         workflow=name,
         status=workflow.lifecycle.public,

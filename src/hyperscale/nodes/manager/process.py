@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hyperscale.nodes.manager import gauges
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import ManagerSettings
-from hyperscale.nodes.member.about import About
+from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.nodes.member.process import serve_as
 
 # Net new objects before the collector looks for cycles. Messages of a manager are gone before the
@@ -36,7 +36,7 @@ def calm_collector() -> None:
 
 def measured(manager: Manager) -> Manager:
     """To be said before it starts."""
-    manager.node.about = About(
+    manager.node.pages = NodePages(
         metrics=lambda: gauges.metrics(manager),
         ready=lambda: gauges.readiness(manager),
         pages=gauges.pages(manager),

@@ -1,7 +1,8 @@
 """A node's own certificate and the list of those it refuses: read at the start and on SIGHUP.
 
 Connections live for days, so a new certificate is for those to come, and a refused node is shown
-out at once. That our own is about to expire is said in time, once a day, and is a number.
+out at once. That our own is about to expire is said in time: once a day in the log, on the health
+page, and as a number.
 """
 
 from __future__ import annotations
@@ -77,14 +78,25 @@ class CertificateFiles:
 
     def look(self) -> None:
         """To be called now and then."""
-        if self.validity is None or self._clock.now() < self._warned_at + WARN_EVERY_S:
-            return
-        life_s = self.validity.ends_at - self.validity.begins_at
-        if self.validity.ends_at - self._clock.wall() <= min(life_s * WARN_SHARE, WARN_LEFT_S):
+        if self._clock.now() >= self._warned_at + WARN_EVERY_S and self._ends_soon():
             self._warned_at = self._clock.now()
             self._log.warning(
                 "certificate expires", days_left=self._days_left(), renew="hyperscale certs renew"
             )
+
+    @property
+    def remark(self) -> str:
+        """What whoever looks at our health should know; empty while there is time."""
+        if not self._ends_soon():
+            return ""
+        return f"its certificate expires in {self._days_left()} days: hyperscale certs renew"
+
+    def _ends_soon(self) -> bool:
+        if self.validity is None:
+            return False
+        life_s = self.validity.ends_at - self.validity.begins_at
+        left_s = self.validity.ends_at - self._clock.wall()
+        return left_s <= min(life_s * WARN_SHARE, WARN_LEFT_S)
 
     def _days_left(self) -> float | None:
         if self.validity is None:

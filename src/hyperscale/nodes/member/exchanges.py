@@ -60,7 +60,7 @@ def proof_of(secret: str | None, node_id: str) -> bytes:
     return hmac.digest(secret.encode(), b"hyperscale exchange " + node_id.encode(), hashlib.sha256)
 
 
-class ExchangeDoor:
+class ExchangeService:
     """Both sides. `on_refused` hears to whom we called in vain and why, once per exchange."""
 
     def __init__(
@@ -84,7 +84,7 @@ class ExchangeDoor:
 
     # -- as a network ------------------------------------------------------------------------
 
-    def listen(self, on_stream: Callable[[Stream], Awaitable[None]]) -> ExchangeDoor:
+    def listen(self, on_stream: Callable[[Stream], Awaitable[None]]) -> ExchangeService:
         self._on_stream = on_stream
         return self
 

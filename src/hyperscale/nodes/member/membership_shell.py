@@ -1,8 +1,8 @@
 """Joins the membership core to a host: datagrams, exchange streams, one timer, one file.
 
-The shell decides nothing. It seals and opens datagrams, keeps the core's deadline armed, runs
-exchanges as tasks, and hands events to callbacks after the packet that caused them is done, each
-isolated from the errors of the others.
+The shell decides nothing. It keeps the core's deadline armed, runs exchanges as tasks, and hands
+events to callbacks after the packet that caused them is done, each isolated from the errors of the
+others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hyperscale.cluster.membership import (
     Send,
     State,
 )
-from hyperscale.nodes.member.exchange_stream import ExchangeStream, Seal
+from hyperscale.nodes.member.exchange_stream import ExchangeStream
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.runtime.host import Address, Datagrams, Host, Listener, Stream
 from hyperscale.wire.errors import WireError
@@ -69,20 +69,16 @@ class MembershipShell:
         host: Host,
         settings: MemberSettings,
         config: MembershipConfig | None = None,
-        seal: Callable[[int], Seal] | None = None,
         core: Callable[..., Membership] = Membership,
         listen_tls: ssl.SSLContext | None = None,
         connect_tls: ssl.SSLContext | None = None,
         named: Callable[[Address], NodeId | None] = lambda address: None,
     ) -> None:
-        """`seal` makes the sealer for the incarnation this life begins with. `named` tells who is
-        behind an address where the network itself knows it: nobody else's words are taken from
-        there."""
+        """`named` tells who is behind an address where the network itself knows it: nobody else's
+        words are taken from there."""
         self._host = host
         self._settings = settings
         self._config = config or MembershipConfig()
-        self._make_seal = seal
-        self._seal: Seal | None = None
         self._make_core = core
         self._listen_tls = listen_tls
         self._connect_tls = connect_tls
@@ -166,8 +162,6 @@ class MembershipShell:
         for effect in core.start(host.clock.now()):
             assert isinstance(effect, Persist)
             await self._file.write(effect.incarnation)
-            if self._make_seal is not None:
-                self._seal = self._make_seal(durable + 1)
             self._core = self.core = core
             self._carry(core.persisted(host.clock.now(), effect.incarnation))
         self._carry(core.join(host.clock.now(), settings.seeds))
@@ -203,15 +197,8 @@ class MembershipShell:
         if self._core is None or self._stopped:
             return
         self.counts["datagrams_in"] += 1
-        speaker = self._named(source)
-        if self._seal is not None:
-            opened = self._seal.open(data)
-            if opened is None:
-                self.counts["refused_seal"] += 1
-                return
-            speaker, data = opened.sender, opened.data
         try:
-            effects = self._core.receive(self._host.clock.now(), data, speaker)
+            effects = self._core.receive(self._host.clock.now(), data, self._named(source))
         except Refused as refused:
             self.counts[f"refused_{refused.reason}"] += 1
             return
@@ -236,11 +223,10 @@ class MembershipShell:
 
     def _send(self, effect: Send) -> None:
         assert self._datagrams is not None
-        data = effect.data if self._seal is None else self._seal.seal(effect.data)
-        assert len(data) <= self._config.datagram_bytes_max
+        assert len(effect.data) <= self._config.datagram_bytes_max
         self.counts["datagrams_out"] += 1
-        self.counts["datagram_bytes_out"] += len(data)
-        self._datagrams.send(Address(*effect.to), data)
+        self.counts["datagram_bytes_out"] += len(effect.data)
+        self._datagrams.send(Address(*effect.to), effect.data)
 
     def _persist(self, limit: int) -> None:
         self._wanted_limit = max(self._wanted_limit, limit)
@@ -342,11 +328,11 @@ class MembershipShell:
         stream = await self._host.network.connect(
             Address(*to), self._connect_tls, timeout_s=EXCHANGE_TIMEOUT_S
         )
-        wire = ExchangeStream(stream, self._seal)
+        wire = ExchangeStream(stream)
         try:
             await wire.send(self.core.summary(clock.now()))
-            speaker, answer = await wire.receive()
-            speaker = speaker or self._named(stream.peer)
+            answer = await wire.receive()
+            speaker = self._named(stream.peer)
             reply, effects = self.core.reply(clock.now(), to, answer, speaker)
             self._carry(effects)
             await wire.send(reply)
@@ -370,10 +356,9 @@ class MembershipShell:
             self._exchanges_in -= 1
 
     async def _answer(self, stream: Stream) -> None:
-        wire = ExchangeStream(stream, self._seal)
+        wire = ExchangeStream(stream)
         for _ in range(2):
-            speaker, message = await wire.receive()
-            speaker = speaker or self._named(stream.peer)
+            message, speaker = await wire.receive(), self._named(stream.peer)
             answer, effects = self.core.exchanged(self._host.clock.now(), message, speaker)
             self._carry(effects)
             if answer is not None:

@@ -8,37 +8,35 @@ workers are this with more messages: give their kinds and handlers to `Node`.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 import msgspec
 
-from hyperscale.cluster.calm import (
+from hyperscale.cluster.discovery import Probe, ProbeAnswer
+from hyperscale.cluster.identity import Node as Member
+from hyperscale.cluster.membership import Change, Changed, Heartbeat
+from hyperscale.cluster.overload import (
     SETTINGS_BY_ROLE,
     Admission,
-    Load,
     OverloadDetector,
     OverloadSettings,
     RateLimiter,
     RateLimitSettings,
     Resources,
 )
-from hyperscale.cluster.discovery import Probe, ProbeAnswer
-from hyperscale.cluster.identity import Node as Member
-from hyperscale.cluster.membership import Change, Changed, Heartbeat, SeedSilent
 from hyperscale.nodes.member import report
-from hyperscale.nodes.member.about import About
-from hyperscale.nodes.member.annex import Annex, MembershipNetwork, named
+from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
 from hyperscale.nodes.member.certificate_files import CertificateFiles
-from hyperscale.nodes.member.doorkeeper import Doorkeeper
 from hyperscale.nodes.member.election_shell import ElectionShell
-from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeDoor, Said
-from hyperscale.nodes.member.exposition import MetricsPage
+from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeService, Said
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
-from hyperscale.nodes.member.membership_shell import MemberSettings, MembershipShell
+from hyperscale.nodes.member.membership_shell import MembershipShell
+from hyperscale.nodes.member.metrics_page import NodePages
+from hyperscale.nodes.member.node_parts import introduction_of, membership_of, sealer_of
+from hyperscale.nodes.member.operator_log import OperatorLog
 from hyperscale.nodes.member.queries import (
     QUERIES,
     AskMembers,
@@ -47,35 +45,26 @@ from hyperscale.nodes.member.queries import (
     Status,
     Vitals,
 )
-from hyperscale.nodes.member.refusals import RefusalLog
 from hyperscale.nodes.member.settings import NodeSettings
-from hyperscale.nodes.member.shared_port import MakeSealer, SharedPort
+from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
 from hyperscale.nodes.protocol.senders import MAY_SEND
 from hyperscale.runtime import logs
-from hyperscale.runtime.host import Address, Host
+from hyperscale.runtime.host import Address, Host, Task
+from hyperscale.runtime.page_server import PageServer
 from hyperscale.wire.connection import Connection
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import Reason, Refused, WireError
-from hyperscale.wire.handshake import Introduction
-from hyperscale.wire.identity import Identity
 from hyperscale.wire.messages import Registry
-from hyperscale.wire.sealed import Sealer
 from hyperscale.wire.server import Server
 from hyperscale.wire.serving import Call, Handler
 
 # How often health and leadership are looked at for what our probes carry.
 BEAT_S = 0.5
-TURNED_AWAY_EVERY_S = 10.0
 # A loop that runs this late hurts nobody: it is a fifth of a probe's timeout. Twice that is
 # overload. On a shared machine the lag is some milliseconds one moment and tens the next.
 LAG_FLOOR_S = 0.1
-# Forged datagrams may come by the thousand; a person needs to read of them once in a while.
-FORGED_TOLD_S = 60.0
-# Beside the largest seal: a heartbeat of the bare member is a handful of bytes.
-HEARTBEAT_BYTES_MAX = 256
 
-_LOUD = (Change.SUSPECTED, Change.DIED, Change.UNCONFIRMED, Change.CONFLICT)
 _vitals = msgspec.msgpack.Decoder(Vitals)
 
 
@@ -89,7 +78,7 @@ class Node:
         limits: RateLimitSettings | None = None,
     ) -> None:
         self.settings = settings
-        self.door = Doorkeeper(
+        self.admission = NodeAdmission(
             host,
             Admission(SETTINGS_BY_ROLE.get(settings.role)),
             RateLimiter(limits),
@@ -109,23 +98,20 @@ class Node:
         self._handlers = dict(handlers or {})
         self._port = SharedPort(
             host,
-            self._sealing(settings.secret, settings.previous_secret),
-            self._sealing(settings.manager_secret),
+            sealer_of(settings, host.clock, settings.secret, settings.previous_secret),
+            sealer_of(
+                settings, host.clock, settings.manager_secret, settings.previous_manager_secret
+            ),
         )
-        self._exchanges = ExchangeDoor(
+        self._exchanges = ExchangeService(
             host,
             settings.id,
             settings.secret,
             settings.previous_secret,
             self._exchange_failed,
         )
-        self._refusals = RefusalLog(self.log)
-        self._turned_away: Counter[str] = Counter()
-        self._turned_away_told: dict[str, float] = {}
-        self._load_told = Load.HEALTHY
-        self._forged_told = (-FORGED_TOLD_S, 0)
+        self._operator = OperatorLog(self.log, host.clock)
         self._beats = 0
-        self._news_dropped = 0
         self._last_vitals: Vitals | None = None
         self._started_at = 0.0
         self.started = False
@@ -137,9 +123,9 @@ class Node:
         self.syncing: Callable[[], bool] = lambda: False
         """Whether a voter has still to catch up with the others; its role says so."""
         self.bootstrap: Bootstrap | None = None
-        self.about = About()
+        self.pages = NodePages()
         """A role adds to it before `start`."""
-        self.page: MetricsPage | None = None
+        self.page_server: PageServer | None = None
         self.metrics_address: Address | None = None
         self.failure: Exception | None = None
         self.over = asyncio.Event()
@@ -197,16 +183,16 @@ class Node:
         self.certificates = CertificateFiles(host.clock, settings, self.endpoint, self.log)
         self.certificates.read()
         address = await self.server.start(settings.bind)
-        await self._port.open(address, life)
+        await self._port.open(address)
         self._exchanges.endpoint = self.endpoint
         self._exchanges.address = address
         await self._start_membership()
         await self._start_election()
         await self._start_discovery()
         if settings.metrics is not None:
-            self.page = self.about.page(self, host, settings.metrics)
-            self.metrics_address = await self.page.start(settings.metrics)
-        self.door.watch(self._resources)
+            self.page_server = self.pages.server(self, host, settings.metrics)
+            self.metrics_address = await self.page_server.start(settings.metrics)
+        self.admission.watch(self._resources)
         host.tasks.spawn("heartbeat", self._beat())
         self.started = True
         me = self.membership.me
@@ -233,38 +219,18 @@ class Node:
             await self.election.stop()
         if self.bootstrap is not None:
             self.bootstrap.stop()
-        if self.page is not None:
-            self.page.close()
+        if self.page_server is not None:
+            self.page_server.close()
         await self.membership.leave()
         self.membership.stop()
         self.server.close()
         self.log.info("left", incarnation=self.membership.me.incarnation)
 
     async def _start_membership(self) -> None:
-        settings = self.settings
-        config = replace(
-            settings.membership,
-            cluster=f"{settings.cluster}/{settings.env}",
-            seal_bytes_max=self._port.overhead_bytes,
-            heartbeat_bytes_max=min(settings.membership.heartbeat_bytes_max, HEARTBEAT_BYTES_MAX),
-        )
-        self.membership = MembershipShell(
-            Annex(self._host, MembershipNetwork(self._host, self._port, self._exchanges)),
-            MemberSettings(
-                settings.id,
-                settings.role,
-                settings.dc,
-                settings.bind,
-                settings.bind,
-                settings.advertise,
-                settings.seeds,
-            ),
-            config,
-            named=named,
-        )
+        self.membership = membership_of(self._host, self.settings, self._port, self._exchanges)
         self.membership.on_change(self._changed)
         self.membership.on_heartbeat(self._heard)
-        self.membership.on_seed_silent(self._seed_silent)
+        self.membership.on_seed_silent(self._operator.seed_silent)
         await self.membership.start()
         self._introduce(self.membership.me.incarnation)
 
@@ -288,7 +254,7 @@ class Node:
         self.bootstrap.on_found.append(
             lambda node: self.membership.join([node.tcp], configured=False)
         )
-        self.bootstrap.on_unanswered.append(self._refusals.say)
+        self.bootstrap.on_unanswered.append(self._operator.refused)
         self.bootstrap.on_state.append(
             lambda before, now: self.log.debug(
                 "looking for the cluster", state=now.value, before=before.value
@@ -309,44 +275,38 @@ class Node:
         }
         return Endpoint(
             self._host,
-            self._introduction(incarnation),
+            introduction_of(self.settings, incarnation),
             self._registry,
             own | self._handlers,
             credentials=settings.credentials,
             plaintext="refused" if settings.credentials else settings.plaintext,
-            admission=self.door,
+            admission=self.admission,
             may_send=MAY_SEND,
         )
 
-    def _introduction(self, incarnation: int) -> Introduction:
-        settings = self.settings
-        identity = Identity(
-            node_id=settings.id,
-            incarnation=incarnation,
-            role=settings.role,
-            cluster_id=settings.cluster,
-            environment_id=settings.env,
-            datacenter=settings.dc,
-        )
-        # There are no gates yet, so clients speak to managers.
-        gateless = settings.role == "manager"
-        return Introduction(identity, node_version=report.VERSION, gateless=gateless)
-
     def _introduce(self, incarnation: int) -> None:
-        self.endpoint.introduction = self._introduction(incarnation)
-        self._port.renew(incarnation)
-
-    def _sealing(self, secret: str | None, previous: str | None = None) -> MakeSealer | None:
-        if secret is None:
-            return None
-        name, clock = self.settings.id, self._host.clock.now
-        return lambda epoch: Sealer(name, epoch, secret, previous, clock=clock)
+        self.endpoint.introduction = introduction_of(self.settings, incarnation)
 
     def _resources(self) -> Resources:
         """A worker's cores are meant to be full, and admit work by their number."""
         use = self._host.usage()
         cpu = None if self.settings.role == "worker" else use.cpu
         return Resources(cpu=cpu, memory=use.memory, queue=self.queue())
+
+    def spawn_vital(self, name: str, work: Coroutine[Any, Any, None]) -> Task:
+        """Work that a node must not go on without: when it dies of an error, the node ends. One
+        that lost a loop would go on answering, and others would count on it; one that ends is
+        started again by whoever looks after it."""
+
+        async def live_or_end() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.failure = self.failure or error
+                self.over.set()
+                raise  # so that it is reported, as every task that dies
+
+        return self._host.tasks.spawn(name, live_or_end())
 
     # -- what others ask ---------------------------------------------------------------------
 
@@ -369,8 +329,6 @@ class Node:
 
     def _greeted(self, connection: Connection) -> None:
         session = connection.session
-        if session.peer.certified:
-            self._port.vouched(session.peer.node_id, session.peer.incarnation)
         self.log.debug(
             "greeted",
             peer=session.peer.node_id,
@@ -392,15 +350,7 @@ class Node:
     # -- what happens ------------------------------------------------------------------------
 
     def _changed(self, event: Changed) -> None:
-        say = self.log.warning if event.change in _LOUD else self.log.info
-        say(
-            f"member {event.change.value}",
-            member=event.node.node_id,
-            state=event.state.name.lower(),
-            incarnation=event.incarnation,
-            via=event.via.value,
-            correlation_id=f"{event.node.node_id}@{event.incarnation}",
-        )
+        self._operator.member_changed(event)
         if event.change in (Change.REAPED, Change.GIVEN_UP):
             self.vitals.pop(event.node.node_id, None)
         if self.bootstrap is not None:
@@ -423,14 +373,9 @@ class Node:
         if self.started and self.voting is not None and member.role == self.settings.role:
             self.voting.refresh()
 
-    def _seed_silent(self, event: SeedSilent) -> None:
-        self.log.warning(
-            "seed silent", address=str(Address(*event.address)), silent_s=round(event.silent_s)
-        )
-
     def _exchange_failed(self, address: Address, error: WireError) -> None:
         self.counts["exchanges_failed"] += 1
-        self._refusals.say(address, error)
+        self._operator.refused(address, error)
 
     async def _beat(self) -> None:
         while True:
@@ -444,13 +389,10 @@ class Node:
         if self.voting is not None:
             self.voting.refresh()
         self.tell_vitals()
-        if core.news_dropped > self._news_dropped:
-            dropped, self._news_dropped = core.news_dropped - self._news_dropped, core.news_dropped
-            self.log.warning("no room for all news of members", dropped=dropped)
-        if self.door.load is not self._load_told:
-            self._tell_load(self.door.load)
-        self._tell_forged()
-        self._tell_turned_away(self.server.turned_away)
+        self._operator.news_dropped(core.news_dropped)
+        self._operator.load(self.admission.load)
+        self._operator.forged(self._forged())
+        self._operator.turned_away(self.server.turned_away)
         self.certificates.look()
 
     def tell_vitals(self) -> None:
@@ -464,29 +406,7 @@ class Node:
             self._last_vitals = vitals
             core.set_heartbeat(self._beats, msgspec.msgpack.encode(vitals))
 
-    def _tell_load(self, load: Load) -> None:
-        say = self.log.warning if load > self._load_told else self.log.info
-        say("load changed", load=load.name.lower(), before=self._load_told.name.lower())
-        self._load_told = load
-
-    def _tell_forged(self) -> None:
-        """Somebody with the secret speaks of terms or lives that nobody has reached, or seals
-        what only managers may."""
-        dropped = self.datagrams_dropped
-        refused = dropped["jump"] + dropped["wrong_secret"]
+    def _forged(self) -> int:
+        refused = self.datagrams_dropped["wrong_secret"]
         refused += self.membership.core.counts["jump_refused"]
-        refused += 0 if self.election is None else self.election.jumps_refused
-        if refused > self._forged_told[1] and self.now() >= self._forged_told[0] + FORGED_TOLD_S:
-            fresh = refused - self._forged_told[1]
-            self._forged_told = (self.now(), refused)
-            self.log.warning("forged datagrams refused", count=fresh)
-
-    def _tell_turned_away(self, turned_away: Counter[str]) -> None:
-        """Of each reason the first at once, and then how many there were in a while: whoever
-        besieges a node must not fill its log as well."""
-        now = self.now()
-        for reason, count in sorted((turned_away - self._turned_away).items()):
-            if now >= self._turned_away_told.get(reason, -math.inf) + TURNED_AWAY_EVERY_S:
-                self.log.warning("turned away", reason=reason, count=count)
-                self._turned_away_told[reason] = now
-                self._turned_away[reason] = turned_away[reason]
+        return refused + (0 if self.election is None else self.election.jumps_refused)

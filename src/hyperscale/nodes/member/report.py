@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hyperscale import __version__
-from hyperscale.cluster.calm import Priority
 from hyperscale.cluster.membership import Member
-from hyperscale.nodes.member.exposition import Metric, labelled, single
+from hyperscale.cluster.overload import Priority
+from hyperscale.nodes.member.metrics import Metric, labelled, single
 from hyperscale.nodes.member.queries import MemberRow, Members, Status
 from hyperscale.runtime.host import Address, Host
 
@@ -93,7 +93,7 @@ def status(node: Node, host: Host) -> Status:
         incarnation=node.membership.me.incarnation,
         version=VERSION,
         uptime_s=node.uptime_s,
-        load=node.door.load.name.lower(),
+        load=node.admission.load.name.lower(),
         discovery="" if bootstrap is None else bootstrap.state.value,
         election="" if election is None else election.state.value,
         tasks=host.tasks.names(),
@@ -136,7 +136,7 @@ def metrics(node: Node) -> Iterator[Metric]:
         "Updates about members that found no room and were told to nobody else.",
         core.news_dropped,
     )
-    yield from _calm(node)
+    yield from _overload(node)
     yield from _wire(node)
     if node.bootstrap is not None:
         counts = {name: float(n) for name, n in node.bootstrap.metrics().items()}
@@ -165,8 +165,8 @@ _HELP = {
 }
 
 
-def _calm(node: Node) -> Iterator[Metric]:
-    counts = node.door.admission.counts()
+def _overload(node: Node) -> Iterator[Metric]:
+    counts = node.admission.slots.counts()
     for name, kind, text in (
         ("in_flight", "gauge", "Messages being worked on."),
         ("acquired", "counter", "Messages taken on."),
@@ -177,8 +177,10 @@ def _calm(node: Node) -> Iterator[Metric]:
             yield labelled(f"admission_{name}", "gauge", text, "priority", values)
         else:
             yield labelled(f"admission_{name}_total", "counter", text, "priority", values)
-    yield single("load", "gauge", "0 healthy, 1 busy, 2 stressed, 3 overloaded.", node.door.load)
-    limiter = node.door.limiter
+    yield single(
+        "load", "gauge", "0 healthy, 1 busy, 2 stressed, 3 overloaded.", node.admission.load
+    )
+    limiter = node.admission.limiter
     if limiter is not None:
         refused = {cause.value: float(n) for cause, n in limiter.refused.items()}
         yield labelled(

@@ -8,6 +8,7 @@ tables `[node.membership]` and `[node.election]`, or after `--set`, as `membersh
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
@@ -19,7 +20,7 @@ from hyperscale.cluster.identity import NODE_ID_CHARS_MAX, Endpoint
 from hyperscale.cluster.membership import MembershipConfig
 from hyperscale.errors import BadInput
 from hyperscale.nodes.member.sources import Reading, Section, Setting, Sources, numbers_of
-from hyperscale.runtime.host import Address
+from hyperscale.runtime.host import Address, is_loopback
 from hyperscale.runtime.logs import Level
 from hyperscale.runtime.private_files import read_private
 from hyperscale.wire.certificates import Credentials
@@ -56,6 +57,7 @@ class NodeSettings:
     secret: str | None = None
     previous_secret: str | None = None  # understood as well, while one takes the other's place
     manager_secret: str | None = None  # seals elections; workers do not have it
+    previous_manager_secret: str | None = None
     secret_files: tuple[Path, ...] = ()  # where they were read
     voters: tuple[str, ...] = ()
     metrics: Address | None = None
@@ -99,6 +101,7 @@ _TEXTS: dict[str, object] = {
     "secret_file": "",
     "previous_secret_file": "",
     "manager_secret_file": "",
+    "previous_manager_secret_file": "",
     "voters": (),
     "metrics": "",
     "data": "",
@@ -106,6 +109,8 @@ _TEXTS: dict[str, object] = {
     "log": "stderr",
     "log_level": "info",
 }
+# No worker has them.
+MANAGERS_ALONE = ("manager_secret_file", "previous_manager_secret_file")
 NODE = Section("node", _TEXTS, flags=tuple(_TEXTS))
 SECTIONS = (
     NODE,
@@ -174,11 +179,12 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
         refused=_refused(given["refused"]),
         secret=_secret(given["secret_file"], plaintext),
         previous_secret=_secret(given["previous_secret_file"], optional=True),
-        manager_secret=_manager_secret(given["manager_secret_file"], given["secret_file"], role),
+        manager_secret=_manager_secret("manager_secret_file", given, role),
+        previous_manager_secret=_manager_secret("previous_manager_secret_file", given, role),
         secret_files=tuple(
             Path(given[name].value)
-            for name in ("secret_file", "previous_secret_file", "manager_secret_file")
-            if given[name].value
+            for name in given
+            if name.endswith("secret_file") and given[name].value
         ),
         voters=_voters(given["voters"], node_id, role),
         metrics=_address(given["metrics"]) if given["metrics"].value else None,
@@ -276,10 +282,6 @@ def _is_literal(host: str) -> bool:
     return True
 
 
-def is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_literal(host) and ipaddress.ip_address(host).is_loopback)
-
-
 def _is_anywhere(host: str) -> bool:
     return _is_literal(host) and ipaddress.ip_address(host).is_unspecified
 
@@ -312,14 +314,16 @@ def _credentials(
     return made
 
 
-def _manager_secret(given: Setting, shared: Setting, role: str) -> str | None:
+def _manager_secret(name: str, given: Mapping[str, Setting], role: str) -> str | None:
     """A worker's is not even read: what it cannot know it cannot give away."""
-    secret = None if role == "worker" else _secret(given, optional=True)
-    if secret is not None and shared.value and secret == _secret(shared, optional=True):
-        raise BadInput(
-            f"{given.label} holds the same secret as {shared.label}, which workers have as well",
-            "make another one: (umask 077; head -c 32 /dev/urandom | base64 > manager-secret)",
-        )
+    secret = None if role == "worker" else _secret(given[name], optional=True)
+    for shared in (given["secret_file"], given["previous_secret_file"]):
+        if secret is not None and secret == _secret(shared, optional=True):
+            raise BadInput(
+                f"{given[name].label} holds the same secret as {shared.label}, which workers have "
+                "as well",
+                "make another one: (umask 077; head -c 32 /dev/urandom | base64 > manager-secret)",
+            )
     return secret
 
 

@@ -17,7 +17,6 @@ from hyperscale.runtime.host import Address, Datagrams, Host
 from hyperscale.wire.sealed import DATAGRAM_BYTES_MAX, Sealer
 
 Received = Callable[[bytes, Address], None]
-MakeSealer = Callable[[int], Sealer]
 CHANNEL_BYTES = 1
 
 
@@ -30,29 +29,17 @@ _ELECTION = bytes((Channel.ELECTION,))
 
 
 class SharedPort:
-    def __init__(
-        self, host: Host, make_sealer: MakeSealer | None, make_voters: MakeSealer | None = None
-    ) -> None:
-        """`make_sealer` takes the epoch; None leaves datagrams open, on loopback. `make_voters`
-        makes what seals elections; None: the same that seals everything."""
+    def __init__(self, host: Host, sealer: Sealer | None, voters: Sealer | None = None) -> None:
+        """No `sealer` leaves datagrams open, on loopback. `voters` seals elections; None: the same
+        that seals everything."""
         self._host = host
-        self._make_sealer = make_sealer
-        self._make_voters = make_voters
-        self._opener: Sealer | None = None
-        self._sealer: Sealer | None = None
-        self._voters_opener: Sealer | None = None
-        self._voters_sealer: Sealer | None = None
-        self._epoch = 0
+        self._sealer = sealer
+        self._voters = voters
         self._port: Datagrams | None = None
         self._channels: dict[int, Received] = {}
         self.counts: Counter[str] = Counter()
 
-    async def open(self, address: Address, epoch: int) -> None:
-        if self._make_sealer is not None:
-            self._opener = self._sealer = self._make_sealer(epoch)
-        if self._make_voters is not None:
-            self._voters_opener = self._voters_sealer = self._make_voters(epoch)
-        self._epoch = epoch
+    async def open(self, address: Address) -> None:
         self._port = await self._host.network.bind(address, self._received)
 
     @property
@@ -69,24 +56,8 @@ class SharedPort:
     @property
     def dropped(self) -> Counter[str]:
         """Datagrams nobody here looked at, by reason."""
-        openers = [one for one in (self._opener, self._voters_opener) if one is not None]
-        return sum((one.dropped for one in openers), self.counts.copy())
-
-    def vouched(self, sender: str, epoch: int) -> None:
-        """What a certificate says of a sender counts more than what datagrams said."""
-        for opener in (self._opener, self._voters_opener):
-            if opener is not None:
-                opener.vouched(sender, epoch)
-
-    def renew(self, epoch: int) -> None:
-        """Seal under a later epoch. Others drop as a replay what a node that lost its disk seals
-        with an epoch they know already; once they have told it how far it was, it is heard. What
-        arrives is judged by the same opener as before, which remembers what it has seen."""
-        if epoch > self._epoch and self._make_sealer is not None:
-            self._epoch = epoch
-            self._sealer = self._make_sealer(epoch)
-            if self._make_voters is not None:
-                self._voters_sealer = self._make_voters(epoch)
+        sealers = [one for one in (self._sealer, self._voters) if one is not None]
+        return sum((one.dropped for one in sealers), self.counts.copy())
 
     def attach(self, channel: Channel, received: Received) -> ChannelPort:
         self._channels[channel] = received
@@ -99,17 +70,22 @@ class SharedPort:
         assert self._port is not None
         framed = bytes((channel,)) + data
         sealer = self._sealer
-        if channel is Channel.ELECTION and self._voters_sealer is not None:
-            sealer = self._voters_sealer
+        if channel is Channel.ELECTION and self._voters is not None:
+            sealer = self._voters
         self._port.send(to, framed if sealer is None else sealer.seal(framed))
 
     def _received(self, data: bytes, source: Address) -> None:
-        sender, voters = source, self._voters_opener
+        assert self._port is not None
+        sender, voters = source, self._voters
         by_voters = voters is not None and voters.knows(data)
-        opener = voters if by_voters else self._opener
-        if opener is not None:
-            opened = opener.open(data)
+        sealer = voters if by_voters else self._sealer
+        if sealer is not None:
+            opened = sealer.open(data)
             if opened is None:
+                return
+            for answer in opened.answers:
+                self._port.send(source, answer)
+            if opened.data is None:
                 return
             data, sender = opened.data, Address(opened.sender, 0)
         if voters is not None and by_voters != (data[:1] == _ELECTION):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hyperscale.nodes.member.annex import Annex, ElectionNetwork, named
+from hyperscale.nodes.member.channels import ChannelHost, ElectionNetwork, named
 from hyperscale.nodes.member.election_shell import ElectionPlan, ElectionShell
 from hyperscale.nodes.member.electorate import Electorate, compare
 from hyperscale.nodes.member.queries import Vitals
@@ -30,7 +30,7 @@ class Voting:
             settings=settings.election,
         )
         network = ElectionNetwork(port, self._place_of)
-        self.election = ElectionShell(Annex(host, network), plan, named=named)
+        self.election = ElectionShell(ChannelHost(host, network), plan, named=named)
         self.electorate = Electorate(settings.id, settings.voters)
         self.list_digest = plan.list_digest
         self.quorum_changes = 0

@@ -40,7 +40,16 @@ class Body(Fields, frozen=True, kw_only=True):
     lost_load: LostLoad = "squeeze"
 
 
-class SubmitJob(Fields, frozen=True, kw_only=True):
+class Asked(Fields, frozen=True, kw_only=True):
+    """What a person may ask. A manager that passes it on says whom it had before it."""
+
+    passed_on: bool = False
+    asked_by: str = ""
+    certified: bool = False  # that name is in the certificate of who asked
+    groups: tuple[str, ...] = ()  # and these
+
+
+class SubmitJob(Asked, frozen=True, kw_only=True):
     """The client makes the job's id, so that a repeated submission cannot become a second job."""
 
     job_id: str
@@ -48,9 +57,6 @@ class SubmitJob(Fields, frozen=True, kw_only=True):
     idempotency_key: str = ""
     requested_by: str = ""  # a remark: what it says of itself
     correlation_id: str = ""
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -67,15 +73,12 @@ class JobAck(Fields, frozen=True, kw_only=True):
     durability: str = ""  # "local" or "quorum": how the job is held
 
 
-class SteerJob(Fields, frozen=True, kw_only=True):
+class SteerJob(Asked, frozen=True, kw_only=True):
     job_id: str
     action: Action
     amount: int = 0
     by: str = ""
     reason: str = ""
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
     workflow: str = ""  # the only one concerned, if so
 
 
@@ -88,12 +91,9 @@ class SteerAck(Fields, frozen=True, kw_only=True):
     error: str = ""
 
 
-class AskJob(Fields, frozen=True, kw_only=True):
+class AskJob(Asked, frozen=True, kw_only=True):
     job_id: str  # empty: the job of the key
-    passed_on: bool = False
     idempotency_key: str = ""
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class WorkflowView(Fields, frozen=True, kw_only=True):
@@ -131,11 +131,8 @@ class JobView(Fields, frozen=True, kw_only=True):
     owner: str = ""  # by certificate; empty: nobody's
 
 
-class AskJobs(Fields, frozen=True, kw_only=True):
+class AskJobs(Asked, frozen=True, kw_only=True):
     limit: int = 100
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobViews(Fields, frozen=True, kw_only=True):
@@ -143,11 +140,8 @@ class JobViews(Fields, frozen=True, kw_only=True):
     leader: str = ""
 
 
-class AskResults(Fields, frozen=True, kw_only=True):
+class AskResults(Asked, frozen=True, kw_only=True):
     job_id: str
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class JobResults(Fields, frozen=True, kw_only=True):
@@ -157,11 +151,8 @@ class JobResults(Fields, frozen=True, kw_only=True):
     results: bytes = b""  # metrics.results.Results as JSON; empty until there is an end
 
 
-class AskWorkers(Fields, frozen=True, kw_only=True):
+class AskWorkers(Asked, frozen=True, kw_only=True):
     job_id: str = ""  # only those that work for it, with its live numbers
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class WorkerView(Fields, frozen=True, kw_only=True):
@@ -187,15 +178,12 @@ class WorkerViews(Fields, frozen=True, kw_only=True):
     free_cores: int = 0
 
 
-class DrainWorker(Fields, frozen=True, kw_only=True):
+class DrainWorker(Asked, frozen=True, kw_only=True):
     """A worker shall take no new parts and finish what runs; or take new ones again."""
 
     worker: str
     undo: bool = False
     by: str = ""
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class DrainAck(Fields, frozen=True, kw_only=True):
@@ -205,12 +193,9 @@ class DrainAck(Fields, frozen=True, kw_only=True):
     error: str = ""
 
 
-class WatchJob(Fields, frozen=True, kw_only=True):
+class WatchJob(Asked, frozen=True, kw_only=True):
     job_id: str
     live: bool = True  # with windows, every 100 ms; without, only what changes the job's state
-    passed_on: bool = False
-    asked_by: str = ""  # of what was passed on: whom the manager that did so had before it
-    certified: bool = False  # that name is in the certificate of who asked
 
 
 class Window(Fields, frozen=True, kw_only=True):
@@ -268,17 +253,17 @@ for _kind, _struct, _priority, _limit in (
     ("job.ack", JobAck, Priority.HIGH, 1 << 16),
     ("steer.job", SteerJob, Priority.CRITICAL, 1 << 16),
     ("steer.ack", SteerAck, Priority.CRITICAL, 1 << 16),
-    ("ask.job", AskJob, Priority.NORMAL, 1 << 10),
+    ("ask.job", AskJob, Priority.NORMAL, 4 << 10),
     ("job.view", JobView, Priority.NORMAL, 4 << 20),
-    ("ask.jobs", AskJobs, Priority.NORMAL, 1 << 10),
+    ("ask.jobs", AskJobs, Priority.NORMAL, 4 << 10),
     ("job.views", JobViews, Priority.NORMAL, 32 << 20),
-    ("ask.results", AskResults, Priority.NORMAL, 1 << 10),
+    ("ask.results", AskResults, Priority.NORMAL, 4 << 10),
     ("job.results", JobResults, Priority.NORMAL, UPDATE_BYTES_MAX),
-    ("ask.workers", AskWorkers, Priority.NORMAL, 1 << 10),
+    ("ask.workers", AskWorkers, Priority.NORMAL, 4 << 10),
     ("worker.views", WorkerViews, Priority.NORMAL, 16 << 20),
-    ("drain.worker", DrainWorker, Priority.HIGH, 1 << 10),
+    ("drain.worker", DrainWorker, Priority.HIGH, 4 << 10),
     ("drain.ack", DrainAck, Priority.HIGH, 1 << 10),
-    ("watch.job", WatchJob, Priority.NORMAL, 1 << 10),
+    ("watch.job", WatchJob, Priority.NORMAL, 4 << 10),
     ("job.update", JobUpdate, Priority.NORMAL, UPDATE_BYTES_MAX),
 ):
     JOBS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)

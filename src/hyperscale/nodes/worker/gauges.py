@@ -8,10 +8,11 @@ from typing import Final, get_args
 
 import msgspec
 
-from hyperscale.cluster.calm.circuit import State as CircuitState
-from hyperscale.nodes.member.exposition import Health, Metric, labelled, single
+from hyperscale.cluster.overload.circuit import CircuitState
+from hyperscale.nodes.member.metrics import Metric, labelled, single
 from hyperscale.nodes.protocol.parts import PartState, WorkerPulse, WorkerState
 from hyperscale.nodes.worker.worker import Worker
+from hyperscale.runtime.page_server import Health
 
 PART_STATES: Final = get_args(PartState)
 WORKER_STATES: Final = get_args(WorkerState)
@@ -53,7 +54,7 @@ def metrics(worker: Worker, pids: Pids) -> Iterator[Metric]:
         "Ends and other news of parts that no leader has settled yet.",
         len(worker.outbox),
     )
-    counts = {kind: float(worker.conversation.counts[kind]) for kind in TALK}
+    counts = {kind: float(worker.session.counts[kind]) for kind in TALK}
     yield labelled("worker_talk_total", "counter", "Messages to managers.", "kind", counts)
     open_to = Counter(status.state.value for status in worker.links.circuits().values())
     circuits = {state.value: float(open_to[state.value]) for state in CircuitState}
@@ -89,7 +90,7 @@ def readiness(worker: Worker) -> Health:
     if worker.over.is_set():
         return Health(ok=False, reason="it is ending")
     if worker.parts.draining:
-        return Health(ok=False, reason=f"it takes no new parts: {worker.parts.duty.off}")
+        return Health(ok=False, reason=f"it takes no new parts: {worker.parts.drain_state.off}")
     now = worker.node.now()
     if worker.contact.is_cut_off(now):
         silent_s = worker.contact.silent_s(now)

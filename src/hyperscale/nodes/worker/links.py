@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hyperscale.cluster.calm import Category, Circuits, CircuitSettings, CircuitStatus
+from hyperscale.cluster.overload import Category, Circuits, CircuitSettings, CircuitStatus
 from hyperscale.nodes.protocol.parts import ProgressAnswer, Registered
 from hyperscale.nodes.worker.contact import Contact
 from hyperscale.runtime.host import Address, Host

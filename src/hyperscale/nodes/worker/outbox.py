@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from hyperscale.cluster.calm.retry import DOUBLINGS_MAX, RetryPolicy
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import PartEnd, PartEvent, PartPrepared
 
 # A-60, but for the end: what happened to a part is told for as long as it takes. Thirty seconds
 # between tries would outlast a leader's patience.
-BACKOFF = RetryPolicy(base_delay_s=0.25, delay_max_s=5.0)
+BACKOFF = Backoff(base_delay_s=0.25, delay_max_s=5.0)
 
 
 class Key(NamedTuple):
@@ -81,11 +81,8 @@ class Outbox:
         if entry is None:
             return
         entry.under_way = False
-        most_s = BACKOFF.base_delay_s * 2.0 ** min(entry.tries, DOUBLINGS_MAX)
-        most_s = min(most_s, BACKOFF.delay_max_s)
+        entry.due_at = now + BACKOFF.delay_s(entry.tries, self._dice)
         entry.tries += 1
-        # Half of it at least: an immediate repetition would meet the same leader in the same state.
-        entry.due_at = now + most_s / 2 + self._dice.uniform(0.0, most_s / 2)
 
     def hasten(self, now: float) -> None:
         """There is somebody new to tell; whoever was being told may never answer."""

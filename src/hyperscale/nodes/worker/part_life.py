@@ -18,7 +18,7 @@ from typing import Final
 from hyperscale.cluster.jobs.records import Action, Outcome
 
 
-class State(Enum):
+class LifeState(Enum):
     PREPARING = "preparing"
     PREPARED = "prepared"
     RUNNING = "running"
@@ -29,7 +29,7 @@ class State(Enum):
     GONE = "gone"
 
 
-class Trigger(Enum):
+class LifeTrigger(Enum):
     READY = "ready"  # the code is loaded, setup() has run
     BROKEN = "broken"  # it could not be prepared
     START = "start"
@@ -43,8 +43,8 @@ class Trigger(Enum):
     RELEASE = "release"  # torn down, or nobody will ask for it
 
 
-_S, _T = State, Trigger
-TRANSITIONS: Final[Mapping[State, Mapping[Trigger, State]]] = {
+_S, _T = LifeState, LifeTrigger
+TRANSITIONS: Final[Mapping[LifeState, Mapping[LifeTrigger, LifeState]]] = {
     _S.PREPARING: {
         _T.READY: _S.PREPARED,
         _T.BROKEN: _S.ENDED,
@@ -80,7 +80,7 @@ LIVE: Final = (_S.PREPARING, _S.PREPARED, _S.RUNNING, _S.PAUSED, _S.ENDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class PartTimeouts:
     """Seconds; see `WorkerSettings`."""
 
     prepare_s: float
@@ -116,8 +116,8 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclude:
-    """Tell how it ended. No outcome: what the performer says; without `answered` it has said
+class TellEnd:
+    """Tell how it ended. No outcome: what the running part says; without `answered` it has said
     nothing."""
 
     outcome: Outcome | None = None
@@ -140,22 +140,22 @@ class Free:
     """Nothing of it is needed any more: processes and cores."""
 
 
-Effect = TellReady | Begin | Steer | Kill | Conclude | RunTeardown | TellTornDown | Free
+Effect = TellReady | Begin | Steer | Kill | TellEnd | RunTeardown | TellTornDown | Free
 
 
 class PartLife:
     """`deadline` is when `tick` has something to do; None: only others can move it."""
 
     def __init__(
-        self, now: float, *, limit_s: float, tears_down: bool, vus: int, patience: Patience
+        self, now: float, *, limit_s: float, tears_down: bool, vus: int, timeouts: PartTimeouts
     ) -> None:
         """`limit_s` is of load, pauses left out; 0: none. `vus` are the whole workflow's."""
-        self.state = State.PREPARING
-        self.deadline: float | None = now + patience.prepare_s
+        self.state = LifeState.PREPARING
+        self.deadline: float | None = now + timeouts.prepare_s
         self._limit_s = limit_s
         self._limit_left_s = limit_s
         self._tears_down = tears_down
-        self._patience = patience
+        self._timeouts = timeouts
         self._began_at = now
         self._vus = vus
         self._halted: tuple[Outcome, str] | None = None
@@ -167,91 +167,91 @@ class PartLife:
         """Load may run, or may still come to run."""
         return self.state in LIVE
 
-    # -- what the performer does -------------------------------------------------------------
+    # -- what the running part does -----------------------------------------------------------
 
     def ready(self, now: float) -> list[Effect]:
         self._prepared = True
-        if self.state is State.PREPARING:
-            self._move(Trigger.READY)
-            self.deadline = now + self._patience.start_wait_s
+        if self.state is LifeState.PREPARING:
+            self._move(LifeTrigger.READY)
+            self.deadline = now + self._timeouts.start_wait_s
             return [TellReady()]
-        return self._end(now, Trigger.READY, answered=False)
+        return self._end(now, LifeTrigger.READY, answered=False)
 
     def broken(self, now: float) -> list[Effect]:
-        return self._end(now, Trigger.BROKEN)
+        return self._end(now, LifeTrigger.BROKEN)
 
     def over(self, now: float) -> list[Effect]:
-        return self._end(now, Trigger.OVER)
+        return self._end(now, LifeTrigger.OVER)
 
     def torn_down(self, now: float, warning: str) -> list[Effect]:
-        if self.state is not State.TEARING:
+        if self.state is not LifeState.TEARING:
             return []
-        self._move(Trigger.RELEASE)
+        self._move(LifeTrigger.RELEASE)
         return [TellTornDown(warning), Free()]
 
     # -- what managers say -------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
         """Repeated until it is confirmed, so only the first one in time means anything."""
-        if self.state is not State.PREPARED:
+        if self.state is not LifeState.PREPARED:
             return []
-        self._move(Trigger.START)
+        self._move(LifeTrigger.START)
         self._resume_limit(now)
         return [Begin()]
 
     def steer(self, now: float, action: Action, amount: int, reason: str) -> list[Effect]:
         """`amount` of a scaling is how many VUs the workflow shall have, so that a repeated word
-        changes nothing; the performer is told the change."""
+        changes nothing; the running part is told the change."""
         if action == "cancel":
-            return self.halt(now, "cancelled", reason, self._patience.kill_grace_s)
+            return self.halt(now, "cancelled", reason, self._timeouts.kill_grace_s)
         if action == "stop":
             return self._stop(now)
-        if action == "pause" and self.state is State.RUNNING:
+        if action == "pause" and self.state is LifeState.RUNNING:
             self._limit_left_s -= now - self._began_at
             self.deadline = None
-            self._move(Trigger.PAUSE)
+            self._move(LifeTrigger.PAUSE)
             return [Steer("pause")]
-        if action == "resume" and self.state is State.PAUSED:
-            self._move(Trigger.RESUME)
+        if action == "resume" and self.state is LifeState.PAUSED:
+            self._move(LifeTrigger.RESUME)
             self._resume_limit(now)
             return [Steer("resume")]
-        if action == "scale" and self.state in (State.RUNNING, State.PAUSED):
+        if action == "scale" and self.state in (LifeState.RUNNING, LifeState.PAUSED):
             change, self._vus = amount - self._vus, amount
             return [Steer("scale", change)] if change else []
-        if action == "rate" and self.state in (State.RUNNING, State.PAUSED):
+        if action == "rate" and self.state in (LifeState.RUNNING, LifeState.PAUSED):
             return [Steer("rate", amount)]
         return []
 
     def tear_down(self, now: float) -> list[Effect]:
-        if self.state is not State.ENDED:
+        if self.state is not LifeState.ENDED:
             return []
-        self._move(Trigger.TEAR_DOWN)
-        self.deadline = now + self._patience.teardown_s
+        self._move(LifeTrigger.TEAR_DOWN)
+        self.deadline = now + self._timeouts.teardown_s
         return [RunTeardown()]
 
     def kept(self, now: float) -> None:
         """Managers are there, and none has said yet whether it is needed for teardown."""
-        if self.state is State.ENDED:
-            self.deadline = now + self._patience.hold_s
+        if self.state is LifeState.ENDED:
+            self.deadline = now + self._timeouts.hold_s
 
     def settled(self, now: float) -> list[Effect]:
         """A quorum holds how it ended, and nobody will ask for its teardown."""
-        if self.state is not State.ENDED:
+        if self.state is not LifeState.ENDED:
             return []
-        self._move(Trigger.RELEASE)
+        self._move(LifeTrigger.RELEASE)
         return [Free()]
 
     def unwanted(self, now: float, reason: str) -> list[Effect]:
         """Nobody waits for it: end it, and do not keep it."""
         if self.live:
             self._tears_down = False
-            return self.halt(now, "cancelled", reason, self._patience.kill_grace_s)
+            return self.halt(now, "cancelled", reason, self._timeouts.kill_grace_s)
         return self.settled(now)
 
     # -- what the worker finds ---------------------------------------------------------------
 
     def cut_off(self, now: float, reason: str) -> list[Effect]:
-        return self.halt(now, "cut off", reason, self._patience.cut_grace_s)
+        return self.halt(now, "cut off", reason, self._timeouts.cut_grace_s)
 
     def halt(self, now: float, outcome: Outcome, reason: str, grace_s: float) -> list[Effect]:
         """End at once. Who says it first decides what it is called; who is in a hurry may hurry
@@ -260,84 +260,84 @@ class PartLife:
             return []
         if self._halted is None:
             self._halted = (outcome, reason)
-        if self.state is State.PREPARED:
-            return self._end(now, Trigger.HALT, answered=False)
-        known = self.deadline if self.state is State.ENDING else None
-        self._move(Trigger.HALT)
+        if self.state is LifeState.PREPARED:
+            return self._end(now, LifeTrigger.HALT, answered=False)
+        known = self.deadline if self.state is LifeState.ENDING else None
+        self._move(LifeTrigger.HALT)
         self.deadline = now + grace_s if known is None else min(known, now + grace_s)
         return [] if self._killed else [Steer("cancel")]
 
     def tick(self, now: float) -> list[Effect]:
         if self.deadline is None or now < self.deadline:
             return []
-        patience = self._patience
-        if self.state is State.PREPARING:
-            reason = f"it was not prepared within {patience.prepare_s:g} s"
+        timeouts = self._timeouts
+        if self.state is LifeState.PREPARING:
+            reason = f"it was not prepared within {timeouts.prepare_s:g} s"
             return self._kill_now(now, reason)
-        if self.state is State.PREPARED:
-            reason = f"it was not started within {patience.start_wait_s:g} s"
-            return self.halt(now, "cut off", reason, patience.cut_grace_s)
-        if self.state is State.RUNNING:
+        if self.state is LifeState.PREPARED:
+            reason = f"it was not started within {timeouts.start_wait_s:g} s"
+            return self.halt(now, "cut off", reason, timeouts.cut_grace_s)
+        if self.state is LifeState.RUNNING:
             reason = f"it did not end within its limit of {self._limit_s:g} s"
-            return self.halt(now, "failed", reason, patience.kill_grace_s)
-        if self.state is State.ENDING:
+            return self.halt(now, "failed", reason, timeouts.kill_grace_s)
+        if self.state is LifeState.ENDING:
             if not self._killed:
                 self._killed = True
-                self.deadline = now + patience.kill_grace_s
+                self.deadline = now + timeouts.kill_grace_s
                 return [Kill()]
-            return self._end(now, Trigger.GIVE_UP, answered=False)
-        if self.state is State.ENDED:
-            self._move(Trigger.RELEASE)
+            return self._end(now, LifeTrigger.GIVE_UP, answered=False)
+        if self.state is LifeState.ENDED:
+            self._move(LifeTrigger.RELEASE)
             return [Free()]
-        assert self.state is State.TEARING
-        self._move(Trigger.RELEASE)
-        warning = f"teardown() did not return within {patience.teardown_s:g} s"
+        assert self.state is LifeState.TEARING
+        self._move(LifeTrigger.RELEASE)
+        warning = f"teardown() did not return within {timeouts.teardown_s:g} s"
         return [Kill(), TellTornDown(warning), Free()]
 
     # -- within ------------------------------------------------------------------------------
 
     def _stop(self, now: float) -> list[Effect]:
         """Iterations finish within the engine's graceful stop; the limit holds all the same."""
-        if self.state in (State.PREPARING, State.PREPARED):
+        if self.state in (LifeState.PREPARING, LifeState.PREPARED):
             self._halted = self._halted or ("cancelled", "it was stopped before its load began")
-        if self.state is State.PREPARED:
-            return self._end(now, Trigger.STOP, answered=False)
-        if self.state not in (State.PREPARING, State.RUNNING, State.PAUSED):
+        if self.state is LifeState.PREPARED:
+            return self._end(now, LifeTrigger.STOP, answered=False)
+        if self.state not in (LifeState.PREPARING, LifeState.RUNNING, LifeState.PAUSED):
             return []
-        if self.state is State.PAUSED:
+        if self.state is LifeState.PAUSED:
             self._resume_limit(now)
-        self._move(Trigger.STOP)
+        self._move(LifeTrigger.STOP)
         if self.deadline is None:
-            self.deadline = now + self._patience.hold_s
+            self.deadline = now + self._timeouts.hold_s
         return [Steer("stop")]
 
     def _kill_now(self, now: float, reason: str) -> list[Effect]:
         self._halted = self._halted or ("failed", reason)
-        self._move(Trigger.HALT)
+        self._move(LifeTrigger.HALT)
         self._killed = True
-        self.deadline = now + self._patience.kill_grace_s
+        self.deadline = now + self._timeouts.kill_grace_s
         return [Kill()]
 
     def _resume_limit(self, now: float) -> None:
         self._began_at = now
         self.deadline = now + max(0.0, self._limit_left_s) if self._limit_s else None
 
-    def _end(self, now: float, trigger: Trigger, *, answered: bool = True) -> list[Effect]:
+    def _end(self, now: float, trigger: LifeTrigger, *, answered: bool = True) -> list[Effect]:
         if trigger not in TRANSITIONS[self.state]:
             return []
         self._move(trigger)
         halted = self._halted
         told: list[Effect] = [
-            Conclude(None, "", answered) if halted is None else Conclude(*halted, answered)
+            TellEnd(None, "", answered) if halted is None else TellEnd(*halted, answered)
         ]
         if self._tears_down and self._prepared and not self._killed:
-            self.deadline = now + self._patience.hold_s
+            self.deadline = now + self._timeouts.hold_s
             return told
-        self._move(Trigger.RELEASE)
+        self._move(LifeTrigger.RELEASE)
         return [*told, Free()]
 
-    def _move(self, trigger: Trigger) -> None:
+    def _move(self, trigger: LifeTrigger) -> None:
         """The only place where the state changes."""
         self.state = TRANSITIONS[self.state][trigger]
-        if self.state is State.GONE:
+        if self.state is LifeState.GONE:
             self.deadline = None

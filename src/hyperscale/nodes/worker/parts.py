@@ -29,26 +29,31 @@ from hyperscale.nodes.protocol.parts import (
     TearDownPart,
 )
 from hyperscale.nodes.worker.cores import Cores
-from hyperscale.nodes.worker.duty import Duty
-from hyperscale.nodes.worker.engagement import Engagement, check_values, failed, portable
+from hyperscale.nodes.worker.health import DrainState
+from hyperscale.nodes.worker.held_part import (
+    ContextVersions,
+    HeldPart,
+    IdleClock,
+    check_values,
+    failed,
+    portable,
+)
 from hyperscale.nodes.worker.outbox import Outbox
 from hyperscale.nodes.worker.part_life import (
     Begin,
-    Conclude,
     Effect,
     Kill,
     PartLife,
-    Patience,
+    PartTimeouts,
     RunTeardown,
     Steer,
+    TellEnd,
     TellReady,
     TellTornDown,
 )
-from hyperscale.nodes.worker.reporting import Held, ReportBuffer
+from hyperscale.nodes.worker.reporting import PartView, ReportBuffer
+from hyperscale.nodes.worker.runner import Runner
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.silence import Silence
-from hyperscale.nodes.worker.stage import Stage
-from hyperscale.nodes.worker.versions import ContextVersions
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Host
 from hyperscale.wire.serving import Call, Handler
@@ -65,7 +70,7 @@ class Parts:
         self,
         host: Host,
         settings: WorkerSettings,
-        stage: Stage,
+        runner: Runner,
         outbox: Outbox,
         buffer: ReportBuffer,
         on_change: Callable[[], None],
@@ -74,17 +79,17 @@ class Parts:
         leash_s: Callable[[], float],
     ) -> None:
         self.cores: Cores[Key] = Cores(settings.cores)
-        self.duty = Duty()
+        self.drain_state = DrainState()
         self._host = host
         self._worker = settings.node.id
-        self._stage = stage
+        self._runner = runner
         self._outbox = outbox
         self._buffer = buffer
         self._on_change = on_change
         self._on_numbers = on_numbers
         self._on_term = on_term
         self._leash_s = leash_s
-        self._patience = Patience(
+        self._timeouts = PartTimeouts(
             prepare_s=settings.prepare_s,
             start_wait_s=settings.start_wait_s,
             kill_grace_s=settings.kill_grace_s,
@@ -94,7 +99,7 @@ class Parts:
         )
         # Keys are repr() of parts: what str() says, a job and a workflow with '/' could say too.
         self._guard: FenceGuard[DispatchAnswer] = FenceGuard(settings.tombstone_s)
-        self._held: dict[Key, Engagement] = {}
+        self._held: dict[Key, HeldPart] = {}
         self._versions = ContextVersions()
         self._closing = 0
         self._log = logs.logger("worker", node_id=self._worker)
@@ -114,7 +119,7 @@ class Parts:
     @property
     def draining(self) -> bool:
         """It takes nothing new."""
-        return bool(self.duty.off)
+        return bool(self.drain_state.off)
 
     @property
     def idle(self) -> bool:
@@ -128,7 +133,7 @@ class Parts:
     def __len__(self) -> int:
         return len(self._held)
 
-    def held(self) -> list[Held]:
+    def held(self) -> list[PartView]:
         now = self._host.clock.now()
         return [one.held(now) for one in self._held.values()]
 
@@ -148,7 +153,7 @@ class Parts:
 
     def snapshot(self, key: Key) -> bytes | None:
         one = self._held.get(key)
-        return None if one is None else one.performer.snapshot()
+        return None if one is None else one.running.snapshot()
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -179,14 +184,14 @@ class Parts:
         return answer
 
     def on_start(self, call: Call, order: StartPart) -> PartAnswer:
-        def start(one: Engagement) -> list[Effect]:
+        def start(one: HeldPart) -> list[Effect]:
             one.context, one.run_age_s = order.context, order.run_age_s
             return one.life.start(self._host.clock.now())
 
         return self._command(call, order, start)
 
     def on_steer(self, call: Call, order: SteerPart) -> PartAnswer:
-        def steer(one: Engagement) -> list[Effect]:
+        def steer(one: HeldPart) -> list[Effect]:
             now = self._host.clock.now()
             return one.life.steer(now, order.action, order.amount, order.reason)
 
@@ -209,7 +214,7 @@ class Parts:
         self,
         call: Call,
         order: StartPart | SteerPart | TearDownPart,
-        act: Callable[[Engagement], list[Effect]],
+        act: Callable[[HeldPart], list[Effect]],
     ) -> PartAnswer:
         if not self._on_term(order.term, call.peer.node_id):
             return PartAnswer(known=False, reason="a leader of a later term has spoken")
@@ -231,7 +236,7 @@ class Parts:
         for one in older:
             self._do(one, one.life.unwanted(now, "a later attempt took its place"))
         if self.draining:
-            return self._refuse(self.duty.off, no_room=True)
+            return self._refuse(self.drain_state.off, no_room=True)
         if not self._leash_s():
             return self._refuse("this worker is cut off from its managers", no_room=True)
         if self._outbox.full:
@@ -247,7 +252,7 @@ class Parts:
             free = self.cores.free
             return self._refuse(f"{order.cores} cores are asked for, {free} free", no_room=True)
         try:
-            performer = self._stage.perform(order, slots, partial(self._progressed, key))
+            running = self._runner.run(order, slots, partial(self._progressed, key))
         except (HyperscaleError, OSError) as error:
             self.cores.release(key)
             return self._refuse(f"it cannot be run here: {error}")
@@ -257,9 +262,9 @@ class Parts:
             limit_s=order.limit_s,
             tears_down=order.facts.tears_down,
             vus=order.facts.load.peak_vus,
-            patience=self._patience,
+            timeouts=self._timeouts,
         )
-        one = Engagement(
+        one = HeldPart(
             part=order.part,
             fence=order.fence,
             worker=self._worker,
@@ -268,8 +273,8 @@ class Parts:
             resume_at_s=order.resume_at_s,
             cores=order.cores,
             life=life,
-            performer=performer,
-            silence=Silence(now),
+            running=running,
+            idle_clock=IdleClock(now),
         )
         self._held[key] = one
         self._buffer.open(order.part, order.fence)
@@ -294,7 +299,7 @@ class Parts:
         """Managers answer: load may go on for a while, and who ended waits for their word."""
         for one in self._held.values():
             if one.life.live:
-                one.performer.leash(self._leash_s())
+                one.running.leash(self._leash_s())
             else:
                 one.life.kept(now)
 
@@ -312,20 +317,20 @@ class Parts:
 
     # -- effects -----------------------------------------------------------------------------
 
-    def _do(self, one: Engagement, effects: list[Effect]) -> None:
+    def _do(self, one: HeldPart, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, TellReady):
                 self._outbox.put(self._host.clock.now(), one.prepared())
             elif isinstance(effect, Begin):
-                one.performer.leash(self._leash_s())
-                one.performer.start(one.context, one.run_age_s)
+                one.running.leash(self._leash_s())
+                one.running.start(one.context, one.run_age_s)
                 self._spawn(one, "run", self._run(one))
             elif isinstance(effect, Steer):
-                one.performer.steer(effect.action, effect.amount)
+                one.running.steer(effect.action, effect.amount)
             elif isinstance(effect, Kill):
-                one.performer.kill()
-            elif isinstance(effect, Conclude):
-                self._conclude(one, effect)
+                one.running.kill()
+            elif isinstance(effect, TellEnd):
+                self._tell_end(one, effect)
             elif isinstance(effect, RunTeardown):
                 self._spawn(one, "tear down", self._tear_down(one))
             elif isinstance(effect, TellTornDown):
@@ -335,8 +340,8 @@ class Parts:
         if effects:
             self._on_change()
 
-    def _conclude(self, one: Engagement, conclusion: Conclude) -> None:
-        end = one.end(conclusion)
+    def _tell_end(self, one: HeldPart, decided: TellEnd) -> None:
+        end = one.end(decided)
         self._buffer.drop(one.part, one.fence)
         self._outbox.put(self._host.clock.now(), end)
         self._give_back(one)
@@ -350,16 +355,16 @@ class Parts:
                 lost=list(end.lost),
             )
 
-    def _give_back(self, one: Engagement) -> None:
+    def _give_back(self, one: HeldPart) -> None:
         """Cores without load are free, also of a part that goes on elsewhere on this machine, or
         whose processes are kept for its teardown (A-15)."""
-        done = one.performer.cores_done if one.life.live else one.cores
+        done = one.running.cores_done if one.life.live else one.cores
         if done > one.cores_done:
             one.cores_done = done
             self.cores.release(one.key, keep=one.cores - done)
             self._on_change()
 
-    def _free(self, one: Engagement) -> None:
+    def _free(self, one: HeldPart) -> None:
         del self._held[one.key]
         self.cores.release(one.key)
         self._buffer.drop(one.part, one.fence)
@@ -369,22 +374,22 @@ class Parts:
         self._closing += 1
         self._host.tasks.spawn(f"close {one.part}", self._close(one))
 
-    async def _close(self, one: Engagement) -> None:
+    async def _close(self, one: HeldPart) -> None:
         try:
-            await one.performer.close()
+            await one.running.close()
         finally:
             self._closing -= 1
             self._on_change()
 
     # -- tasks -------------------------------------------------------------------------------
 
-    def _spawn(self, one: Engagement, what: str, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, one: HeldPart, what: str, work: Coroutine[Any, Any, None]) -> None:
         name = f"{what} {one.part} {one.fence.epoch}.{one.fence.attempt}"
         one.tasks.append(self._host.tasks.spawn(name, work))
 
-    async def _prepare(self, one: Engagement) -> None:
+    async def _prepare(self, one: HeldPart) -> None:
         try:
-            one.ready = await one.performer.prepare()
+            one.ready = await one.running.prepare()
             check_values(one.part.workflow, one.ready.context)
         except Exception as error:  # noqa: BLE001 - whatever it is, the cores must come back
             one.ended = failed(error)
@@ -392,16 +397,16 @@ class Parts:
             return
         self._do(one, one.life.ready(self._host.clock.now()))
 
-    async def _run(self, one: Engagement) -> None:
+    async def _run(self, one: HeldPart) -> None:
         try:
-            one.ended = portable(one.part.workflow, await one.performer.ended())
+            one.ended = portable(one.part.workflow, await one.running.ended())
         except Exception as error:  # noqa: BLE001 - whatever it is, the cores must come back
             one.ended = failed(error)
         self._do(one, one.life.over(self._host.clock.now()))
 
-    async def _tear_down(self, one: Engagement) -> None:
+    async def _tear_down(self, one: HeldPart) -> None:
         try:
-            warning = await one.performer.teardown()
+            warning = await one.running.teardown()
         except Exception as error:  # noqa: BLE001 - whatever it is, the cores must come back
             warning = f"teardown() could not be run: {error!r}"
         self._do(one, one.life.torn_down(self._host.clock.now(), warning))
@@ -410,5 +415,5 @@ class Parts:
         self._buffer.add(*key, core, delta)
         one = self._held.get(key)
         if one is not None:
-            one.silence.move(movement(delta))
+            one.idle_clock.move(movement(delta))
         self._on_numbers()

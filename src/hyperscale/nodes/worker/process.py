@@ -7,11 +7,11 @@ import signal
 from collections.abc import Callable
 
 from hyperscale.errors import RunFailed
-from hyperscale.nodes.member.about import About
+from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.nodes.member.process import first_of, stopped
 from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.nodes.worker import gauges
-from hyperscale.nodes.worker.engine_stage import EngineStage
+from hyperscale.nodes.worker.engine_runner import EngineRunner
 from hyperscale.nodes.worker.sandbox import Sandbox
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
@@ -31,7 +31,7 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
     async with RealHost(node.id, node.data) as host:
         sealing = Sealing(node.secret, node.previous_secret)
         sandbox = Sandbox(settings)
-        stage = EngineStage(
+        runner = EngineRunner(
             settings.cores,
             sandbox.start,
             settings.memory_mb,
@@ -39,9 +39,9 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             node.id,
             sandbox.has_changed,
         )
-        worker = Worker(host, settings, stage)
-        worker.node.about = About(
-            metrics=lambda: gauges.metrics(worker, lambda: stage.pids),
+        worker = Worker(host, settings, runner)
+        worker.node.pages = NodePages(
+            metrics=lambda: gauges.metrics(worker, lambda: runner.pids),
             ready=lambda: gauges.readiness(worker),
             pages=gauges.pages(worker),
         )
@@ -50,7 +50,7 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             try:
                 await sandbox.open()
                 _tell(sandbox, node.id)
-                worker.conversation.warnings = tuple(sandbox.warnings())
+                worker.session.warnings = tuple(sandbox.warnings())
                 await worker.start()
             except OSError as error:
                 raise RunFailed(
@@ -66,7 +66,7 @@ async def serve(settings: WorkerSettings, on_ready: Callable[[Worker], None] | N
             finally:
                 await worker.stop()
         finally:
-            await stage.close()
+            await runner.close()
             sandbox.close()
         if worker.failure is not None:
             raise stopped(node.id, worker.failure)

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from enum import Enum
 from random import Random
 
-from hyperscale.cluster.calm.retry import REGISTRATION, RetryPolicy
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import Registered
 from hyperscale.runtime.host import Address
 
-# B-70's 0.5, 1, 2 s and not more: managers that hear nothing from us give our work away.
-ROUND_PAUSE_MAX_S = 2.0
+# Not more than 2 s: managers that hear nothing from us give our work away.
+ROUND_BACKOFF = Backoff(base_delay_s=0.5, delay_max_s=2.0)
 # Between rounds when load must end unless somebody answers: several in what a lease that runs out
 # (3 s) leaves of the fence (6 s), for no longer than that.
 HURRY_S = 0.5
@@ -26,14 +26,14 @@ HINT_PAUSE_S = 0.05
 MANAGERS_MAX = 64
 
 
-class Standing(Enum):
+class RegistrationState(Enum):
     SEEKING = "seeking"
     REGISTERED = "registered"
 
 
 class Registration:
-    def __init__(self, now: float, dice: Random, policy: RetryPolicy = REGISTRATION) -> None:
-        self.standing = Standing.SEEKING
+    def __init__(self, now: float, dice: Random) -> None:
+        self.standing = RegistrationState.SEEKING
         self.term = 0
         """The highest any manager has spoken of; it never falls."""
         self.leader: Address | None = None
@@ -41,7 +41,6 @@ class Registration:
         self.next_at = now
         """When somebody may be asked again, while SEEKING."""
         self._dice = dice
-        self._policy = policy
         self._managers: dict[Address, None] = {}
         self._likely: Address | None = None
         self._hinted: Address | None = None
@@ -51,7 +50,7 @@ class Registration:
 
     @property
     def registered(self) -> bool:
-        return self.standing is Standing.REGISTERED
+        return self.standing is RegistrationState.REGISTERED
 
     @property
     def managers(self) -> list[Address]:
@@ -81,7 +80,7 @@ class Registration:
         if self.registered:
             return False
         if answer.accepted and answer.term >= self.term:
-            self.standing = Standing.REGISTERED
+            self.standing = RegistrationState.REGISTERED
             self.leader = self._likely = asked
             self._rounds = 0
             self._asked.clear()
@@ -105,7 +104,7 @@ class Registration:
             self._likely = None
 
     def seek(self, now: float, likely: Address | None) -> None:
-        self.standing = Standing.SEEKING
+        self.standing = RegistrationState.SEEKING
         self.leader = None
         self._likely = likely
         self._hinted = None
@@ -127,6 +126,5 @@ class Registration:
 
     def _end_round(self, now: float) -> None:
         self._asked.clear()
-        most_s = min(self._policy.base_delay_s * 2.0 ** min(self._rounds, 8), ROUND_PAUSE_MAX_S)
+        self.next_at = now + ROUND_BACKOFF.delay_s(self._rounds, self._dice)
         self._rounds += 1
-        self.next_at = now + most_s / 2 + self._dice.uniform(0.0, most_s / 2)

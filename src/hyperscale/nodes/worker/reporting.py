@@ -29,7 +29,7 @@ UNDER_WAY_MAX = 2 * QUIET_MAX  # more than a round of them only after snapshots 
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PartView:
     """A part as it stands now."""
 
     part: Part
@@ -131,7 +131,7 @@ class ReportBuffer:
         )
 
     def take(
-        self, held: Iterable[Held], snapshot: tuple[Part, bytes] | None, *, numbers: bool
+        self, held: Iterable[PartView], snapshot: tuple[Part, bytes] | None, *, numbers: bool
     ) -> tuple[Progress, ...]:
         """One entry per part. Without `numbers`, states only.
 
@@ -140,7 +140,9 @@ class ReportBuffer:
         be lost its numbers are not, should its answer be lost they are not counted twice."""
         return tuple(self._entry(one, snapshot, numbers) for one in held)
 
-    def _entry(self, held: Held, snapshot: tuple[Part, bytes] | None, numbers: bool) -> Progress:
+    def _entry(
+        self, held: PartView, snapshot: tuple[Part, bytes] | None, numbers: bool
+    ) -> Progress:
         known = self._numbers.get(held.part)
         plain = Progress(
             part=held.part,
@@ -177,7 +179,7 @@ class ReportBuffer:
             known.told_seq = known.settled_seq
 
 
-class Pace:
+class ReportPace:
     """When the next report is due (D-55)."""
 
     def __init__(self, now: float, flush_s: float, contact_s: float) -> None:

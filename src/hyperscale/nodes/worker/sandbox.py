@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import site
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from hyperscale.engine import unpacking
 from hyperscale.engine.confinement import Confinement, Proof, encoded
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.engine.spawning import Isolation
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.nodes.worker.confidential import environment_of
 from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.runtime import landlock, privileges
 
@@ -30,6 +31,23 @@ _TRIAL = "from hyperscale.engine.confinement import check; check()"
 _NAMED_MAX = 5
 # What a rule of the sandbox is about and systems replace while they run.
 REPLACED = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime")
+
+# What authors' code may see of a worker's environment: how to speak, and where programs are. A test
+# gets its own variables with the submission (`-e NAME=VALUE`). Whatever else stands in the
+# environment of a worker may be a key, a token or a path to one.
+PASSED_ON: Final = frozenset(
+    {
+        *("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+        # The way out of the machine's network, which the load takes as well.
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        # Where modules are, and how they are read.
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONUSERBASE", "PYTHONNOUSERSITE"),
+        *("PYTHONUTF8", "PYTHONIOENCODING", "PYTHONTZPATH", "PYTHONDONTWRITEBYTECODE"),
+    }
+)
+PREFIX: Final = "LC_"
 
 
 class Sandbox:
@@ -60,10 +78,10 @@ class Sandbox:
     def close(self) -> None:
         unpacking.remove()
 
-    def start(self) -> Core:
+    def start(self) -> GeneratorProcess:
         """A generator process."""
         env, isolation = self._room()
-        return Core(env=env, isolation=isolation)
+        return GeneratorProcess(env=env, isolation=isolation)
 
     def has_changed(self) -> bool:
         """Since it was last asked. A rule of landlock is about a file, not its name: generators
@@ -189,3 +207,15 @@ def _user(name: str) -> tuple[int, int] | None:
             "start the worker as root, or leave it out",
         )
     return found.pw_uid, found.pw_gid
+
+
+def environment_of(environ: Mapping[str, str], home: str) -> dict[str, str]:
+    """For a generator that lives in the directory `home`."""
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if name in PASSED_ON or name.startswith(PREFIX)
+    }
+    if site.ENABLE_USER_SITE:  # Python would look for these packages in the new home
+        passed.setdefault("PYTHONUSERBASE", site.getuserbase())
+    return {**passed, "HOME": home, "TMPDIR": home}

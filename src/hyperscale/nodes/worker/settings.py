@@ -83,7 +83,7 @@ def sections() -> tuple[Section, ...]:
     from hyperscale.engine.cores import usable_cores
 
     return (
-        member.NODE.without("role", "voters", "manager_secret_file"),
+        member.NODE.without("role", "voters", *member.MANAGERS_ALONE),
         *member.SECTIONS[1:],
         replace(SECTION, defaults={**SECTION.defaults, "cores": usable_cores()}),
         Section("jobs", numbers_of(JobSettings)).only("reschedule_s"),

@@ -12,21 +12,20 @@ from typing import Final
 
 import msgspec
 
-from hyperscale.cluster.calm import RateLimitSettings
 from hyperscale.cluster.membership import Change, Changed
+from hyperscale.cluster.overload import RateLimitSettings
 from hyperscale.nodes.member.node import Node
-from hyperscale.nodes.member.vital import spawn_vital
 from hyperscale.nodes.protocol.parts import PARTS, DrainAnswer, DrainOrder, WorkerPulse
-from hyperscale.nodes.worker.condition import Condition
 from hyperscale.nodes.worker.contact import Contact
-from hyperscale.nodes.worker.conversation import Conversation
+from hyperscale.nodes.worker.health import WorkerHealth
 from hyperscale.nodes.worker.links import Links
+from hyperscale.nodes.worker.manager_session import ManagerSession
 from hyperscale.nodes.worker.outbox import Outbox
 from hyperscale.nodes.worker.parts import Parts
 from hyperscale.nodes.worker.registration import Registration
 from hyperscale.nodes.worker.reporting import ReportBuffer
+from hyperscale.nodes.worker.runner import MachineUse, Runner
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.stage import MachineUse, Stage
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.wire.errors import Reason, Refused
@@ -37,10 +36,10 @@ TICK_S: Final = 0.1
 TICKS_PER_LOOK: Final = 5  # at managers, the machine and our own state: twice a second
 # An event per part and a few to spare; beyond it no new part is taken on.
 EVENTS_MAX: Final = 1_024
-# Between two requests for patience: shorter than the first grant (15 s).
-PATIENCE_EVERY_S: Final = 10.0
+# Between two requests for an extension: shorter than the first grant (15 s).
+EXTENSION_EVERY_S: Final = 10.0
 # For the last results of a draining worker, once all parts have ended.
-LAST_WORDS_S: Final = 15.0
+LAST_RESULTS_S: Final = 15.0
 # A leader may start, steer and end every core of ours several times a second.
 COMMANDS_PER_WINDOW: Final = 2_000
 
@@ -53,17 +52,17 @@ LIMITS: Final = RateLimitSettings(
 
 
 class Worker:
-    def __init__(self, host: Host, settings: WorkerSettings, stage: Stage) -> None:
+    def __init__(self, host: Host, settings: WorkerSettings, runner: Runner) -> None:
         now = host.clock.now()
         self.settings = settings
         self.contact = Contact(now, settings.fence_s)
         self.registration = Registration(now, host.random)
         self.outbox = Outbox(EVENTS_MAX, host.random)
         self._host = host
-        self._stage = stage
+        self._runner = runner
         self.links = Links(host, self.contact)
         self._buffer = ReportBuffer()
-        self.conversation = Conversation(
+        self.session = ManagerSession(
             host,
             settings,
             self.registration,
@@ -76,24 +75,24 @@ class Worker:
         self.parts = Parts(
             host,
             settings,
-            stage,
+            runner,
             self.outbox,
             self._buffer,
-            on_change=self.conversation.changed,
-            on_numbers=self.conversation.moved,
+            on_change=self.session.changed,
+            on_numbers=self.session.moved,
             on_term=self._heard_term,
             leash_s=lambda: self.contact.remaining_s(host.clock.now()),
         )
-        self.conversation.parts = self.parts
+        self.session.parts = self.parts
         handlers = self.parts.handlers | {DrainOrder: self._on_drain}
         self.node = Node(host, settings.node, PARTS, handlers, LIMITS)
-        self._condition = Condition()
+        self._health = WorkerHealth()
         self._use = MachineUse(0.0, 0.0)
         self._pulse: WorkerPulse | None = None
         self._started = False
         self._fenced = self._fading = False
         self._leashed_at = now
-        self._patience_at = now
+        self._extension_at = now
         self._tasks: list[Task] = []
         self.over = self.node.over
         """Set when it cannot go on by itself. Whoever runs it must `stop` it: nobody minds its
@@ -108,36 +107,36 @@ class Worker:
 
     async def start(self) -> None:
         """Raises BadInput or OSError."""
-        await self._stage.open()
+        await self._runner.open()
         await self.node.start()
         self.links.endpoint = self.node.endpoint
-        self.conversation.life = self.node.membership.me.incarnation
+        self.session.life = self.node.membership.me.incarnation
         self.node.membership.on_change(self._member_changed)
         self._look()
         self._started = True
         loops = (
             ("keep watch", self._watch()),
-            ("register", self.conversation.register()),
-            ("report", self.conversation.report()),
-            ("tell", self.conversation.tell()),
+            ("register", self.session.register()),
+            ("report", self.session.report()),
+            ("tell", self.session.tell()),
         )
-        self._tasks = [spawn_vital(self._host, self.node, name, work) for name, work in loops]
+        self._tasks = [self.node.spawn_vital(name, work) for name, work in loops]
 
     async def drain(self) -> None:
         """Take on nothing new; return when all is over and told, or the time for it is (B-28)."""
-        if self.parts.duty.leaving:
+        if self.parts.drain_state.leaving:
             return
-        self.parts.duty.leaving = True
+        self.parts.drain_state.leaving = True
         self._log.info("draining", parts=len(self.parts), limit_s=self.settings.drain_s)
         self._look()
-        self.conversation.changed()
+        self.session.changed()
         clock = self._host.clock
         until = clock.now() + self.settings.drain_s
         while not self.parts.empty and clock.now() < until:
             await clock.sleep(TICK_S)
         if not self.parts.idle:
             self.parts.cut_off(clock.now(), "its worker was told to leave")
-        until = clock.now() + LAST_WORDS_S
+        until = clock.now() + LAST_RESULTS_S
         while not (self.parts.idle and not len(self.outbox)) and clock.now() < until:
             await clock.sleep(TICK_S)
         self._log.info("drained", untold=len(self.outbox))
@@ -147,8 +146,8 @@ class Worker:
         others as soon as they hear it."""
         for task in self._tasks:
             task.cancel()
-        await self._stage.close()
-        await self.conversation.leave()
+        await self._runner.close()
+        await self.session.leave()
         self.links.close()
         await self.node.stop()
 
@@ -182,7 +181,7 @@ class Worker:
         faded, self._fading = self._fading, self.contact.is_fading(now)
         if self._fading:
             if self.registration.registered:
-                self.conversation.seek(self.registration.leader)
+                self.session.seek(self.registration.leader)
             elif len(self.parts):
                 self.registration.hurry(now)
         is_back = faded and not self._fading  # and the leash may have no second left
@@ -193,18 +192,18 @@ class Worker:
     def _mind_lateness(self, now: float, late_s: float) -> None:
         if late_s < self.settings.starved_s or not len(self.parts):
             return
-        if now - self._patience_at >= PATIENCE_EVERY_S:
-            self._patience_at = now
+        if now - self._extension_at >= EXTENSION_EVERY_S:
+            self._extension_at = now
             self._log.warning("running late", late_s=round(late_s, 2))
-            self._host.tasks.spawn("ask for patience", self._ask_patience())
+            self._host.tasks.spawn("ask for an extension", self._ask_extension())
 
-    async def _ask_patience(self) -> None:
-        answer = await self.conversation.ask_patience("resource_contention")
+    async def _ask_extension(self) -> None:
+        answer = await self.session.ask_extension("resource_contention")
         if answer is None:
             return
         say = self._log.warning if answer.warning or not answer.granted else self._log.info
         say(
-            "patience granted" if answer.granted else "patience denied",
+            "extension granted" if answer.granted else "extension denied",
             seconds=answer.extension_s,
             remaining=answer.remaining,
             reason=answer.denial,
@@ -223,11 +222,11 @@ class Worker:
         self.registration.know(found)
         leader = self.registration.leader
         self.links.keep([*self.registration.managers, *([leader] if leader else [])])
-        self._use = self._stage.use()
+        self._use = self._runner.use()
         self._tell_pulse()
 
     def _tell_pulse(self) -> None:
-        state = self._condition.judge(
+        state = self._health.judge(
             registered=self.registration.registered,
             draining=self.parts.draining,
             cpu_percent=self._use.cpu_percent,
@@ -246,17 +245,17 @@ class Worker:
 
     def _on_drain(self, call: Call, order: DrainOrder) -> DrainAnswer:
         """Of an administrator, through the leader."""
-        duty = self.parts.duty
+        drain_state = self.parts.drain_state
         if not self._heard_term(order.term, call.peer.node_id):
             return DrainAnswer(obeyed=False, reason="a leader of a later term has spoken")
-        if duty.leaving:
-            return DrainAnswer(obeyed=False, reason=duty.off)
-        duty.obey(order)
+        if drain_state.leaving:
+            return DrainAnswer(obeyed=False, reason=drain_state.off)
+        drain_state.obey(order)
         self._log.info(
             "in service again" if order.undo else "drained", by=order.by, parts=len(self.parts)
         )
         self._look()
-        self.conversation.changed()
+        self.session.changed()
         return DrainAnswer(obeyed=True, parts=len(self.parts))
 
     def _heard_term(self, term: int, speaker: str) -> bool:
@@ -268,13 +267,13 @@ class Worker:
         before = self.registration.registered
         present = self.registration.hear_term(self._host.clock.now(), term, place)
         if before and not self.registration.registered:
-            self.conversation.seek(place)
+            self.session.seek(place)
         return present
 
     def _member_changed(self, event: Changed) -> None:
-        """Our leader died or left: look for the next one without waiting for a silence (A-14)."""
+        """Our leader died or left: look for the next one without waiting for a silence."""
         gone = event.change in (Change.DIED, Change.LEFT)
         if event.node.role == "manager" and gone:
             self._look()
             if self.registration.leader == Address(*event.node.tcp):
-                self.conversation.seek()
+                self.session.seek()

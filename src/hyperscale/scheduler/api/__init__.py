@@ -1,1 +1,1 @@
-"""The scheduler over HTTP: `/api/v1`, health, metrics and the page."""
+"""The settings of a process that serves the API."""

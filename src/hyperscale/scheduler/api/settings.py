@@ -11,10 +11,11 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hyperscale.errors import BadInput
-from hyperscale.scheduler.api.access import Access, access_for
-from hyperscale.scheduler.loopback import is_loopback
-from hyperscale.scheduler.observability.sampling import SHARES, Kind
+from hyperscale.scheduler.addresses import is_loopback
+from hyperscale.scheduler.http.access import Access, access_for
 from hyperscale.scheduler.settings import ENV_PREFIX
+from hyperscale.scheduler.telemetry.hook import TraceClass
+from hyperscale.scheduler.telemetry.sampling import SHARES
 
 PORT_DEFAULT: Final = 8090
 
@@ -34,7 +35,7 @@ class ProcessSettings(BaseModel):
     """Tokens may travel unencrypted: something in front does TLS, or the network is trusted."""
     otlp: str = ""
     """Where traces go, such as http://127.0.0.1:4318; empty: nowhere."""
-    trace_share: float = Field(SHARES[Kind.JOB], ge=0, le=1)
+    trace_share: float = Field(SHARES[TraceClass.JOB], ge=0, le=1)
 
     def access(self, admin_token: str) -> Access:
         return access_for(self.host, self.tokens, admin_token, self.open)

@@ -2,20 +2,101 @@
 
 Whoever asks gets the answer; a final report needs nobody to wait for it. The queue cannot
 outgrow what the worker holds: one final report per job, and claims stop while many are unanswered.
+
+A report that was not accepted yet is spooled, one small file each, so that a finished job stays
+finished when the store is away or this process dies. It carries the worker id and the token of its
+claim, so whoever finds it may send it. A file that cannot be read is set aside, never in the way of
+the others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from hyperscale.runtime.logs import logger
-from hyperscale.scheduler.model.errors import StoreUnavailable
-from hyperscale.scheduler.model.instants import Instant
-from hyperscale.scheduler.model.reports import Answer, Completed, Failed, Refused, Report
-from hyperscale.scheduler.stores.contract import Store
-from hyperscale.scheduler.worker.spool import Spool
+from hyperscale.runtime.private_files import private_directory
+from hyperscale.scheduler.errors import StoreUnavailable
+from hyperscale.scheduler.instants import Instant
+from hyperscale.scheduler.queue.reports import Answer, Completed, Failed, Refused, Report
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry import events
+
+FILES_MAX: Final = 10_000
+FinalReport = Completed | Failed
+
+_encode = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(FinalReport).decode
+
+
+class Spool:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        private_directory(directory)
+        self._kept = {path.name for path in directory.glob("*.json")}
+
+    @property
+    def full(self) -> bool:
+        """No room for another report: no job should be started."""
+        return len(self._kept) >= FILES_MAX
+
+    def keep(self, report: FinalReport) -> None:
+        name = _name(report)
+        if name in self._kept:
+            return
+        path = self._directory / name
+        beside = path.with_suffix(".tmp")
+        with open(beside, "wb", opener=_closed_to_others) as file:
+            file.write(_encode(report))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+        self._kept.add(name)
+
+    def forget(self, report: FinalReport) -> None:
+        if not self._kept:
+            return
+        name = _name(report)
+        if name in self._kept:
+            (self._directory / name).unlink(missing_ok=True)
+            self._kept.discard(name)
+
+    def left(self) -> list[FinalReport]:
+        """Oldest first."""
+        found: list[FinalReport] = []
+        for path in sorted(self._directory.glob("*.json"), key=_age):
+            try:
+                found.append(_decode(path.read_bytes()))
+            except msgspec.DecodeError:
+                path.rename(path.with_suffix(".unreadable"))
+                self._kept.discard(path.name)
+            except FileNotFoundError:
+                self._kept.discard(path.name)
+            else:
+                self._kept.add(path.name)
+        return found
+
+
+def _closed_to_others(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _name(report: FinalReport) -> str:
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in report.job_id)
+    return f"{safe[:100]}-{report.token}.json"
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
 
 FINAL: Final = (Completed, Failed)
 BATCH: Final = 500
@@ -125,9 +206,7 @@ class Reporter:
                 return answers
             except StoreUnavailable as error:
                 self._away = True
-                self._log.warning(
-                    "reports wait for the store", count=len(reports), error=str(error)
-                )
+                self._log.warning(events.REPORTS_WAIT, count=len(reports), error=str(error))
                 for report in reports:
                     if isinstance(report, FINAL):
                         self._keep(report)
@@ -139,7 +218,7 @@ class Reporter:
             self._forget(report)
         if isinstance(answer, Refused):
             self._log.warning(
-                "report refused",
+                events.REFUSED,
                 job_id=report.job_id,
                 fencing_token=report.token,
                 reason=answer.reason.value,

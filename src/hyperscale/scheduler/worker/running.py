@@ -8,14 +8,19 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
-from hyperscale.scheduler.executors.breaker import Breakers, counts, target_of
-from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task, permanent
-from hyperscale.scheduler.executors.lanes import Lane
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.executors.tail import plain
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.model.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+from hyperscale.scheduler.queue.job import Failure, Job
+from hyperscale.scheduler.queue.reports import ERROR_CHARS_MAX, LOG_CHARS_MAX, Completed, Failed
+from hyperscale.scheduler.worker.executors.breaker import Breakers, counts, target_of
+from hyperscale.scheduler.worker.executors.executor import (
+    Broken,
+    Done,
+    Pipeline,
+    Result,
+    Task,
+    permanent,
+)
+from hyperscale.scheduler.worker.executors.registry import Executors
+from hyperscale.scheduler.worker.executors.tail import plain
 from hyperscale.workload.secrets import mask
 
 _log: Any = logger("scheduler.worker")
@@ -45,7 +50,7 @@ class Running:
         self.progress: float | None = None
         self.task: asyncio.Task[None] | None = None
         self.admitted = False
-        """Past its circuit breaker already: a lane was told of it."""
+        """Past its circuit breaker already: a pipeline was told of it."""
         self.stopped = False
         self.disowned = False
         """The store refused it: somebody else's now, or nobody's. No report any more."""
@@ -56,7 +61,7 @@ class Running:
         self.progress = progress
 
     def as_task(self) -> Task:
-        """The same each time: a lane is told of it first, and then to run it."""
+        """The same each time: a pipeline is told of it first, and then to run it."""
         if self._as_task is None:
             job = self.job
             self._as_task = Task(
@@ -79,21 +84,21 @@ async def execute(
     running: Running,
     executors: Executors,
     breakers: Breakers,
-    lane: Lane | None = None,
+    pipeline: Pipeline | None = None,
     upcoming: Sequence[Running] = (),
 ) -> Result:
     """Whatever happens, a result; only cancellation passes through."""
     kind, target = running.job.spec.kind, running.target
-    executor = executors.get(kind) if lane is None else None
-    if lane is None and executor is None:
+    executor = executors.get(kind) if pipeline is None else None
+    if pipeline is None and executor is None:
         return permanent(f"this worker has no executor {kind!r}")
     if not running.admitted and not breakers.admits(target, time.monotonic()):
         error = f"{mask(target)} keeps failing and rests"
         return Broken(failure=Failure.EXHAUSTED, error=error)
     task = running.as_task()
-    if lane is not None:
+    if pipeline is not None:
         # It works for the upcoming ones too: what it logs is not of one job.
-        work = lane.run(task, [each.as_task() for each in upcoming])
+        work = pipeline.run(task, [each.as_task() for each in upcoming])
         result = await _result(running.job, work)
     else:
         assert executor is not None

@@ -1,7 +1,7 @@
 """A worker: claims what it has room for, runs it, and says what became of it.
 
 Three tasks live apart from the jobs: heartbeats of the worker, heartbeats of its jobs, and the
-reporter. Stopping keeps this order (S-74, T-20): no more claims, a heartbeat that says so, what
+reporter. Stopping keeps this order: no more claims, a heartbeat that says so, what
 runs may finish while heartbeats go on, the rest is released, reports are sent, goodbye.
 """
 
@@ -14,22 +14,21 @@ from typing import Any, Final
 
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.tasks import RealTasks
-from hyperscale.scheduler.executors.contract import Broken, Done, Result
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.model.errors import NotFound, StaleSession, StoreUnavailable
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.instants import Instant, after
-from hyperscale.scheduler.model.job import Job
-from hyperscale.scheduler.model.reports import Beat, Refused, Released
-from hyperscale.scheduler.model.spec import normal_capabilities
-from hyperscale.scheduler.model.worker import Worker, WorkerBeat, WorkerState, check_worker
-from hyperscale.scheduler.stores.contract import Claim, Store
-from hyperscale.scheduler.worker.appetite import AHEAD_S, CLAIM_MAX, Appetite
-from hyperscale.scheduler.worker.reporter import Reporter
+from hyperscale.scheduler.errors import NotFound, StaleSession, StoreUnavailable
+from hyperscale.scheduler.instants import Instant, after
+from hyperscale.scheduler.queue.job import Failure, Job
+from hyperscale.scheduler.queue.reports import Beat, Refused, Released
+from hyperscale.scheduler.queue.spec import normal_capabilities
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.store.types import Claim
+from hyperscale.scheduler.telemetry import events
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
+from hyperscale.scheduler.worker.executors.registry import Executors
+from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
+from hyperscale.scheduler.worker.reporter import Reporter, Spool
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, report_of
 from hyperscale.scheduler.worker.settings import WorkerSettings
-from hyperscale.scheduler.worker.slots import Slots
-from hyperscale.scheduler.worker.spool import Spool
+from hyperscale.scheduler.worker.slots import AHEAD_S, CLAIM_MAX, Prefetch, Slots
 
 RETRY_S: Final = 1.0
 WAIT_S: Final = 1.0
@@ -56,7 +55,7 @@ class WorkerService:
         self._sequence = 0
         self._held: dict[str, Running] = {}
         self._slots = Slots(settings.slots, executors, self._over)
-        self._appetite = Appetite(settings.slots)
+        self._prefetch = Prefetch(settings.slots)
         self._tasks = RealTasks()
         self._room = asyncio.Event()
         self._draining = False
@@ -155,9 +154,9 @@ class WorkerService:
             try:
                 await self._beat()
             except StoreUnavailable as error:
-                self._log.warning("heartbeat not delivered", error=str(error))
+                self._log.warning(events.HEARTBEAT_LOST, error=str(error))
             except StaleSession:
-                self._log.error("another process took this worker's id: stopping", worker=self.id)
+                self._log.error(events.REPLACED, worker=self.id)
                 self._replaced()
                 return
 
@@ -184,7 +183,7 @@ class WorkerService:
         try:
             await self._beat(leaving)
         except (StoreUnavailable, StaleSession) as error:
-            self._log.warning("heartbeat not delivered", error=str(error))
+            self._log.warning(events.HEARTBEAT_LOST, error=str(error))
 
     def _replaced(self) -> None:
         self.drain()
@@ -198,7 +197,7 @@ class WorkerService:
         while not self._draining:
             self._room.clear()
             unanswered = self._reporter.unanswered
-            wanted = self._appetite.wanted(len(self._held), self._slots.quick(AHEAD_S))
+            wanted = self._prefetch.wanted(len(self._held), self._slots.quick(AHEAD_S))
             if wanted == 0 or unanswered > 2 * CLAIM_MAX or self._spool.full:
                 await self._wait_for_room()
                 continue
@@ -208,7 +207,7 @@ class WorkerService:
                 if not jobs:
                     await self._store.changed(mark, self._settings.poll_s)
             except StoreUnavailable as error:
-                self._log.warning("claims wait for the store", error=str(error))
+                self._log.warning(events.CLAIMS_WAIT, error=str(error))
                 await asyncio.sleep(RETRY_S)
 
     async def _wait_for_room(self) -> None:
@@ -239,7 +238,7 @@ class WorkerService:
 
     def _over(self, running: Running, result: Result, ran_s: float) -> None:
         self._forget(running)
-        self._appetite.ran(ran_s)
+        self._prefetch.ran(ran_s)
         if running.disowned:
             return
         if running.given_back and not isinstance(result, Done):

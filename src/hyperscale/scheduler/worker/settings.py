@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def new_worker_id(node: str = "") -> str:
-    """The node's name, else the host's, and chance: every process has an id of its own (T-17), so
+    """The node's name, else the host's, and chance: every process has an id of its own, so
     one that was killed can be started again at once."""
     name = (node or socket.gethostname()).lower()
     label = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
@@ -45,11 +45,11 @@ class WorkerSettings:
     spool: Path
     """Of one store only; see `spool_of`."""
     beat_s: float = 15.0
-    """Heartbeat of the worker (S-69); 45 s of silence and it is taken for dead."""
+    """Heartbeat of the worker; 45 s of silence and it is taken for dead."""
     dead_after_s: float = 45.0
     job_beat_s: float = 3.0
     """Heartbeat of running jobs. It brings back wishes to cancel, so it is the quicker one."""
     lease_s: float = 45.0
     poll_s: float = 1.0
-    """A claim is asked for at least so often, whatever the wake-ups say (T-7)."""
+    """A claim is asked for at least so often, whatever the wake-ups say."""
     shutdown_timeout_s: float = 60.0

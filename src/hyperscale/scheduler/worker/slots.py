@@ -1,8 +1,11 @@
-"""The slots of a worker: each runs one job after the other while any waits.
+"""The slots of a worker: each runs one job after the other while any waits; and how many jobs to
+claim at once.
 
-Jobs wait here only when they have proved to be very short (see `appetite`). Then a slot with a lane
-(see `executors.lanes`) is told of its next few. A slot that runs out of work takes back what others
-were told of and have not begun, so no job waits behind a long one while a slot is free.
+A worker claims one job per free slot, so that work spreads over the workers. Only when jobs have
+proved to be very short it takes more than it can run (`Prefetch`), because each claim costs a
+durable write. Then a slot whose executor has pipelines tells its own of the next few jobs. A slot
+that runs out of work takes back what others were told of and have not begun, so no job waits behind
+a long one while a slot is free.
 """
 
 from __future__ import annotations
@@ -13,12 +16,40 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hyperscale.scheduler.executors.breaker import Breakers, Circuit
-from hyperscale.scheduler.executors.contract import Broken, Result
-from hyperscale.scheduler.executors.lanes import Lane, Laned
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.model.failure import Failure
+from hyperscale.scheduler.queue.job import Failure
+from hyperscale.scheduler.worker.executors.breaker import Breakers, Circuit
+from hyperscale.scheduler.worker.executors.executor import Broken, Pipeline, Pipelined, Result
+from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute, tell
+
+AHEAD_S: Final = 0.1
+SHORT_S: Final = 0.02
+CLAIM_MAX: Final = 500
+WEIGHT: Final = 0.1
+"""Of the newest job in the running mean: one long job ends the prefetch for some twenty."""
+
+
+class Prefetch:
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._mean_s: float | None = None
+
+    def ran(self, seconds: float) -> None:
+        known = self._mean_s
+        self._mean_s = seconds if known is None else known + WEIGHT * (seconds - known)
+
+    def wanted(self, held: int, quick: int) -> int:
+        """`held` jobs run or wait for a slot here; `quick` slots are not at a slow one."""
+        target = self._slots + self._ahead(quick)
+        if held >= self._slots and held > target // 2:
+            return 0
+        return max(0, min(CLAIM_MAX, target - held))
+
+    def _ahead(self, quick: int) -> int:
+        if self._mean_s is None or self._mean_s > SHORT_S:
+            return 0
+        return min(CLAIM_MAX, int(quick * AHEAD_S / max(self._mean_s, 1e-6)))
+
 
 UPCOMING_MAX: Final = 64
 """Enough that a process is told once of many jobs; some milliseconds of very short ones."""
@@ -32,7 +63,7 @@ Ended = Callable[[Running, Result, float], None]
 class _Slot:
     def __init__(self) -> None:
         self.upcoming: deque[Running] = deque()
-        self.lanes: dict[str, Lane] = {}
+        self.pipelines: dict[str, Pipeline] = {}
         self.kind = ""
         """Of the upcoming."""
         self.begun_s = time.monotonic()
@@ -99,8 +130,8 @@ class Slots:
                     task.uncancel()
         finally:
             self._working.remove(slot)  # before anything is awaited: `add` counts who works
-            for lane in slot.lanes.values():
-                await lane.close()
+            for pipeline in slot.pipelines.values():
+                await pipeline.close()
 
     def _next(self, slot: _Slot) -> Running | None:
         if slot.upcoming:
@@ -111,12 +142,12 @@ class Slots:
 
     def _finish(self, slot: _Slot, running: Running) -> bool:
         """Whether it has run while its slot was at the one before: then it is over, in no time.
-        Not when the lane should be told of more, or the job be stopped: `_run` does both."""
+        Not when the pipeline should be told of more, or the job be stopped: `_run` does both."""
         if not running.admitted or running.stopped:
             return False
         if self._share(slot):
             return False
-        result = slot.lanes[slot.kind].answered(running.job.id)
+        result = slot.pipelines[slot.kind].answered(running.job.id)
         if result is None:
             return False
         tell(self._breakers, running, result)
@@ -127,25 +158,25 @@ class Slots:
         kind = running.job.spec.kind
         slot.begun_s = begun_s = time.monotonic()
         try:
-            lane = self._lane(slot, kind)
-            upcoming = [] if lane is None else self._look_ahead(slot, kind)
-            result = await execute(running, self._executors, self._breakers, lane, upcoming)
+            pipeline = self._pipeline(slot, kind)
+            upcoming = [] if pipeline is None else self._look_ahead(slot, kind)
+            result = await execute(running, self._executors, self._breakers, pipeline, upcoming)
         except asyncio.CancelledError:
             result = Broken(failure=Failure.CANCELLED, error=CANCELLED_BY_ASKING)
         finally:
             running.task = None
         self._ended(running, result, time.monotonic() - begun_s)
 
-    def _lane(self, slot: _Slot, kind: str) -> Lane | None:
-        if kind not in slot.lanes:
+    def _pipeline(self, slot: _Slot, kind: str) -> Pipeline | None:
+        if kind not in slot.pipelines:
             executor = self._executors.get(kind)
-            if not isinstance(executor, Laned):
+            if not isinstance(executor, Pipelined):
                 return None
-            slot.lanes[kind] = executor.lane()
-        return slot.lanes[kind]
+            slot.pipelines[kind] = executor.pipeline()
+        return slot.pipelines[kind]
 
     def _look_ahead(self, slot: _Slot, kind: str) -> list[Running]:
-        """Of those that wait, the slot's share that can follow in the same lane."""
+        """Of those that wait, the slot's share that can follow in the same pipeline."""
         waiting, added = self._waiting, list[Running]()
         if slot.upcoming and slot.kind != kind:
             return added
@@ -171,7 +202,7 @@ class Slots:
         for slot in self._working:
             if not slot.upcoming:
                 continue
-            begun = slot.lanes[slot.kind].withdraw()
+            begun = slot.pipelines[slot.kind].withdraw()
             back = [running for running in slot.upcoming if running.job.id not in begun]
             slot.upcoming = deque(r for r in slot.upcoming if r.job.id in begun)
             for running in back:

@@ -51,7 +51,7 @@ from hyperscale.sim.scenarios.cluster_promises import (
 )
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S, full_body
 from hyperscale.sim.scenarios.cluster_timing import LimitsInTime, StuckIfHanging
-from hyperscale.sim.scenarios.cluster_truth import Truth, WatchedStage
+from hyperscale.sim.scenarios.cluster_truth import ObservedRunner, Truth
 from hyperscale.sim.scenarios.cluster_users import (
     NONCE,
     User,
@@ -119,7 +119,7 @@ class ClusterScenario(Scenario):
         super().__init__(nodes, canary)
         self.truth = Truth()
         self.managers: dict[str, Manager] = {}
-        self.workers: dict[str, tuple[Worker, WatchedStage]] = {}
+        self.workers: dict[str, tuple[Worker, ObservedRunner]] = {}
         self._cores: dict[str, int] = {}
         self._wishes: dict[str, list[Wish]] = {}
         self._addresses: list[Address] = []
@@ -210,7 +210,7 @@ class ClusterScenario(Scenario):
             node=node, jobs=self._jobs, records=RECORDS, window_s=SHOWN_EVERY_S
         )
         manager = self._cast.manager(host, settings)
-        manager.node.door.sample_every_s = LOAD_LOOKED_AT_S
+        manager.node.admission.sample_every_s = LOAD_LOOKED_AT_S
         self.managers[host.name] = manager
         manager.records.on_applied.append(partial(self._applied, world, host))
         manager.records.on_forgotten.append(partial(self._forgotten, world, host))
@@ -244,10 +244,10 @@ class ClusterScenario(Scenario):
         cores = self._cores[host.name]
         node = self._node(host, "worker")
         settings = WorkerSettings(node=node, cores=cores, flush_s=REPORTED_EVERY_S, drain_s=DRAIN_S)
-        stage = WatchedStage(self.truth, world, host, cores)
-        worker = self._cast.worker(host, settings, stage)
-        worker.node.door.sample_every_s = LOAD_LOOKED_AT_S
-        self.workers[host.name] = (worker, stage)
+        runner = ObservedRunner(self.truth, world, host, cores)
+        worker = self._cast.worker(host, settings, runner)
+        worker.node.admission.sample_every_s = LOAD_LOOKED_AT_S
+        self.workers[host.name] = (worker, runner)
         await worker.start()
         worker.node.endpoint.report = partial(self._handler_failed, world, host)
 
@@ -286,13 +286,13 @@ class ClusterScenario(Scenario):
 
     def _leftovers(self) -> list[str]:
         found = []
-        for name, (worker, stage) in self.workers.items():
+        for name, (worker, runner) in self.workers.items():
             cores = worker.parts.cores
-            dead = stage.host.process.dead
-            if not dead and (stage.busy or cores.free != cores.total):
-                found.append(f"{name} has {stage.busy} parts and {cores.free}/{cores.total} free")
+            dead = runner.host.process.dead
+            if not dead and (runner.busy or cores.free != cores.total):
+                found.append(f"{name} has {runner.busy} parts and {cores.free}/{cores.total} free")
         for name, manager in self.managers.items():
-            for worker_name, held in sorted(manager.jobs.book.by_worker.items()):
+            for worker_name, held in sorted(manager.jobs.replicated.by_worker.items()):
                 if manager.leadership.leads() and held:
                     found.append(f"{name} believes that {worker_name} is at work")
         return found

@@ -18,7 +18,7 @@ from hyperscale.sim.disk import CrashDisk
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.links import Cut, Traffic, one_way, only, partition
 from hyperscale.sim.scenarios.cluster_shapes import FULL_S, TIGHT
-from hyperscale.sim.scenarios.cluster_truth import Performance, Truth, WatchedStage
+from hyperscale.sim.scenarios.cluster_truth import ObservedPart, ObservedRunner, Truth
 from hyperscale.sim.world import World
 
 # Until a death is noticed (some 5 s), believed (8 s) and made up for.
@@ -44,7 +44,7 @@ class Blows:
         world: World,
         truth: Truth,
         managers: Mapping[str, Manager],
-        workers: Mapping[str, tuple[Worker, WatchedStage]],
+        workers: Mapping[str, tuple[Worker, ObservedRunner]],
     ) -> None:
         self._world = world
         self._truth = truth
@@ -146,7 +146,7 @@ class Blows:
         """Most managers stand still while a load with little time comes to its end: nobody can
         lead, and no worker has missed them for long enough to end its load."""
         world = self._world
-        while not any(one.loading and one.performer.left_s < ENDS_S for one in self._tight()):
+        while not any(one.loading and one.running.left_s < ENDS_S for one in self._tight()):
             await world.sleep(LOOK_EVERY_S / 2)
         world.coverage["without a quorum"] += 1
         stopped = sorted(self._managers)[: len(self._managers) // 2 + 1]
@@ -154,8 +154,8 @@ class Blows:
         for name in stopped:
             world.pause(name, seconds)
 
-    def _tight(self) -> list[Performance]:
-        every = [one for many in self._truth.performances.values() for one in many]
+    def _tight(self) -> list[ObservedPart]:
+        every = [one for many in self._truth.observed.values() for one in many]
         return [one for one in every if one.order.facts.name == TIGHT]
 
     async def _kill_for_good(self, at_s: float, worker: str) -> None:
@@ -175,8 +175,8 @@ class Blows:
         await self._world.sleep(at_s)
         name = await self._somebody(self._at_work)
         self._world.coverage["worker left at work"] += 1
-        worker, stage = self._workers[name]
-        self._tell(stage.host, down_s, lambda: self._drained(worker, stage))
+        worker, runner = self._workers[name]
+        self._tell(runner.host, down_s, lambda: self._drained(worker, runner))
 
     async def _leave_lead(self, at_s: float, down_s: float) -> None:
         await self._world.sleep(at_s)
@@ -184,15 +184,15 @@ class Blows:
         self._world.coverage["leader left"] += 1
         self._tell(self._world.host(name), down_s, self._managers[name].stop)
 
-    async def _drained(self, worker: Worker, stage: WatchedStage) -> None:
-        host, world = stage.host, self._world
+    async def _drained(self, worker: Worker, runner: ObservedRunner) -> None:
+        host, world = runner.host, self._world
         facts = {"node": host.name, "life": host.generation}
         world.observe("leaving", **facts, limit_s=worker.settings.drain_s)
         await worker.drain()
         untold = len(worker.outbox)
-        world.observe("drained", **facts, busy=stage.busy, untold=untold)
+        world.observe("drained", **facts, busy=runner.busy, untold=untold)
         await worker.stop()
-        world.observe("left", **facts, busy=stage.busy)
+        world.observe("left", **facts, busy=runner.busy)
 
     def _tell(self, host: SimHost, down_s: float, leave: Callable[[], Awaitable[None]]) -> None:
         """Not part of the faults: they may end first."""
@@ -228,13 +228,13 @@ class Blows:
     def _at_work(self, left_s: float = 0.0) -> list[str]:
         """Workers under load, with a part that has so much left to do; one that a threshold will
         end has not."""
-        everything = [one for many in self._truth.performances.values() for one in many]
+        everything = [one for many in self._truth.observed.values() for one in many]
         return sorted(
             {
                 one.host.name
                 for one in everything
                 if one.loading
-                and one.performer.left_s >= left_s
+                and one.running.left_s >= left_s
                 and not (left_s and one.order.facts.thresholds)
             }
         )

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Start
+from hyperscale.cluster.jobs.effects import Append, Dispatch, Effect, MakeResults, Start
 from hyperscale.cluster.jobs.inputs import Ended, PartReport
 from hyperscale.cluster.jobs.pool import Worker as PoolWorker
 from hyperscale.cluster.jobs.records import (
@@ -24,20 +24,20 @@ from hyperscale.cluster.jobs.records import (
     Submitted,
 )
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.engine.verdict import Judge
+from hyperscale.engine.thresholds import Judge
 from hyperscale.ledger.records import RecordsError
 from hyperscale.metrics import exported
 from hyperscale.nodes.client.picture import Picture, _Workflow
 from hyperscale.nodes.manager.manager import Manager
-from hyperscale.nodes.manager.orders import decode_end, encode_end
+from hyperscale.nodes.manager.part_end import decode_end, encode_end
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.protocol.jobs import Outline
 from hyperscale.nodes.protocol.parts import Progress
-from hyperscale.nodes.worker.engagement import Engagement
+from hyperscale.nodes.worker.held_part import HeldPart
 from hyperscale.nodes.worker.part_life import Effect as LifeEffect
 from hyperscale.nodes.worker.part_life import Kill, Steer
+from hyperscale.nodes.worker.runner import Runner
 from hyperscale.nodes.worker.settings import WorkerSettings
-from hyperscale.nodes.worker.stage import Stage
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.sim.host import SimHost
 
@@ -104,7 +104,7 @@ class StartsAtOnce(Manager):
 
         def impatient(now: float, part: Part, *more: Any) -> Any:
             settled, effects = prepared(now, part, *more)
-            placement = self.jobs.book.placement(part)
+            placement = self.jobs.replicated.placement(part)
             return settled, effects + ([Start(placement, b"")] if placement else [])
 
         self.jobs.prepared = impatient  # type: ignore[method-assign,assignment]
@@ -198,7 +198,7 @@ class NeverConcludes(Manager):
     """All parts are in, and nobody says so."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        super().carry_out([one for one in effects if not isinstance(one, Conclude)])
+        super().carry_out([one for one in effects if not isinstance(one, MakeResults)])
 
 
 class ForgetsEarly(Manager):
@@ -242,7 +242,7 @@ class CountsMessages(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        progressed = self.foreman._progressed
+        progressed = self.worker_api._progressed
         told_at: dict[tuple[Part, Fence], float] = {}
 
         def by_messages(progress: Progress) -> PartReport:
@@ -252,7 +252,7 @@ class CountsMessages(Manager):
                 told_at[about] = since = now
             return replace(progressed(progress), idle_s=now - since)
 
-        self.foreman._progressed = by_messages  # type: ignore[method-assign]
+        self.worker_api._progressed = by_messages  # type: ignore[method-assign]
 
 
 class LimitsAtOnce(Manager):
@@ -260,9 +260,9 @@ class LimitsAtOnce(Manager):
 
     def __init__(self, host: SimHost, settings: ManagerSettings) -> None:
         super().__init__(host, settings)
-        desk = self.jobs._desk
-        desk.led.at = lambda now: now  # type: ignore[method-assign]
-        desk.hears_until = lambda job: 0.0  # type: ignore[method-assign]
+        leader = self.jobs._leader
+        leader.led.at = lambda now: now  # type: ignore[method-assign]
+        leader.hears_until = lambda job: 0.0  # type: ignore[method-assign]
 
 
 class LeavesAtOnce(Worker):
@@ -273,11 +273,11 @@ class LeavesAtOnce(Worker):
 class PausesNothing(Worker):
     """A pause is confirmed, and the load goes on."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
+        def deaf(one: HeldPart, effects: list[LifeEffect]) -> None:
             do(one, [effect for effect in effects if effect != Steer("pause")])
 
         self.parts._do = deaf  # type: ignore[method-assign]
@@ -286,8 +286,8 @@ class PausesNothing(Worker):
 class Unfenced(Worker):
     """Goes on for ever without its managers."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         self.contact._fence_s = 1e9
 
 
@@ -304,16 +304,16 @@ class FencedByProbes(Worker):
 class Outlives(Worker):
     """A cancellation is not heard, however it comes, and generators have no leash."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def deaf(one: Engagement, effects: list[LifeEffect]) -> None:
-            one.performer.leash = lambda seconds: None  # type: ignore[method-assign]
+        def deaf(one: HeldPart, effects: list[LifeEffect]) -> None:
+            one.running.leash = lambda seconds: None  # type: ignore[method-assign]
             if one.life._halted is not None and one.life._halted[0] == "cancelled":
                 effects = [effect for effect in effects if effect != Steer("cancel")]
                 effects = [effect for effect in effects if not isinstance(effect, Kill)]
-                one.performer.close = _nothing  # type: ignore[method-assign]
+                one.running.close = _nothing  # type: ignore[method-assign]
             do(one, effects)
 
         self.parts._do = deaf  # type: ignore[method-assign]
@@ -322,15 +322,15 @@ class Outlives(Worker):
 class SaysCancelled(Worker):
     """A part that is told to end is said to have ended, and its processes are left alone."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         do = self.parts._do
 
-        def lie(one: Engagement, effects: list[LifeEffect]) -> None:
+        def lie(one: HeldPart, effects: list[LifeEffect]) -> None:
             cancel = Steer("cancel")
             do(one, [effect for effect in effects if effect != cancel])
             if cancel in effects:
-                one.performer.close = _nothing  # type: ignore[method-assign]
+                one.running.close = _nothing  # type: ignore[method-assign]
                 do(one, one.life.over(host.clock.now()))
 
         self.parts._do = lie  # type: ignore[method-assign]
@@ -343,8 +343,8 @@ async def _nothing() -> None:
 class LeaksCores(Worker):
     """One in three times a part ends, its cores stay taken."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         release = self.parts.cores.release
         owners: dict[Any, int] = {}
 
@@ -359,8 +359,8 @@ class LeaksCores(Worker):
 class TakesAnything(Worker):
     """A part is taken, whatever else uses the cores."""
 
-    def __init__(self, host: SimHost, settings: WorkerSettings, stage: Stage) -> None:
-        super().__init__(host, settings, stage)
+    def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
+        super().__init__(host, settings, runner)
         self.parts.cores._in_use = lambda: 0  # type: ignore[method-assign]
 
 

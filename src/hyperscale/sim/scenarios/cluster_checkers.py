@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.cluster.jobs.fold import apply
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Failed,
@@ -28,12 +28,12 @@ from hyperscale.cluster.jobs.records import (
     TimedOut,
     ToldLate,
 )
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, WorkflowResult, decode
-from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.manager.part_end import decode_end
 from hyperscale.sim.checkers import Checker
-from hyperscale.sim.scenarios.cluster_truth import Performance, Truth
+from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
 
 class ClusterChecker(Checker):
@@ -114,7 +114,7 @@ class OneJobPerKey(ClusterChecker):
 
 
 class OnlyTheNewest(ClusterChecker):
-    """A stage carries out what a majority decided, once, and under the newest token only."""
+    """A worker carries out what a majority decided, once, and under the newest token only."""
 
     def __init__(self, truth: Truth) -> None:
         super().__init__(truth)
@@ -156,7 +156,7 @@ class OneLoad(ClusterChecker):
     """When a part begins somewhere, its load has ended everywhere else."""
 
     def on_began(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
-        for other in self.truth.performances[part]:
+        for other in self.truth.observed[part]:
             if other.order.fence != fence and other.loading:
                 old = tuple(other.order.fence)
                 self.fail(f"{node} began {part} while {other.where} still loads as {old}")
@@ -166,7 +166,7 @@ class ContextHeld(ClusterChecker):
     """A layer is given out when a majority holds what the layers before it hand on."""
 
     def on_accepted(self, _at: float, node: str, life: int, part: Part, fence: Fence) -> None:
-        order = self.truth.performances[part][-1].order
+        order = self.truth.observed[part][-1].order
         needs = {one.name: one for one in self.truth.jobs[part.job_id].workflows}
         for provider, values in sorted(order.used.items()):
             for key, stamped in sorted(values.items()):
@@ -243,7 +243,7 @@ class Totals(ClusterChecker):
             self.fail(f"{what} is held with {told} requests, {done} were made")
 
     def _performed(self, part: Part, fence: Fence) -> int:
-        return sum(p.requests for p in self.truth.performances[part] if p.order.fence == fence)
+        return sum(p.requests for p in self.truth.observed[part] if p.order.fence == fence)
 
     def _job(self, job: str, results: Results) -> None:
         counted = _Counted(self.truth, job)
@@ -286,9 +286,9 @@ class _Counted:
         self._whole: dict[str, bool] = defaultdict(lambda: True)
         live: dict[Part, Fence] = {}
         started: set[str] = set()
-        book = Book()
+        replicated = ReplicatedState()
         for record in records_of(truth, job):
-            taken = apply(book, record)
+            taken = apply(replicated, record)
             match record:
                 case Dispatched():
                     live |= {one.part: one.fence for one in record.placements}
@@ -357,7 +357,7 @@ class NeverBackwards(Checker):
 
 
 class AllFree(Checker):
-    """When all jobs are over, nothing is left of them: no stage, no core in use."""
+    """When all jobs are over, nothing is left of them: no running part, no core in use."""
 
     def __init__(self, leftovers: Callable[[], list[str]]) -> None:
         self._leftovers = leftovers
@@ -379,7 +379,7 @@ def _requests(result: bytes) -> int:
     return sum(one.count for one in decode_state(state).requests) if state else 0
 
 
-def _name(one: Performance) -> str:
+def _name(one: ObservedPart) -> str:
     return f"{one.order.part} {tuple(one.order.fence)}"
 
 

@@ -95,7 +95,7 @@ class UnderCommand(ClusterChecker):
         untended = {key for key in self._placed.items() if not self.truth.is_tended(*key)}
         self._untended = {key: self._untended.get(key, now) for key in untended}
         for (part, fence), since in self._untended.items():
-            arrived = any(one.order.fence == fence for one in self.truth.performances[part])
+            arrived = any(one.order.fence == fence for one in self.truth.observed[part])
             limit_s = UNTENDED_S if arrived else UNDELIVERED_S
             if now - max(since, self._led_since) > limit_s:
                 where = self.truth.placed[part, fence]

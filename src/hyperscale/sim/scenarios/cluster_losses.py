@@ -11,9 +11,9 @@ from hyperscale.errors import ExitCode
 from hyperscale.metrics.exported import decode as decode_state
 from hyperscale.metrics.results import Results, WorkflowResult, decode
 from hyperscale.nodes.manager.manager import Manager
-from hyperscale.nodes.manager.orders import decode_end
+from hyperscale.nodes.manager.part_end import decode_end
 from hyperscale.sim.scenarios.cluster_checkers import ClusterChecker, records_of
-from hyperscale.sim.scenarios.cluster_truth import Performance, Truth
+from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
 ROUNDING: Final = 1e-6
 # Two attempts may overlap by as much as the clocks of a leader and a generator differ.
@@ -39,7 +39,7 @@ class TrueCoverage(ClusterChecker):
 
     def _prepared(self, job: str, workflow: WorkflowResult) -> None:
         ran = self._ran(job, workflow.name)
-        if ran and ran[-1].performer.died and not workflow.error:
+        if ran and ran[-1].running.died and not workflow.error:
             self.fail(f"{job} {workflow.name} counts as done, and its process died")
 
     def _covered(self, job: str, results: Results) -> None:
@@ -54,10 +54,10 @@ class TrueCoverage(ClusterChecker):
             self.fail(f"{job} passed, and {min(shares):.3f} of a test was run")
 
     def _share(self, job: str, workflow: WorkflowResult) -> float:
-        offered = sum(one.performer.offered for one in self._ran(job, workflow.name))
+        offered = sum(one.running.offered for one in self._ran(job, workflow.name))
         return min(1.0, offered / (workflow.planned_load or 1.0))
 
-    def _ran(self, job: str, workflow: str) -> list[Performance]:
+    def _ran(self, job: str, workflow: str) -> list[ObservedPart]:
         return [
             one
             for one in self.truth.of_job(job)
@@ -84,7 +84,7 @@ class HeardIsKept(ClusterChecker):
         leaders = self._leaders()
         if not isinstance(record, PartLost) or len(leaders) != 1:
             return
-        note = leaders[0].notes.of(record.part, record.fence)
+        note = leaders[0].progress_backup.of(record.part, record.fence)
         if note is None or self._had_ended(record):
             return
         known = _requests(note.state)

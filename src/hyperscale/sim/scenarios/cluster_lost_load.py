@@ -15,9 +15,9 @@ from hyperscale.cluster.jobs.records import (
     Steered,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
+from hyperscale.sim.part_runner import core_percent
 from hyperscale.sim.scenarios.cluster_checkers import ClusterChecker
-from hyperscale.sim.scenarios.cluster_truth import Performance, Truth
-from hyperscale.sim.stage import core_percent
+from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
 # For so long a worker must have run the job, after the loss and the end of all faults, to be one
 # that should have taken the part: a leader is found, has heard it, and does not think it ill.
@@ -75,14 +75,14 @@ class TakenOver(ClusterChecker):
             if self.world.healed_at and self._could(one, since, at):
                 self.fail(f"{record.part} was given up, though {one.where} had CPU to spare")
 
-    def _could(self, one: Performance, since: float, at: float) -> bool:
+    def _could(self, one: ObservedPart, since: float, at: float) -> bool:
         began_at = self._began_at.get((one.host.name, one.order.part, one.order.fence), at)
         hot = 2 * core_percent(one.order) > LIMIT_PERCENT
         return (
             at - max(began_at, since) >= TAKEN_OVER_WITHIN_S
             and one.loading
             and not hot
-            and not one.performer.cores_done
+            and not one.running.cores_done
             and one.host.name not in self._leaving
         )
 

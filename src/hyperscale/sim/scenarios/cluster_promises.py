@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.reconcile import keep_s
 from hyperscale.cluster.jobs.records import Finished, Part, PartLost, Steered, Submitted, TimedOut
-from hyperscale.cluster.jobs.review import keep_s
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.placement.provision import in_use
 from hyperscale.metrics.results import Results, WorkflowResult, decode
@@ -60,7 +60,7 @@ class Leaving(ClusterChecker):
 
     def on_left(self, _at: float, node: str, life: int, busy: int) -> None:
         if busy:
-            self.fail(f"{node} has left, and {busy} parts are still on its stage")
+            self.fail(f"{node} has left, and {busy} parts are still on its runner")
 
     def on_committed(self, _at: float, node: str, index: int, what: str, job: str) -> None:
         record = self.truth.log[index]
@@ -190,7 +190,7 @@ class WithinCores(ClusterChecker):
         by_job: dict[str, list[tuple[tuple[int, ...], int]]] = defaultdict(list)
         for one in self.truth.loading():
             if one.host.name == node:
-                done = one.performer.cores_done
+                done = one.running.cores_done
                 by_job[one.order.part.job_id].append((one.order.slots, done))
         used = sum(map(in_use, by_job.values()))
         if used > self.truth.cores[node]:

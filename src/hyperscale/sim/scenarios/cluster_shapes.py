@@ -1,6 +1,6 @@
 """Jobs for a simulated cluster: facts made by hand, in the shapes that tests have.
 
-What a workflow does wrong is its tag `mishap`, see `sim.stage`.
+What a workflow does wrong is its tag `mishap`, see `sim.part_runner`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hyperscale.workload.thresholds import Threshold, parse_threshold
 
 GRACE_S: Final = 1.0
 VUS_MAX: Final = 8
-# Virtual requests take 10 to 30 ms (`sim.stage`), so it is known who keeps which promise.
+# Virtual requests take 10 to 30 ms (`sim.part_runner`), so it is known who keeps which promise.
 KEPT: Final = "p(95)<500"
 BROKEN: Final = "p(95)<5"
 ABORTING: Final = "p(95)<5 abort"

@@ -17,19 +17,19 @@ from hyperscale.cluster.jobs.records import (
     TimedOut,
 )
 from hyperscale.nodes.protocol.parts import DispatchPart
-from hyperscale.nodes.worker.stage import Progressed
+from hyperscale.nodes.worker.runner import Progressed
 from hyperscale.sim.host import SimHost
-from hyperscale.sim.stage import Deed, SimPerformer, SimStage
+from hyperscale.sim.part_runner import LoadEvent, SimPart, SimRunner
 from hyperscale.sim.world import World
 
 
 @dataclass(slots=True, eq=False)
-class Performance:
-    """A part on a stage, from its acceptance on."""
+class ObservedPart:
+    """A part on a runner, from its acceptance on."""
 
     host: SimHost
     order: DispatchPart
-    performer: SimPerformer
+    running: SimPart
     began: bool = False
     over: bool = False  # it makes no load, and will not
     requests: int = 0
@@ -51,12 +51,12 @@ class Performance:
     @property
     def loading(self) -> bool:
         """Generators end with the worker that started them."""
-        return self.began and not self.host.process.dead and self.performer.loading
+        return self.began and not self.host.process.dead and self.running.loading
 
 
 @dataclass(slots=True)
 class Truth:
-    performances: dict[Part, list[Performance]] = field(default_factory=lambda: defaultdict(list))
+    observed: dict[Part, list[ObservedPart]] = field(default_factory=lambda: defaultdict(list))
     log: dict[int, JobRecord] = field(default_factory=dict)
     """What was applied anywhere, by its place in the log."""
     payloads: dict[int, bytes] = field(default_factory=dict)
@@ -103,37 +103,34 @@ class Truth:
         if submitted is not None and self.keys.get(submitted.idempotency_key) == job_id:
             del self.keys[submitted.idempotency_key]
 
-    def of_job(self, job_id: str) -> list[Performance]:
+    def of_job(self, job_id: str) -> list[ObservedPart]:
         return [
             one
-            for part, performances in self.performances.items()
+            for part, observed in self.observed.items()
             if part.job_id == job_id
-            for one in performances
+            for one in observed
         ]
 
     def is_tended(self, part: Part, fence: Fence) -> bool:
         """Some worker prepares it, waits to begin or makes its load."""
         return any(
             one.order.fence == fence and not one.over and not one.host.process.dead
-            for one in self.performances[part]
+            for one in self.observed[part]
         )
 
-    def on(self, worker: str) -> list[Performance]:
+    def on(self, worker: str) -> list[ObservedPart]:
         return [
-            one
-            for all_of in self.performances.values()
-            for one in all_of
-            if one.host.name == worker
+            one for all_of in self.observed.values() for one in all_of if one.host.name == worker
         ]
 
-    def loading(self) -> list[Performance]:
-        return [one for all_of in self.performances.values() for one in all_of if one.loading]
+    def loading(self) -> list[ObservedPart]:
+        return [one for all_of in self.observed.values() for one in all_of if one.loading]
 
     def unfinished(self) -> list[str]:
         return [job_id for job_id in self.jobs if job_id not in self.finished]
 
 
-class WatchedStage(SimStage):
+class ObservedRunner(SimRunner):
     """Tells the truth of what is done on it."""
 
     def __init__(self, truth: Truth, world: World, host: SimHost, cores: int) -> None:
@@ -141,23 +138,21 @@ class WatchedStage(SimStage):
         self.host = host
         self._truth = truth
         self._world = world
-        self._here: dict[int, Performance] = {}
+        self._here: dict[int, ObservedPart] = {}
         truth.cores[host.name] = cores
 
-    def perform(
-        self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed
-    ) -> SimPerformer:
-        performer = super().perform(order, slots, progressed)
+    def run(self, order: DispatchPart, slots: tuple[int, ...], progressed: Progressed) -> SimPart:
+        running = super().run(order, slots, progressed)
         if any(one.shares_with(order) for one in self._truth.on(self.host.name)):
             self._world.coverage["part squeezed"] += 1
-        one = self._here[id(order)] = Performance(self.host, order, performer)
-        self._truth.performances[order.part].append(one)
+        one = self._here[id(order)] = ObservedPart(self.host, order, running)
+        self._truth.observed[order.part].append(one)
         if order.fence.attempt > 1:
             self._world.coverage["part taken over"] += 1
         self._observe("accepted", order)
-        return performer
+        return running
 
-    def _saw(self, deed: Deed, order: DispatchPart, amount: int) -> None:
+    def _saw(self, deed: LoadEvent, order: DispatchPart, amount: int) -> None:
         one = self._here[id(order)]
         if deed == "loaded":
             one.requests += amount

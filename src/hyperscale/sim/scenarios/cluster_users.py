@@ -1,4 +1,4 @@
-"""People with a cluster: they submit, watch, steer, lose patience, crash and come back.
+"""People with a cluster: they submit, watch, steer, lose glances_left, crash and come back.
 
 What a person wants outlives the program they use: after a crash of their machine they submit the
 same thing again with the same key, and attach.
@@ -196,7 +196,7 @@ class User:
         """Until the end, or until they look away."""
         self._views += 1
         view = f"{self._host.name}/{self._host.generation}.{self._views}"
-        patience = self._host.random.randint(1, 40) if wish.glances else -1
+        glances_left = self._host.random.randint(1, 40) if wish.glances else -1
         picture = self._picture()
         async with aclosing(self._cluster.follow(job_id)) as updates:
             async for update in updates:
@@ -215,8 +215,8 @@ class User:
                     status = update.view.status if update.view is not None else picture.ended_as
                     self._observe("told", job=job_id, status=status, results=digest)
                     return
-                patience -= 1
-                if patience == 0:
+                glances_left -= 1
+                if glances_left == 0:
                     wish.glances -= 1
                     self._world.coverage["looked away"] += 1
                     return

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import msgspec
 
-from hyperscale.cluster.calm import Admission, AdmissionSettings, Load, Verdict
-from hyperscale.cluster.calm import Priority as Class
-from hyperscale.nodes.member.doorkeeper import Doorkeeper
+from hyperscale.cluster.overload import Admission, AdmissionResult, AdmissionSettings, LoadLevel
+from hyperscale.cluster.overload import Priority as Class
+from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.runtime.host import Address
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.host import SimHost
@@ -66,7 +66,9 @@ for _class, _struct in STRUCTS.items():
 class ShedsCritical(Admission):
     """Planted: CRITICAL takes the slots of NORMAL."""
 
-    def try_acquire(self, priority: Class, source: str = "", load: Load = Load.HEALTHY) -> Verdict:
+    def try_acquire(
+        self, priority: Class, source: str = "", load: LoadLevel = LoadLevel.HEALTHY
+    ) -> AdmissionResult:
         return super().try_acquire(max(priority, Class.NORMAL), source, load)
 
     def release(self, priority: Class, source: str = "") -> None:
@@ -76,7 +78,9 @@ class ShedsCritical(Admission):
 class ForgetsCeilings(Admission):
     """Planted: LOW may take what HIGH may."""
 
-    def try_acquire(self, priority: Class, source: str = "", load: Load = Load.HEALTHY) -> Verdict:
+    def try_acquire(
+        self, priority: Class, source: str = "", load: LoadLevel = LoadLevel.HEALTHY
+    ) -> AdmissionResult:
         return super().try_acquire(min(priority, Class.HIGH), source, load)
 
     def release(self, priority: Class, source: str = "") -> None:
@@ -141,7 +145,7 @@ class Flood(Scenario):
 
     def __init__(self, nodes: int | None = None, canary: str = "") -> None:
         super().__init__(nodes, canary)
-        self._door: Doorkeeper | None = None
+        self._admission: NodeAdmission | None = None
         self._flooding = True
         self._answered: Counter[str] = Counter()
 
@@ -160,14 +164,14 @@ class Flood(Scenario):
         callers = [name for name in self.node_names()[1:] if not self._answered[name]]
         if callers:
             return f"{', '.join(callers)} got no answer yet"
-        assert self._door is not None
-        if self._door.admission.in_flight:
-            return f"{self._door.admission.in_flight} slots are still taken"
+        assert self._admission is not None
+        if self._admission.slots.in_flight:
+            return f"{self._admission.slots.in_flight} slots are still taken"
         return ""
 
     def figures(self, world: World) -> dict[str, float]:
-        assert self._door is not None
-        counts = self._door.admission.counts()
+        assert self._admission is not None
+        counts = self._admission.slots.counts()
         return {f"{kind.name.lower()}_shed": float(counts[kind].shed) for kind in Class}
 
     async def _node(self, world: World, host: SimHost) -> None:
@@ -180,15 +184,15 @@ class Flood(Scenario):
                 world.observe("ended", rank=kind)
             return message
 
-        self._door = Doorkeeper(host, PLANTED[self.canary](SETTINGS))
-        self._door.watch()
+        self._admission = NodeAdmission(host, PLANTED[self.canary](SETTINGS))
+        self._admission.watch()
         endpoint = Endpoint(
             host,
             Introduction(_identity(host)),
             KINDS,
             dict.fromkeys(STRUCTS.values(), work),
             plaintext="anywhere",
-            admission=self._door,
+            admission=self._admission,
         )
         await Server(endpoint).start(Address("", PORT))
 

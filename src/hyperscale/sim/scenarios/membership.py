@@ -58,7 +58,7 @@ TOLD = (
 )
 
 
-class Stage(IntEnum):
+class Phase(IntEnum):
     CONVERGE = auto()
     CRASH = auto()
     LEAVE = auto()
@@ -96,7 +96,7 @@ class MembershipScenario(Scenario):
         if canary == "fat-datagrams":
             self.config = replace(self.config, datagram_bytes_max=4_096, heartbeat_bytes_max=1_600)
         self.lives: dict[str, list[MembershipShell]] = {}
-        self._stage = Stage.CONVERGE
+        self._phase = Phase.CONVERGE
         self._stage_since = 0.0
         self._killed: list[str] = []
         self._leaver = ""
@@ -203,37 +203,37 @@ class MembershipScenario(Scenario):
             self._stage_since = world.now
         self._poll_bounds(world)
         missing = {
-            Stage.CONVERGE: self._converging,
-            Stage.CRASH: self._crashing,
-            Stage.LEAVE: self._leaving,
-            Stage.FORGET: self._forgetting,
-            Stage.DONE: self._converged,
-        }[self._stage](world)
-        if missing or self._stage is Stage.DONE:
+            Phase.CONVERGE: self._converging,
+            Phase.CRASH: self._crashing,
+            Phase.LEAVE: self._leaving,
+            Phase.FORGET: self._forgetting,
+            Phase.DONE: self._converged,
+        }[self._phase](world)
+        if missing or self._phase is Phase.DONE:
             return missing
-        self._stage = Stage(self._stage + 1)
-        if self._stage is Stage.LEAVE and len(world.up()) < 3:
-            self._stage = Stage.DONE  # nobody would be left to hear of it
+        self._phase = Phase(self._phase + 1)
+        if self._phase is Phase.LEAVE and len(world.up()) < 3:
+            self._phase = Phase.DONE  # nobody would be left to hear of it
         self._stage_since = world.now
-        world.observe("stage", name=self._stage.name)
+        world.observe("stage", name=self._phase.name)
         self._begin(world)
-        return f"stage {self._stage.name} begins"
+        return f"stage {self._phase.name} begins"
 
     def _begin(self, world: World) -> None:
         dice = world.random
         names = self._present(world)
-        if self._stage is Stage.CRASH:
+        if self._phase is Phase.CRASH:
             self._killed = dice.sample(names, dice.randint(1, max(1, len(names) // 5)))
             for name in self._killed:
                 world.crash(name, dice.choice(("kept", "lost-unsynced")))
             self._crash_known.killed(world.now)
-        elif self._stage is Stage.LEAVE:
+        elif self._phase is Phase.LEAVE:
             self._leaver, self._deaf = dice.sample(names, 2)
             self._deaf_cut = world.network.cut(partition([self._deaf], kind="isolate"))
             self._truth.on_cut(world.now, "deaf")
             shell = self.lives[self._leaver][-1]
             world.host(self._leaver).tasks.spawn("leave", shell.leave())
-        elif self._stage is Stage.FORGET:
+        elif self._phase is Phase.FORGET:
             self._no_resurrection.left(self._leaver)
             world.crash(self._leaver)
             assert self._deaf_cut is not None
@@ -274,7 +274,7 @@ class MembershipScenario(Scenario):
         return ""
 
     def _present(self, world: World) -> list[str]:
-        gone = self._leaver if self._stage >= Stage.LEAVE else ""
+        gone = self._leaver if self._phase >= Phase.LEAVE else ""
         return [name for name in world.up() if name != gone]
 
     def _believing(self, world: World, gone: list[str], observers: list[str]) -> list[str]:

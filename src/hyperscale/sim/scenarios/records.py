@@ -110,7 +110,7 @@ class RecordsScenario(Scenario):
             if dice.random() < 0.5:
                 for name in world.up():
                     node = self._running[name]
-                    world.loop.post(node.host.process, node.relieve, self.term - 1)
+                    world.loop.post(node.host.process, node.step_down, self.term - 1)
 
     def _elect(self, world: World, name: str) -> None:
         if world.machines[name].up and name in self._running:
@@ -190,7 +190,7 @@ class RecordsNode:
     def elected(self, term: int) -> None:
         self.host.tasks.spawn(f"lead {term}", self._lead(term))
 
-    def relieve(self, term: int) -> None:
+    def step_down(self, term: int) -> None:
         if self.opened:
             self.records.follow(term)
 

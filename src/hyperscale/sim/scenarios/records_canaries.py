@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hyperscale.ledger.records import QuorumRecords
-from hyperscale.ledger.records.keeper import Keeper
+from hyperscale.ledger.records.durable_replica import DurableReplica
 from hyperscale.ledger.records.messages import Append, Appended
-from hyperscale.ledger.records.replica import Left, Replica
+from hyperscale.ledger.records.replica import DiskWrite, Replica
 from hyperscale.ledger.records.snapshots import Captured
 
 CANARIES: Final = {
@@ -29,16 +29,16 @@ CANARIES: Final = {
 
 class LeaderSuffices(Replica):
     def _count(self) -> None:
-        if self._office is not None and self._office.barrier:
+        if self._leadership is not None and self._leadership.barrier:
             self.commit_index = self.log.stable_index
 
 
 class CountsItselfEarly(Replica):
     """A leader's own copy counts before it is on its disk."""
 
-    def take_writes(self) -> list[Left]:
+    def take_writes(self) -> list[DiskWrite]:
         taken = super().take_writes()
-        if self._office is not None:
+        if self._leadership is not None:
             self.log.written(self.write)
             self._count()
         return taken
@@ -53,7 +53,7 @@ class AsksAMinority(Replica):
     """Once it belongs; before that there would be no cluster to harm."""
 
     def donor(self) -> str | None:
-        if self.newcomer or self._office is None:
+        if self.newcomer or self._leadership is None:
             return super().donor()
         return self.name
 
@@ -79,14 +79,14 @@ class AppliesUncommitted(Replica):
 
     @property
     def applicable_index(self) -> int:
-        return super().applicable_index if self._office is not None else self.log.stable_index
+        return super().applicable_index if self._leadership is not None else self.log.stable_index
 
 
 class ObeysTheOld(Replica):
     """A promise does not keep older leaders out."""
 
     def append(self, peer: str, request: Append) -> Appended:
-        if self._office is not None or request.term >= self.term:
+        if self._leadership is not None or request.term >= self.term:
             return super().append(peer, request)
         term, self.term = self.term, request.term
         follows, self._follows = self._follows, peer
@@ -95,12 +95,12 @@ class ObeysTheOld(Replica):
         return reply
 
 
-class WithoutTail(Keeper):
+class WithoutTail(DurableReplica):
     def _capture(self) -> Captured:
         return replace(super()._capture(), tail=())
 
 
-class StateTwice(Keeper):
+class StateTwice(DurableReplica):
     """After a new state it tells of everything in it again."""
 
     def _announce(self, before: Any, news_after: int) -> None:
@@ -116,7 +116,7 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
     "apply-uncommitted": AppliesUncommitted,
     "obey-the-old": ObeysTheOld,
 }
-KEEPERS: Final[dict[str, type[Keeper]]] = {
+DURABLE_REPLICAS: Final[dict[str, type[DurableReplica]]] = {
     "checkpoint-without-tail": WithoutTail,
     "state-twice": StateTwice,
 }
@@ -124,13 +124,13 @@ KEEPERS: Final[dict[str, type[Keeper]]] = {
 
 def plant(records: QuorumRecords, bug: str) -> None:
     """Make open records wrong in one way; nothing for ""."""
-    keeper = records._keeper
+    durable = records._durable
     if bug in REPLICAS:
-        keeper.replica.__class__ = REPLICAS[bug]
-    if bug in KEEPERS:
-        keeper.__class__ = KEEPERS[bug]
+        durable.replica.__class__ = REPLICAS[bug]
+    if bug in DURABLE_REPLICAS:
+        durable.__class__ = DURABLE_REPLICAS[bug]
     if bug == "answer-before-sync":
-        keeper.desk.written = _at_once  # type: ignore[method-assign]
+        durable.waiters.written = _at_once  # type: ignore[method-assign]
     if bug == "forget-locally":
         _forget_locally(records)
 
@@ -141,11 +141,11 @@ async def _at_once(write: int) -> None:
 
 def _forget_locally(records: QuorumRecords) -> None:
     """Ended jobs are dropped by a leader's own clock, without an entry that tells the others."""
-    keeper = records._keeper
+    durable = records._durable
 
     def forget() -> None:
-        for job_id in keeper.shelf.due(keeper._host.clock.now(), 100):
-            if keeper.shelf.forget(job_id):
-                keeper._tell(keeper.on_forgotten, job_id)
+        for job_id in durable.job_table.due(durable._host.clock.now(), 100):
+            if durable.job_table.forget(job_id):
+                durable._tell(durable.on_forgotten, job_id)
 
     records._forget_due = forget  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.effects import Append, Conclude, Dispatch, Effect, Snatch
+from hyperscale.cluster.jobs.effects import Append, CollectReported, Dispatch, Effect, MakeResults
 from hyperscale.cluster.jobs.inputs import CpuUse, Ended, Heard, PartReport
 from hyperscale.cluster.jobs.records import JobRecord, Needs, Outcome, Part, Placement, Submitted
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -78,11 +78,11 @@ class Shell:
                     self.held.append(record)
                 case Append(record):
                     self.commit(record)
-                case Snatch(place):
+                case CollectReported(place):
                     heard = Heard(self.lost_at_s, 7, b"partial", self.lost_pace)
                     self.carry(self.jobs.part_lost(self.now, place, heard))
-                case Conclude(job_id, status, reason):
-                    self.carry(self.jobs.concluded(self.now, job_id, status, reason, b"results"))
+                case MakeResults(job_id, status, reason):
+                    self.carry(self.jobs.results_made(self.now, job_id, status, reason, b"results"))
 
     def commit(self, record: JobRecord) -> None:
         self.log.append(record)
@@ -196,7 +196,7 @@ class Shell:
     def _reports(self, worker: str) -> list[PartReport]:
         """All that was prepared and started runs."""
         found = []
-        for place in self.jobs.book.by_worker.get(worker, {}).values():
+        for place in self.jobs.replicated.by_worker.get(worker, {}).values():
             name, job_id = place.part.workflow, place.part.job_id
             load_s = self.jobs.load_s(self.now, job_id, name)
             if place in self.ready and self.workflow(name, job_id).started:

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from hyperscale.cluster.jobs import losing
+from hyperscale.cluster.jobs import workers
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.desk import Desk
-from hyperscale.cluster.jobs.effects import Acknowledge, Snatch
+from hyperscale.cluster.jobs.effects import Acknowledge, CollectReported
 from hyperscale.cluster.jobs.inputs import Accepted
+from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.pool import Worker
 from hyperscale.cluster.jobs.records import PartLost, Steered
 from hyperscale.cluster.jobs.settings import JobSettings
@@ -79,7 +79,7 @@ def test_an_end_that_lost_against_its_own_loss_is_acknowledged() -> None:
     shell.carry(shell.jobs.worker_dead(shell.now, place.worker, 1))
     shell.hold = True
     shell.wait(20.0)
-    assert shell.take(Snatch)
+    assert shell.take(CollectReported)
     assert shell.end(place) is False
     shell.take(Acknowledge)
     shell.release()
@@ -106,18 +106,18 @@ def test_a_deadline_that_cannot_be_kept_takes_no_other_with_it(
     assert {place.worker for place in shell.prepare_all()} == {"w1", "w2"}
     shell.die("w1")
     shell.die("w2")
-    assert not shell.take(Snatch)
-    real, broken = losing.review_worker, []
+    assert not shell.take(CollectReported)
+    real, broken = workers.check_worker, []
 
-    def once(desk: Desk, now: float, worker: Worker) -> None:
+    def once(leader: LeaderState, now: float, worker: Worker) -> None:
         if not broken:
             broken.append(worker.name)
             raise RuntimeError("a bug")
-        real(desk, now, worker)
+        real(leader, now, worker)
 
-    monkeypatch.setattr(losing, "review_worker", once)
+    monkeypatch.setattr(workers, "check_worker", once)
     with pytest.raises(RuntimeError, match="a bug"):
         shell.wait(30.0)
     shell.wait(30.0)
     (other,) = {"w1", "w2"} - set(broken)
-    assert other in {effect.placement.worker for effect in shell.take(Snatch)}
+    assert other in {effect.placement.worker for effect in shell.take(CollectReported)}

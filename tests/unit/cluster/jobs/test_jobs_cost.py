@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.jobs import review
+from hyperscale.cluster.jobs import reconcile
 from hyperscale.cluster.jobs.effects import Start
 from tests.unit.cluster.jobs.making import Shell, needs
 
@@ -13,27 +13,27 @@ CORES = 4
 
 
 def test_a_job_is_not_gone_through_for_each_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    reviews = 0
-    real = review.review_job
+    looks = 0
+    real = reconcile.reconcile_job
 
     def counted(*given: object) -> None:
-        nonlocal reviews
-        reviews += 1
+        nonlocal looks
+        looks += 1
         real(*given)  # type: ignore[arg-type]
 
     shell = Shell()
     for number in range(PARTS):
         shell.register(f"w{number}", CORES)
     shell.submit(needs(peak_vus=PARTS * CORES))
-    monkeypatch.setattr(review, "review_job", counted)
+    monkeypatch.setattr(reconcile, "reconcile_job", counted)
     places = shell.prepare_all()
     assert len(places) == len(shell.take(Start)) == PARTS
-    starting, reviews = reviews, 0
+    starting, looks = looks, 0
     shell.now += 60.0
     for place in places:
         shell.end(place)
     assert shell.job().status == "completed"
-    assert (starting, reviews) == (2, 1)  # all are ready, it has started; all have ended
+    assert (starting, looks) == (2, 1)  # all are ready, it has started; all have ended
 
 
 def test_a_part_that_fails_at_the_last_is_noticed() -> None:

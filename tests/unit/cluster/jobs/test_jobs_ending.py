@@ -1,8 +1,8 @@
-"""Ends: acknowledged when held, counted once, torn down, concluded, forgotten."""
+"""Ends: acknowledged when held, counted once, torn down, made into results, forgotten."""
 
 from __future__ import annotations
 
-from hyperscale.cluster.jobs.effects import Acknowledge, Command, Conclude, Teardown
+from hyperscale.cluster.jobs.effects import Acknowledge, Command, MakeResults, Teardown
 from hyperscale.cluster.jobs.records import Finished, PartEnded, TornDown
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -134,7 +134,7 @@ def test_an_error_in_setup_leaves_nothing_to_tear_down() -> None:
     assert shell.job().status == "failed"
 
 
-def test_a_conclusion_that_was_not_written_is_asked_for_again() -> None:
+def test_results_that_were_not_written_are_asked_for_again() -> None:
     shell = running()
     [place] = shell.prepare_all()
     shell.hold = True
@@ -142,11 +142,11 @@ def test_a_conclusion_that_was_not_written_is_asked_for_again() -> None:
     shell.commit(shell.held.pop())
     [finished] = shell.held
     shell.held.clear()
-    assert len(shell.take(Conclude)) == 1
+    assert len(shell.take(MakeResults)) == 1
     shell.hold = False
     shell.carry(shell.jobs.append_failed(shell.now, finished, maybe_written=False))
     shell.wait(1.0)
-    assert len(shell.take(Conclude)) == 1
+    assert len(shell.take(MakeResults)) == 1
     assert shell.job().status == "completed"
 
 
@@ -171,7 +171,7 @@ def test_jobs_are_forgotten_when_the_log_says_so() -> None:
     shell.carry(shell.jobs.follow(shell.now))  # forgetting is not the leader's alone
     shell.carry(shell.jobs.forget(shell.now, "j2"))
     assert shell.jobs.jobs() == []
-    assert shell.jobs.book.keys == {}
+    assert shell.jobs.replicated.keys == {}
 
 
 def test_a_part_that_is_never_ready_fails_the_workflow() -> None:

@@ -13,7 +13,7 @@ from hyperscale.cluster.jobs.lifecycle import (
     RECOVERY,
     TRANSITIONS,
     Lifecycle,
-    State,
+    LifecycleState,
 )
 
 LEGAL = {
@@ -39,8 +39,10 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.product(State, State)))
-def test_every_pair(source: State, target: State) -> None:
+@pytest.mark.parametrize(
+    ("source", "target"), list(itertools.product(LifecycleState, LifecycleState))
+)
+def test_every_pair(source: LifecycleState, target: LifecycleState) -> None:
     life = Lifecycle(state=source)
     legal = (source.name, target.name) in LEGAL
     assert life.transition(source, target, "because", 1.0) is legal
@@ -52,46 +54,46 @@ def test_every_pair(source: State, target: State) -> None:
 
 def test_a_decision_on_an_older_state_is_refused() -> None:
     life = Lifecycle()
-    assert life.transition(State.PENDING, State.DISPATCHED, "first", 1.0)
-    assert not life.transition(State.PENDING, State.DISPATCHED, "second", 1.0)
-    assert not life.transition(State.PENDING, State.CANCELLING, "cancel", 1.0)
+    assert life.transition(LifecycleState.PENDING, LifecycleState.DISPATCHED, "first", 1.0)
+    assert not life.transition(LifecycleState.PENDING, LifecycleState.DISPATCHED, "second", 1.0)
+    assert not life.transition(LifecycleState.PENDING, LifecycleState.CANCELLING, "cancel", 1.0)
     assert [step.reason for step in life.history] == ["first"]
 
 
 def test_history_reads_as_seconds_and_reasons() -> None:
     life = Lifecycle()
-    life.transition(State.PENDING, State.DISPATCHED, "to w1", 0.5)
-    life.transition(State.DISPATCHED, State.RUNNING, "ready", 1.0)
-    life.transition(State.RUNNING, State.FAILED, "worker w1 died", 5.04)
+    life.transition(LifecycleState.PENDING, LifecycleState.DISPATCHED, "to w1", 0.5)
+    life.transition(LifecycleState.DISPATCHED, LifecycleState.RUNNING, "ready", 1.0)
+    life.transition(LifecycleState.RUNNING, LifecycleState.FAILED, "worker w1 died", 5.04)
     assert life.lines()[-1] == "5.0 RUNNING → FAILED (worker w1 died)"
 
 
 def test_history_keeps_the_last_64() -> None:
     life = Lifecycle()
     for turn in range(40):
-        life.transition(State.PENDING, State.DISPATCHED, f"go {turn}", turn)
-        life.transition(State.DISPATCHED, State.PENDING, f"back {turn}", turn)
+        life.transition(LifecycleState.PENDING, LifecycleState.DISPATCHED, f"go {turn}", turn)
+        life.transition(LifecycleState.DISPATCHED, LifecycleState.PENDING, f"back {turn}", turn)
     assert len(life.history) == HISTORY_MAX == 64
     assert life.history[-1].reason == "back 39"
     assert life.moves.total() == 80
 
 
 def test_public_names_cover_every_state() -> None:
-    assert set(PUBLIC) == set(State) == set(TRANSITIONS)
+    assert set(PUBLIC) == set(LifecycleState) == set(TRANSITIONS)
     assert set(PUBLIC.values()) == {"pending", "running", "completed", "failed", "cancelled"}
-    assert PUBLIC[State.FAILED_READY_FOR_RETRY] == "pending"
-    assert PUBLIC[State.CANCELLING] == "cancelled"
+    assert PUBLIC[LifecycleState.FAILED_READY_FOR_RETRY] == "pending"
+    assert PUBLIC[LifecycleState.CANCELLING] == "cancelled"
 
 
 def test_recovery_is_a_legal_walk() -> None:
-    life = Lifecycle(state=State.RUNNING)
+    life = Lifecycle(state=LifecycleState.RUNNING)
     for target in RECOVERY:
         assert life.transition(life.state, target, "lost", 1.0)
-    assert (life.state, life.public) == (State.FAILED_READY_FOR_RETRY, "pending")
+    assert (life.state, life.public) == (LifecycleState.FAILED_READY_FOR_RETRY, "pending")
 
 
 def test_what_is_over() -> None:
     ends = {state for state, targets in TRANSITIONS.items() if not targets}
-    assert ends | {State.FAILED} == OVER
-    assert Lifecycle(state=State.COMPLETED).succeeded
-    assert not Lifecycle(state=State.CANCELLED).succeeded
+    assert ends | {LifecycleState.FAILED} == OVER
+    assert Lifecycle(state=LifecycleState.COMPLETED).succeeded
+    assert not Lifecycle(state=LifecycleState.CANCELLED).succeeded

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from hyperscale.cluster.jobs.core import Jobs
-from hyperscale.cluster.jobs.effects import Command, Conclude, Dispatch, Snatch, Start
+from hyperscale.cluster.jobs.effects import CollectReported, Command, Dispatch, MakeResults, Start
 from hyperscale.cluster.jobs.inputs import PartReport
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import Dispatched, GivenUp, PartLost, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from tests.unit.cluster.jobs.making import Shell, needs
@@ -39,9 +39,9 @@ def test_a_dead_worker_keeps_its_part_for_eight_seconds() -> None:
     shell.wait(4.0)
     shell.die(place.worker)
     shell.wait(3.9)
-    assert not shell.take(Snatch)
+    assert not shell.take(CollectReported)
     shell.wait(0.2)
-    assert len(shell.take(Snatch)) == 1
+    assert len(shell.take(CollectReported)) == 1
     assert len(shell.records(PartLost)) == 1
 
 
@@ -54,7 +54,7 @@ def test_a_worker_that_probes_find_alive_and_that_says_nothing_loses_its_part() 
     shell.wait(7.9)
     shell.carry(shell.jobs.worker_dead(shell.now, place.worker, 1))
     shell.carry(shell.jobs.worker_alive(shell.now, place.worker, 1))
-    assert not shell.take(Snatch)
+    assert not shell.take(CollectReported)
     shell.wait(0.2)
     [lost] = shell.records(PartLost)
     assert f"worker {place.worker} was cut off" in lost.reason
@@ -181,15 +181,15 @@ def test_the_nine_steps_of_a_recovery() -> None:
     shell.end(again)
     life = shell.workflow().lifecycle
     assert [step.target for step in life.history] == [
-        State.DISPATCHED,
-        State.RUNNING,
-        State.FAILED,
-        State.FAILED_CANCELING_DEPENDENTS,
-        State.FAILED_READY_FOR_RETRY,
-        State.PENDING,
-        State.DISPATCHED,
-        State.RUNNING,
-        State.COMPLETED,
+        LifecycleState.DISPATCHED,
+        LifecycleState.RUNNING,
+        LifecycleState.FAILED,
+        LifecycleState.FAILED_CANCELING_DEPENDENTS,
+        LifecycleState.FAILED_READY_FOR_RETRY,
+        LifecycleState.PENDING,
+        LifecycleState.DISPATCHED,
+        LifecycleState.RUNNING,
+        LifecycleState.COMPLETED,
     ]
     times = [step.at_s for step in life.history]
     assert times == sorted(times)
@@ -202,11 +202,11 @@ def test_with_others_running_the_workflow_goes_on() -> None:
     assert len(places) == 3
     lost = places[2]
     kill(shell, lost.worker, 30.0)
-    assert shell.workflow().lifecycle.state is State.RUNNING
+    assert shell.workflow().lifecycle.state is LifecycleState.RUNNING
     shell.register("w9", 2)
     [again] = shell.prepare_all()
     assert (again.part, again.first_core, again.cores) == (lost.part, lost.first_core, lost.cores)
-    assert shell.workflow().lifecycle.state is State.RUNNING
+    assert shell.workflow().lifecycle.state is LifecycleState.RUNNING
 
 
 def test_a_part_that_fits_nowhere_whole_is_split() -> None:
@@ -582,9 +582,9 @@ def test_it_gives_everybody_time_to_report() -> None:
     heir = successor(shell)
     heir.die(place.worker)
     heir.wait(7.9)
-    assert not heir.take(Snatch)
+    assert not heir.take(CollectReported)
     heir.wait(0.2)
-    assert len(heir.take(Snatch)) == 1
+    assert len(heir.take(CollectReported)) == 1
 
 
 def test_a_worker_nobody_hears_of_is_given_up_later() -> None:
@@ -604,7 +604,7 @@ def test_it_asks_again_for_what_the_last_one_left_open() -> None:
     shell.end(place)
     shell.commit(shell.held.pop())
     heir = successor(shell)
-    assert len(heir.take(Conclude)) == 1
+    assert len(heir.take(MakeResults)) == 1
     assert heir.job().status == "completed"
 
 

@@ -12,16 +12,16 @@ from hyperscale.cluster.jobs.core import Jobs
 from hyperscale.cluster.jobs.health import Routing
 from hyperscale.cluster.jobs.pool import Pool
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from tests.unit.cluster.jobs.making import placement
 
 
-def pool(**cores: int) -> tuple[Pool, Book]:
-    book = Book()
-    made = Pool(JobSettings(), book, random.Random(3))
+def pool(**cores: int) -> tuple[Pool, ReplicatedState]:
+    replicated = ReplicatedState()
+    made = Pool(JobSettings(), replicated, random.Random(3))
     for name, total in cores.items():
         made.register(0.0, name, 1, total, total, draining=False)
-    return made, book
+    return made, replicated
 
 
 def chosen(made: Pool, cores: int, excluded: set[str] = frozenset()) -> dict[str, int] | None:  # type: ignore[assignment]
@@ -67,15 +67,15 @@ def test_who_lost_a_part_is_the_last_resort() -> None:
 
 
 def test_power_of_two_spreads_by_free_cores() -> None:
-    made, book = pool(w1=8, w2=8)
-    book.occupy(placement(worker="w1", cores=6))
+    made, replicated = pool(w1=8, w2=8)
+    replicated.occupy(placement(worker="w1", cores=6))
     assert {tuple(chosen(made, 1) or {}) for _ in range(30)} == {("w2",)}
 
 
 def test_records_and_the_worker_itself_both_count() -> None:
-    made, book = pool(w1=8)
+    made, replicated = pool(w1=8)
     worker = made.workers["w1"]
-    book.occupy(placement(cores=3))
+    replicated.occupy(placement(cores=3))
     assert made.free(worker) == 5
     made.reserve([placement(1, cores=2)])
     assert made.free(worker) == 3
@@ -88,8 +88,8 @@ def test_records_and_the_worker_itself_both_count() -> None:
 
 
 def test_another_life_has_nothing_booked() -> None:
-    made, book = pool(w1=4)
-    book.occupy(placement(cores=4))
+    made, replicated = pool(w1=4)
+    replicated.occupy(placement(cores=4))
     assert made.free(made.workers["w1"]) == 0
     made.register(1.0, "w1", 2, 4, 4, draining=False)
     assert made.free(made.workers["w1"]) == 4

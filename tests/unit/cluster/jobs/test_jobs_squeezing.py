@@ -128,7 +128,7 @@ def test_a_part_with_many_cores_is_spread_over_those_there_are() -> None:
     assert {piece.part.number for piece in pieces} >= {lost.part.number}
     assert len({piece.part for piece in pieces}) == 4
     assert (free(shell)["w1"], free(shell)["w2"]) == (0, 0)
-    for placement in [p for w in ("w1", "w2") for p in shell.jobs.book.by_worker[w].values()]:
+    for placement in [p for w in ("w1", "w2") for p in shell.jobs.replicated.by_worker[w].values()]:
         shell.end(placement)
     assert (free(shell)["w1"], free(shell)["w2"]) == (1, 1)
 

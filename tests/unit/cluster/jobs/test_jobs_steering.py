@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hyperscale.cluster.jobs.apply import apply
 from hyperscale.cluster.jobs.effects import Command, Dispatch, Start
-from hyperscale.cluster.jobs.fold import apply
 from hyperscale.cluster.jobs.inputs import PartReport, Steering
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import (
     Dispatched,
     Extended,
@@ -18,7 +18,7 @@ from hyperscale.cluster.jobs.records import (
     encode,
 )
 from hyperscale.cluster.jobs.settings import JobSettings
-from hyperscale.cluster.jobs.state import Book
+from hyperscale.cluster.jobs.state import ReplicatedState
 from tests.unit.cluster.jobs.making import Shell, needs
 
 
@@ -72,7 +72,7 @@ class TestCancel:
         [place] = shell.prepare_all()
         assert shell.steer("cancel") == Steering(True, 2)
         assert shell.job().status == "cancelling"
-        assert shell.workflow("next").lifecycle.state is State.CANCELLED
+        assert shell.workflow("next").lifecycle.state is LifecycleState.CANCELLED
         shell.end(place, "cancelled")
         assert shell.job().status == "cancelled"
         assert shell.job().reason == "cancelled by ada"
@@ -147,7 +147,7 @@ class TestCancel:
         shell.steer("cancel")
         shell.end(place, "completed")
         assert shell.job().status == "cancelled"
-        assert shell.workflow().lifecycle.state is State.CANCELLED
+        assert shell.workflow().lifecycle.state is LifecycleState.CANCELLED
 
     def test_a_finished_or_unknown_job_is_told_apart(self) -> None:
         shell = running()
@@ -360,7 +360,7 @@ def test_how_a_threshold_stands_is_known_to_the_next_leader() -> None:
     shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, 12.5, None))
     assert shell.job().judged == {("load", 1): (12.5, None)}
     shell.carry(shell.jobs.judged(shell.now, "j1", "load", 1, None, 812.0))
-    again = Book()
+    again = ReplicatedState()
     for record in shell.log:
         apply(again, decode(encode(record)))
     assert again.jobs["j1"].judged == {("load", 1): (None, 812.0)}

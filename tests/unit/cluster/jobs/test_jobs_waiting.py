@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.jobs.lifecycle import State
+from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import PartEnded, PartLost, Started
 from tests.unit.cluster.jobs.making import Shell, needs
 from tests.unit.cluster.jobs.test_jobs_losing import kill, running
@@ -28,19 +28,19 @@ def alone(**given: object) -> Shell:
 def test_a_workflow_whose_only_worker_died_does_not_run() -> None:
     shell = alone()
     life = shell.workflow().lifecycle
-    assert (life.state, life.public) == (State.FAILED_READY_FOR_RETRY, "pending")
+    assert (life.state, life.public) == (LifecycleState.FAILED_READY_FOR_RETRY, "pending")
     [loss] = shell.workflow().parts[0].losses
-    steps = [step for step in life.history if step.target is State.FAILED]
+    steps = [step for step in life.history if step.target is LifecycleState.FAILED]
     assert [(step.at_s, step.reason) for step in steps] == [(loss.age_s, loss.reason)]
     assert shell.jobs.counts()["failed_ready"] == 1
 
     shell.register("w9", 4)
     shell.wait(1.0)
-    assert life.state is State.DISPATCHED
+    assert life.state is LifecycleState.DISPATCHED
     [again] = shell.prepare_all()
-    assert life.state is State.RUNNING
+    assert life.state is LifecycleState.RUNNING
     shell.end(again)
-    assert life.state is State.COMPLETED
+    assert life.state is LifecycleState.COMPLETED
     assert life.refused == 0
 
 
@@ -48,37 +48,40 @@ def test_also_when_the_last_of_others_ends() -> None:
     shell = running(needs(priority="normal", peak_vus=100), workers=2, cores=2)
     first, second = shell.prepare_all()
     kill(shell, second.worker)
-    assert shell.workflow().lifecycle.state is State.RUNNING
+    assert shell.workflow().lifecycle.state is LifecycleState.RUNNING
     shell.end(first)  # its cores are free for what was lost
     assert [step.target for step in shell.workflow().lifecycle.history][-3:] == [
-        State.FAILED_READY_FOR_RETRY,
-        State.PENDING,
-        State.DISPATCHED,
+        LifecycleState.FAILED_READY_FOR_RETRY,
+        LifecycleState.PENDING,
+        LifecycleState.DISPATCHED,
     ]
 
 
 @pytest.mark.parametrize(
-    ("planned_s", "state"), [(60.0, State.COMPLETED), (None, State.FAILED_READY_FOR_RETRY)]
+    ("planned_s", "state"),
+    [(60.0, LifecycleState.COMPLETED), (None, LifecycleState.FAILED_READY_FOR_RETRY)],
 )
-def test_it_is_given_up_when_its_time_is_over(planned_s: float | None, state: State) -> None:
+def test_it_is_given_up_when_its_time_is_over(
+    planned_s: float | None, state: LifecycleState
+) -> None:
     shell = alone(planned_s=planned_s)
     shell.wait(60.0)
     assert shell.workflow().lifecycle.state is state
     shell.wait(300.0)
-    assert shell.workflow().lifecycle.state is State.COMPLETED
+    assert shell.workflow().lifecycle.state is LifecycleState.COMPLETED
 
 
 def test_without_any_numbers_it_failed() -> None:
     shell = alone(is_test=False)
     shell.wait(400.0)
-    assert shell.workflow().lifecycle.state is State.FAILED
+    assert shell.workflow().lifecycle.state is LifecycleState.FAILED
     assert shell.job().status == "failed"
 
 
 @pytest.mark.parametrize(
-    ("action", "state"), [("cancel", State.CANCELLED), ("stop", State.COMPLETED)]
+    ("action", "state"), [("cancel", LifecycleState.CANCELLED), ("stop", LifecycleState.COMPLETED)]
 )
-def test_it_can_be_ended_meanwhile(action: str, state: State) -> None:
+def test_it_can_be_ended_meanwhile(action: str, state: LifecycleState) -> None:
     shell = alone()
     shell.steer(action)
     assert shell.workflow().lifecycle.state is state
@@ -89,14 +92,14 @@ def test_before_its_load_began_it_is_placed_anew() -> None:
     shell = running(needs(peak_vus=2), workers=1)
     [place] = shell.dispatched()
     kill(shell, place.worker)
-    assert shell.workflow().lifecycle.state is State.FAILED_READY_FOR_RETRY
+    assert shell.workflow().lifecycle.state is LifecycleState.FAILED_READY_FOR_RETRY
     shell.wait(120.0)
-    assert shell.workflow().lifecycle.state is State.PENDING
+    assert shell.workflow().lifecycle.state is LifecycleState.PENDING
     shell.register("w9", 4)
     shell.wait(1.0)
     [again] = shell.prepare_all()
     assert again.worker == "w9"
-    assert shell.workflow().lifecycle.state is State.RUNNING
+    assert shell.workflow().lifecycle.state is LifecycleState.RUNNING
 
 
 def test_a_part_whose_processes_died_goes_on_like_that_of_a_lost_worker() -> None:

@@ -160,7 +160,7 @@ async def repaired(cluster: Cluster, name: str, word: bytes) -> None:
 
 async def without_log(cluster: Cluster, name: str, _word: bytes) -> None:
     """A checkpoint is left, the log is on a volume that is not there."""
-    await cluster.until(lambda: bool(cluster.nodes[name]._keeper.replica.log.base_index))
+    await cluster.until(lambda: bool(cluster.nodes[name]._durable.replica.log.base_index))
     await wipe(cluster, name)
 
 

@@ -180,9 +180,9 @@ def test_checkpoints_bound_log_and_memory_and_a_laggard_gets_the_state() -> None
             if n >= 10:
                 await leader.forget(f"job {n - 10}")
         await leader.append("huge", 7, b"h" * 900, FENCE)
-        keeper = leader._keeper
-        await cluster.until(lambda: keeper.replica.log.base_index > 1_000)
-        assert keeper.replica.log.last_index - keeper.replica.log.base_index < 200
+        durable = leader._durable
+        await cluster.until(lambda: durable.replica.log.base_index > 1_000)
+        assert durable.replica.log.last_index - durable.replica.log.base_index < 200
         assert leader.status().disk_bytes < 150_000
         cluster.cut = set()
         await cluster.settled()
@@ -219,7 +219,7 @@ def test_a_new_leader_that_lacks_dropped_entries_fetches_the_state() -> None:
         for n in range(100):
             await leader.append(f"job {n}", 1, b"x" * 50, FENCE)
         for name in ("a", "b"):
-            log = cluster.nodes[name]._keeper.replica.log
+            log = cluster.nodes[name]._durable.replica.log
             await cluster.until(lambda log=log: log.base_index > 80)
         await cluster.kill("a")
         cluster.cut = set()
@@ -303,7 +303,7 @@ def test_a_cancelled_caller_harms_nobody() -> None:
         await asyncio.wait(calls)
         assert all(call.done() and not call.cancelled() for call in calls[1::2])
         assert [record.kind for record in leader.records("job")] == list(range(10))
-        assert leader.status().under_way == 0
+        assert leader.status().pending == 0
 
     play(story)
 
@@ -404,7 +404,7 @@ def test_no_room_while_a_majority_is_silent() -> None:
         results = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(result) for result in results] == [QuorumTimeout] * 10 + [RecordsFull] * 2
 
-    play(story, settings=replace(SETTINGS, under_way_max=10))
+    play(story, settings=replace(SETTINGS, pending_max=10))
 
 
 def test_a_voter_that_takes_no_state_is_not_pressed() -> None:

@@ -1,4 +1,4 @@
-"""What every keeper of job records must do: alone, and among three."""
+"""What every durable of job records must do: alone, and among three."""
 
 from __future__ import annotations
 

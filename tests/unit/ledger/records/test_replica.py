@@ -226,7 +226,7 @@ def test_a_new_state_keeps_what_follows_it(terms: tuple[int, ...], kept: list[in
 def test_it_leads_a_term_once() -> None:
     one = leader(1)
     assert one.lead(2), "asked again"
-    one.relieve()
+    one.step_down()
     assert not one.lead(2)
     assert not one.lead(1)
     assert one.lead(3)

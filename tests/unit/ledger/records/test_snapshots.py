@@ -16,9 +16,9 @@ from hyperscale.ledger.records.entries import Entry
 from hyperscale.ledger.records.messages import State
 from hyperscale.ledger.records.snapshots import (
     BITE_BYTES,
-    Assembly,
     Captured,
-    Parcel,
+    PackedState,
+    PartialState,
     Snapshot,
     decode,
     records_of,
@@ -110,13 +110,13 @@ async def test_what_is_no_job_is_refused_when_it_is_read() -> None:
 
 
 def test_a_state_travels_in_parts() -> None:
-    parcel, incoming = Parcel(7, 1, bytearray(range(100))), Assembly(1_000)
+    packed, incoming = PackedState(7, 1, bytearray(range(100))), PartialState(1_000)
     taken = 0
     while (whole := incoming.whole()) is None:
-        part = parcel.part(2, taken, 33)
+        part = packed.part(2, taken, 33)
         assert incoming.take("m1", part) == incoming.take("m1", part)  # a repeated one does no harm
         taken += len(part.data)
-    assert whole == parcel.data
+    assert whole == packed.data
     assert incoming.whole() is None
     with pytest.raises(ValueError, match="too large"):
         incoming.take("m1", State(2, 7, 1, 1_001, 0, b""))

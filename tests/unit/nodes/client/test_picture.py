@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale import Workflow, step
-from hyperscale.engine.assembly import Course, aggregate_of, assemble
+from hyperscale.engine.results import Course, aggregate_of, assemble
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.picture import Picture

@@ -6,10 +6,10 @@ import msgspec
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part, Placement, Submitted
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.packed import pack
-from hyperscale.nodes.manager.desk import submitting
+from hyperscale.nodes.manager.client_api import submitting
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.protocol.jobs import SubmitJob
 from hyperscale.nodes.protocol.parts import PartEnd, Progress
@@ -78,10 +78,10 @@ def hear(live: Live, told: Progress) -> bool:
 
 def submitted(ask: SubmitJob, sealing: Sealing = UNSEALED) -> Submitted:
     """The record of a submission, made in one go."""
-    bites = submitting(ask, sealing)
+    steps = submitting(ask, sealing)
     while True:
         try:
-            next(bites)
+            next(steps)
         except StopIteration as end:
             record: Submitted = end.value
             return record

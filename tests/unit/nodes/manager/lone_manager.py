@@ -42,9 +42,9 @@ class LoneManager:
     def __init__(self, world: World, manager: Manager) -> None:
         self.world = world
         self.manager = manager
-        self.desk = manager.desk
+        self.client_api = manager.client_api
         self.told: list[tuple[str, msgspec.Struct]] = []
-        manager.commands.couriers.send = self._send  # type: ignore[method-assign]
+        manager.commands.sender.send = self._send  # type: ignore[method-assign]
 
     def _send(
         self,
@@ -63,21 +63,26 @@ class LoneManager:
             on_answer(PartAnswer(known=True, state="running"))
 
     def call(
-        self, kind: str, role: str = "worker", node_id: str = "w1", certified: bool = False
+        self,
+        kind: str,
+        role: str = "worker",
+        node_id: str = "w1",
+        certified: bool = False,
+        groups: tuple[str, ...] = (),
     ) -> Any:
-        peer = SimpleNamespace(role=role, node_id=node_id, certified=certified)
+        peer = SimpleNamespace(role=role, node_id=node_id, certified=certified, groups=groups)
         return SimpleNamespace(peer=peer, kind=SimpleNamespace(name=kind), one_way=False)
 
     def register(self, incarnation: int = 1, port: int = 7_000, cores: int = 2) -> Registered:
         where = ("10.0.0.9", port)
         node = Node("w1", incarnation, "worker", "local", where, where)
         ask = RegisterWorker(node=node, total_cores=cores, free_cores=cores)
-        return self.manager.foreman.register(self.call("register.worker"), ask)
+        return self.manager.worker_api.register(self.call("register.worker"), ask)
 
     async def submit(self, *workflows: WorkflowFacts, job_id: str = "j1", **given: Any) -> JobAck:
         body = Body(workflows=workflows or (FACTS,), source=b"", overrides=b"", **given)
         ask = SubmitJob(job_id=job_id, body=msgspec.msgpack.encode(body))
-        return await self.desk.submit(self.call("submit.job", "client", "c1"), ask)
+        return await self.client_api.submit(self.call("submit.job", "client", "c1"), ask)
 
     def dispatched(self) -> list[DispatchPart]:
         return [message for _, message in self.told if isinstance(message, DispatchPart)]
@@ -87,7 +92,9 @@ class LoneManager:
         await self.tell(ready)
 
     async def tell(self, event: PartEvent) -> bool:
-        answer = await self.manager.foreman.event(self.call("tell.event"), TellEvent(event=event))
+        answer = await self.manager.worker_api.event(
+            self.call("tell.event"), TellEvent(event=event)
+        )
         return answer.settled
 
     def report(
@@ -100,7 +107,7 @@ class LoneManager:
             parts=parts,
             cpu_percent=cpu_percent,
         )
-        answer = self.manager.foreman.progress(self.call("report.progress"), report)
+        answer = self.manager.worker_api.progress(self.call("report.progress"), report)
         assert answer is not None
         return answer
 

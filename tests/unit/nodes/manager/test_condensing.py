@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hyperscale.cluster.jobs import records as job_records
-from hyperscale.cluster.jobs.fold import apply
-from hyperscale.cluster.jobs.state import Book, JobState
+from hyperscale.cluster.jobs.apply import apply
+from hyperscale.cluster.jobs.state import JobState, ReplicatedState
 from hyperscale.engine.messages import Stamped
 from hyperscale.metrics.results import decode
 from hyperscale.nodes.manager.condensing import CONDENSE, condensed
@@ -47,10 +47,10 @@ def test_its_results_and_updates_are_there_all_the_same() -> None:
     async def story(lone: LoneManager) -> None:
         await over(lone)
         call = lone.call("ask.results", "client", "c1")
-        told = await lone.desk.results(call, AskResults(job_id="j1"))
+        told = await lone.client_api.results(call, AskResults(job_id="j1"))
         assert decode(told.results).requests == 7
         updates: list[JobUpdate] = [
-            update async for update in lone.desk.watch(call, WatchJob(job_id="j1"))
+            update async for update in lone.client_api.watch(call, WatchJob(job_id="j1"))
         ]
         assert updates[-1].final
         [done] = [one for update in updates for one in update.done]
@@ -67,10 +67,10 @@ def test_a_manager_that_starts_anew_knows_the_same() -> None:
         job = await over(lone)
         kept = lone.manager.records.records("j1")
         assert list(condensed(kept)) == list(kept)
-        book = Book(CONDENSE)
+        replicated = ReplicatedState(CONDENSE)
         for record in kept:
-            apply(book, job_records.decode(record.payload))
-        assert book.jobs["j1"] == job
+            apply(replicated, job_records.decode(record.payload))
+        assert replicated.jobs["j1"] == job
 
     play(story)
 

@@ -27,7 +27,7 @@ def test_what_a_worker_says_of_its_condition_reaches_the_core() -> None:
             manager.node.vitals["w1"] = Vitals(0, 1, "m1", pulse(state))  # type: ignore[arg-type]
             await manager.host.clock.sleep(1.0)
             assert lone.report(free=2).known
-            (view,) = manager.foreman.views()
+            (view,) = manager.worker_api.views()
             views.append((view.state, view.routing))
         assert views == [("healthy", "route"), ("degraded", "route"), ("healthy", "route")]
 
@@ -40,7 +40,7 @@ def test_a_worker_that_says_nothing_is_well(told: bytes) -> None:
         lone.register()
         lone.manager.node.vitals["w1"] = Vitals(0, 1, "m1", told)
         assert lone.report(free=2).known
-        assert [view.state for view in lone.manager.foreman.views()] == ["healthy"]
+        assert [view.state for view in lone.manager.worker_api.views()] == ["healthy"]
 
     play(story)
 

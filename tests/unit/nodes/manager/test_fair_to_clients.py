@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hyperscale.cluster.calm import Admission, AdmissionSettings
+from hyperscale.cluster.overload import Admission, AdmissionSettings
 from hyperscale.nodes.client.managers import endpoint_of
 from hyperscale.nodes.manager.manager import LIMITS as MANAGER_LIMITS
 from hyperscale.nodes.manager.manager import Manager
@@ -58,7 +58,7 @@ class Managers:
         )  # fmt: skip
         manager = self.managers[host.name] = Manager(host, ManagerSettings(node=node))
         if self.admission is not None:
-            manager.node.door.admission = Admission(self.admission)
+            manager.node.admission.slots = Admission(self.admission)
         await manager.start()
         await manager.over.wait()
 
@@ -189,7 +189,7 @@ def test_watches_leave_the_slots_to_others_and_are_bounded_themselves(
             held.append(updates)
         assert (await answered(modest, 5))[0] == 5
         for one in there.managers.values():
-            assert one.node.door.admission.in_flight == 0
+            assert one.node.admission.slots.in_flight == 0
         one_more = await greedy.subscribe(WatchJob(job_id="j1"), JobUpdate)
         with pytest.raises(Refused, match="watches too much") as refused:
             await anext(one_more)

@@ -8,7 +8,7 @@ from hyperscale.cluster.jobs import records as job_records
 from hyperscale.cluster.jobs.effects import Command, Start
 from hyperscale.cluster.jobs.records import Part, PartLost, Placement
 from hyperscale.cluster.membership.messages import Alive
-from hyperscale.nodes.manager.orders import encode_end
+from hyperscale.nodes.manager.part_end import encode_end
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
 from hyperscale.runtime.host import Address
 from tests.unit.nodes.manager.cases import delta, progress, state
@@ -52,7 +52,7 @@ def test_a_former_life_of_a_worker_does_not_take_the_place_of_the_present_one() 
     async def story(lone: LoneManager) -> None:
         assert lone.register(incarnation=2, port=7_002).accepted
         late = lone.register(incarnation=1, port=7_001)
-        peer = lone.manager.commands.couriers.peer("w1")
+        peer = lone.manager.commands.sender.peer("w1")
         assert peer is not None
         assert peer.address == Address("10.0.0.9", 7_002), "commands go to a worker that is gone"
         assert not late.accepted
@@ -63,7 +63,7 @@ def test_a_former_life_of_a_worker_does_not_take_the_place_of_the_present_one() 
 def test_commands_to_parts_whose_names_read_the_same_do_not_replace_each_other() -> None:
     async def story(lone: LoneManager) -> None:
         keys: list[tuple[str, ...]] = []
-        lone.manager.commands.couriers.send = (  # type: ignore[method-assign]
+        lone.manager.commands.sender.send = (  # type: ignore[method-assign]
             lambda key, *_args, **_more: keys.append(key)
         )
         for part in (Part("a/b", "c", 0), Part("a", "b/c", 0)):
@@ -77,7 +77,7 @@ def test_commands_to_parts_whose_names_read_the_same_do_not_replace_each_other()
 def test_of_pause_and_resume_only_the_last_is_under_way() -> None:
     async def story(lone: LoneManager) -> None:
         keys: list[tuple[str, ...]] = []
-        lone.manager.commands.couriers.send = (  # type: ignore[method-assign]
+        lone.manager.commands.sender.send = (  # type: ignore[method-assign]
             lambda key, *_args, **_more: keys.append(key)
         )
         where = Placement(Part("j", "w", 0), Fence(1, 1, 1), "w1", 1, 0, 1)

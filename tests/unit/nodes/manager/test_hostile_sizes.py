@@ -27,6 +27,6 @@ def test_a_result_that_is_too_large_to_be_kept_does_not_keep_its_job_from_ending
         assert job is not None
         await lone.until(lambda: job.is_over, within_s=200.0)
         assert told.done()
-        assert not lone.manager.jobs.book.by_worker, "its cores are free"
+        assert not lone.manager.jobs.replicated.by_worker, "its cores are free"
 
     play(story, records=RecordsSettings(record_bytes_max=record_bytes_max))

@@ -81,7 +81,7 @@ def test_a_load_that_cannot_be_is_refused_in_words(wrong: dict[str, Any]) -> Non
         facts["load"] |= wrong
         body = {"workflows": [facts], "source": b"", "overrides": b""}
         ask = SubmitJob(job_id="j1", body=msgspec.msgpack.encode(body))
-        ack = await lone.desk.submit(lone.call("submit.job", "client", "c1"), ask)
+        ack = await lone.client_api.submit(lone.call("submit.job", "client", "c1"), ask)
         assert not ack.accepted
         assert ack.error
 
@@ -94,7 +94,7 @@ def test_what_is_in_every_listing_is_short(field: str) -> None:
         long = {field: "x" * 1_001}
         body = Body(workflows=(FACTS,), source=b"", overrides=b"", name=long.pop("name", ""))
         ask = SubmitJob(job_id="j1", body=msgspec.msgpack.encode(body), **long)
-        ack = await lone.desk.submit(lone.call("submit.job", "client", "c1"), ask)
+        ack = await lone.client_api.submit(lone.call("submit.job", "client", "c1"), ask)
         assert not ack.accepted
         assert "at most 1000 characters" in ack.error
 

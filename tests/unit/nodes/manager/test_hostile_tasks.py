@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hyperscale.cluster.calm import Load
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs.records import Part
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.errors import RunFailed
 from hyperscale.ledger.records.entries import Entry
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
@@ -21,7 +21,7 @@ from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd
 from tests.unit.nodes.manager.cases import delta, progress, state
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
-ROUNDS = {"jobs timer", "windows", "thresholds", "orphans"}
+TIMERS = {"jobs timer", "windows", "thresholds", "orphans"}
 
 
 def strange_delta(seq: int) -> Delta:
@@ -37,7 +37,7 @@ def test_times_that_cannot_be_do_not_end_what_others_see() -> None:
             with suppress(Exception):  # a refusal of any kind will do
                 lone.report(progress(order, seq / 10, strange_delta(seq)))
             await lone.manager.host.clock.sleep(0.1)
-        assert set(lone.manager.host.tasks.names()) >= ROUNDS
+        assert set(lone.manager.host.tasks.names()) >= TIMERS
 
     play(story)
 
@@ -174,7 +174,7 @@ def test_a_window_that_cannot_be_closed_is_its_own_workflows_matter(
         monkeypatch.setattr(LiveWorkflow, "turn", poisoned)
         lone.report(progress(order, 1.0, delta(1, 10)))
         await lone.until(lambda: live.index > 0, within_s=5.0)
-        assert {name for name, _ in reported} == {"round of windows"}
+        assert {name for name, _ in reported} == {"timer of windows"}
 
     play(story)
 
@@ -210,9 +210,9 @@ def test_records_that_nobody_confirms_are_load() -> None:
     async def story(lone: LoneManager) -> None:
         node, settings = lone.manager.node, lone.manager.settings.records
         assert node.queue() == 0.0
-        under_way = lone.manager.records._keeper.under_way  # type: ignore[attr-defined]
-        for index in range(int(settings.under_way_max * 0.9)):
-            under_way.written(Entry(index, 1))
-        await lone.until(lambda: node.door.load is Load.STRESSED)
+        pending = lone.manager.records._durable.pending  # type: ignore[attr-defined]
+        for index in range(int(settings.pending_max * 0.9)):
+            pending.written(Entry(index, 1))
+        await lone.until(lambda: node.admission.load is LoadLevel.STRESSED)
 
     play(story)

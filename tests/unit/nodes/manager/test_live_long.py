@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.results import WorkflowResult
 from hyperscale.metrics.tiers import POINTS_MAX
 from hyperscale.nodes.manager.live import Live

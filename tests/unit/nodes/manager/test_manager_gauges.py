@@ -12,9 +12,11 @@ from hyperscale.nodes.manager import gauges
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.process import measured
 from hyperscale.nodes.manager.settings import ManagerSettings
-from hyperscale.nodes.member.exposition import Health, Metric, render
+from hyperscale.nodes.member.metrics import Metric
+from hyperscale.nodes.member.metrics_text import render
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.runtime.host import Address
+from hyperscale.runtime.page_server import Health
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.world import World
 from tests.unit.nodes.manager.cases import delta, progress
@@ -35,7 +37,7 @@ def play(story: Story, voters: tuple[str, ...] = ("m1",)) -> None:
             plaintext="anywhere",
         )  # fmt: skip
         manager = measured(Manager(host, ManagerSettings(node=node)))
-        assert manager.node.about.ready() == Health(False, "it is starting")
+        assert manager.node.pages.ready() == Health(False, "it is starting")
         await manager.start()
         await host.clock.sleep(10.0)
         await story(manager)
@@ -50,7 +52,7 @@ def play(story: Story, voters: tuple[str, ...] = ("m1",)) -> None:
 
 
 def families(manager: Manager) -> dict[str, Metric]:
-    found = list(manager.node.about.metrics())
+    found = list(manager.node.pages.metrics())
     assert len({one.name for one in found}) == len(found)
     assert render(found)
     return {one.name: one for one in found}
@@ -58,7 +60,7 @@ def families(manager: Manager) -> dict[str, Metric]:
 
 def test_a_leader_without_workers_is_ready_and_says_so() -> None:
     async def story(manager: Manager) -> None:
-        assert manager.node.about.ready() == Health(True, "it leads, and no worker is here")
+        assert manager.node.pages.ready() == Health(True, "it leads, and no worker is here")
         told = families(manager)
         assert told["leading"].samples == {(): 1}
         assert set(told["jobs"].samples.values()) == {0.0}
@@ -73,7 +75,7 @@ def test_a_leader_without_workers_is_ready_and_says_so() -> None:
 
 def test_a_manager_without_a_majority_is_not_ready() -> None:
     async def story(manager: Manager) -> None:
-        health = manager.node.about.ready()
+        health = manager.node.pages.ready()
         waits = "no leader: waiting for a majority of m1, m2, m3; m2 and m3 do not answer"
         assert health == Health(False, waits)
         assert families(manager)["leading"].samples == {(): 0}
@@ -84,14 +86,14 @@ def test_a_manager_without_a_majority_is_not_ready() -> None:
 def test_a_manager_at_its_end_is_not_ready() -> None:
     async def story(manager: Manager) -> None:
         manager.over.set()
-        assert manager.node.about.ready() == Health(False, "it is ending")
+        assert manager.node.pages.ready() == Health(False, "it is ending")
 
     play(story)
 
 
 def test_pages_for_debugging_can_be_asked_for() -> None:
     async def story(manager: Manager) -> None:
-        pages = manager.node.about.pages
+        pages = manager.node.pages.pages
         assert pages["/debug/jobs"]() == []
         assert pages["/debug/workers"]() == []
         status: Any = pages["/debug/records"]()
@@ -154,7 +156,7 @@ def test_timeouts_are_counted_and_the_count_stays_when_the_job_is_forgotten() ->
         await lone.running()
         job = lone.manager.jobs.jobs()[0]
         for record in (TimedOut(job.job_id, 1.0, "stuck"),):
-            await lone.manager.recording.append(record)
+            await lone.manager.job_log.append(record)
         told = {one.name: one for one in gauges.metrics(lone.manager)}
         counted = told["job_timeouts_detected_total"].samples
         assert counted == {("overall",): 0.0, ("stuck",): 1.0}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperscale.cluster.identity import Node
-from hyperscale.nodes.manager.leading import passing_on
+from hyperscale.nodes.manager.leadership import passing_on
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.member.settings import NodeSettings
@@ -50,7 +50,7 @@ def test_a_manager_that_is_still_starting_takes_nobody_in() -> None:
         manager = Manager(host, ManagerSettings(node=node))
         worker = Node("w1", 1, "worker", "local", ("10.0.0.9", 7_000), ("10.0.0.9", 7_000))
         try:
-            manager.foreman.register(
+            manager.worker_api.register(
                 _call("register.worker"), RegisterWorker(node=worker, total_cores=1, free_cores=1)
             )
         except Refused as refused:

@@ -31,16 +31,18 @@ def node(name: str) -> Node:
 
 def joins(lone: LoneManager, *parts: PartStatus) -> None:
     ask = RegisterWorker(node=node("w2"), total_cores=1, free_cores=0, draining=True, parts=parts)
-    lone.manager.foreman.register(lone.call("register.worker", node_id="w2"), ask)
+    lone.manager.worker_api.register(lone.call("register.worker", node_id="w2"), ask)
 
 
 async def tells(lone: LoneManager, event: PartEvent) -> None:
-    await lone.manager.foreman.event(lone.call("tell.event", node_id="w2"), TellEvent(event=event))
+    await lone.manager.worker_api.event(
+        lone.call("tell.event", node_id="w2"), TellEvent(event=event)
+    )
 
 
 def reports(lone: LoneManager, told: Progress) -> None:
     report = ReportProgress(worker="w2", incarnation=1, free_cores=0, parts=(told,))
-    lone.manager.foreman.progress(lone.call("report.progress", node_id="w2"), report)
+    lone.manager.worker_api.progress(lone.call("report.progress", node_id="w2"), report)
 
 
 def ended(order: DispatchPart) -> PartEnd:

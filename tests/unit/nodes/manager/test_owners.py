@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from hyperscale.errors import BadInput
-from hyperscale.nodes.manager.access import NOT_OWNER
-from hyperscale.nodes.manager.leading import passed_on
+from hyperscale.nodes.manager.access import NOT_OWNER, OPERATORS, Access, Asker
+from hyperscale.nodes.manager.leadership import passed_on
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import SECTIONS, manager_settings
 from hyperscale.nodes.member.sources import Reading, Sources
@@ -29,8 +29,8 @@ from tests.unit.nodes.manager.cases import FACTS
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 
-def client(lone: LoneManager, name: str, certified: bool = True) -> Any:
-    return lone.call("test", "client", name, certified)
+def client(lone: LoneManager, name: str, *groups: str, certified: bool = True) -> Any:
+    return lone.call("test", "client", name, certified, groups)
 
 
 def submission(job_id: str = "j1", **given: Any) -> SubmitJob:
@@ -39,7 +39,7 @@ def submission(job_id: str = "j1", **given: Any) -> SubmitJob:
 
 
 async def cancel(lone: LoneManager, call: Any, **given: Any) -> SteerAck:
-    return await lone.desk.steer(call, SteerJob(job_id="j1", action="cancel", **given))
+    return await lone.client_api.steer(call, SteerJob(job_id="j1", action="cancel", **given))
 
 
 def owner(manager: Manager, job_id: str = "j1") -> str:
@@ -50,8 +50,8 @@ def owner(manager: Manager, job_id: str = "j1") -> str:
 
 def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
-        view = await lone.desk.job(client(lone, "alice"), AskJob(job_id="j1"))
+        await lone.client_api.submit(client(lone, "alice"), submission(requested_by="boss@hq"))
+        view = await lone.client_api.job(client(lone, "alice"), AskJob(job_id="j1"))
         assert (view.owner, view.requested_by) == ("alice", "boss@hq")
 
     play(story)
@@ -59,9 +59,9 @@ def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> 
 
 def test_others_read_it_and_do_not_steer_it() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission())
+        await lone.client_api.submit(client(lone, "alice"), submission())
         bob = client(lone, "bob")
-        assert (await lone.desk.job(bob, AskJob(job_id="j1"))).job_id == "j1"
+        assert (await lone.client_api.job(bob, AskJob(job_id="j1"))).job_id == "j1"
         ack = await cancel(lone, bob, by="alice")
         assert not ack.accepted
         assert ack.error == (
@@ -76,9 +76,34 @@ def test_others_read_it_and_do_not_steer_it() -> None:
     play(story)
 
 
+@pytest.mark.parametrize(
+    ("groups", "may"), [(("shop",), True), (("bank",), False), (("bank", "operators"), True)]
+)
+def test_a_job_is_its_submitters_groups_too(groups: tuple[str, ...], may: bool) -> None:
+    async def story(lone: LoneManager) -> None:
+        await lone.client_api.submit(client(lone, "alice", "shop", "ci"), submission())
+        for groups_told in ((), groups):
+            bob = client(lone, "bob", *groups)
+            follower = lone.call("test", "manager", "m2", certified=True)
+            asks = passed_on(bob, SteerJob(job_id="j1", action="cancel", groups=groups_told))
+            ack = await lone.client_api.steer(follower, asks)
+            assert ack.accepted == may, ack.error
+        forged = SteerJob(job_id="j1", action="cancel", groups=("shop", "operators"))
+        assert not (await lone.client_api.steer(client(lone, "mallory"), forged)).accepted
+
+    play(story)
+
+
+@pytest.mark.parametrize(("groups", "may"), [((), False), (("shop",), False), ((OPERATORS,), True)])
+def test_where_there_are_certificates_operators_drain(groups: tuple[str, ...], may: bool) -> None:
+    who = Asker("bob", True, groups)
+    assert Access("steer", with_certificates=True).may_drain(who) == may
+    assert Access("none", with_certificates=False).may_drain(who)
+
+
 def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice", certified=False), submission())
+        await lone.client_api.submit(client(lone, "alice", certified=False), submission())
         assert owner(lone.manager) == ""
         assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@desk")).accepted
         job = lone.manager.jobs.job("j1")
@@ -91,14 +116,14 @@ def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> Non
 def test_a_manager_that_passes_it_on_vouches_and_a_client_cannot() -> None:
     async def story(lone: LoneManager) -> None:
         forged = submission(asked_by="alice", certified=True)
-        await lone.desk.submit(client(lone, "mallory"), forged)
+        await lone.client_api.submit(client(lone, "mallory"), forged)
         assert owner(lone.manager) == "mallory"
         follower = lone.call("test", "manager", "m2", certified=True)
         told = passed_on(client(lone, "alice"), submission("j2", asked_by="mallory"))
-        await lone.desk.submit(follower, told)
+        await lone.client_api.submit(follower, told)
         assert owner(lone.manager, "j2") == "alice"
         unnamed = passed_on(client(lone, "alice", certified=False), submission("j3"))
-        await lone.desk.submit(follower, unnamed)
+        await lone.client_api.submit(follower, unnamed)
         assert owner(lone.manager, "j3") == ""
 
     play(story)
@@ -111,14 +136,16 @@ def test_every_question_that_is_passed_on_tells_who_asked() -> None:
         asking = [kind for kind in JOBS if "passed_on" in kind.struct.__struct_fields__]
         assert len(asking) == 8
         for kind in asking:
-            assert {"asked_by", "certified"} <= set(kind.struct.__struct_fields__), kind.name
+            assert {"asked_by", "certified", "groups"} <= set(kind.struct.__struct_fields__), (
+                kind.name
+            )
 
     play(story)
 
 
 def test_where_others_may_steer_they_do() -> None:
     async def story(lone: LoneManager) -> None:
-        await lone.desk.submit(client(lone, "alice"), submission())
+        await lone.client_api.submit(client(lone, "alice"), submission())
         assert (await cancel(lone, client(lone, "bob"))).accepted
 
     play(story, jobs_of_others="steer")
@@ -126,29 +153,29 @@ def test_where_others_may_steer_they_do() -> None:
 
 def test_where_others_may_not_read_they_see_nothing_of_it() -> None:
     async def story(lone: LoneManager) -> None:
-        desk = lone.desk
+        client_api = lone.client_api
         lone.register()
-        await desk.submit(
+        await client_api.submit(
             client(lone, "alice"), submission(idempotency_key="alice:1:0123456789abcdef")
         )
         await lone.until(lambda: bool(lone.dispatched()))
         bob, alice = client(lone, "bob"), client(lone, "alice")
         for asks, message in (
-            (desk.job, AskJob(job_id="j1")),
-            (desk.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
-            (desk.results, AskResults(job_id="j1")),
-            (desk.workers, AskWorkers(job_id="j1")),
-            (desk.steer, SteerJob(job_id="j1", action="cancel")),
+            (client_api.job, AskJob(job_id="j1")),
+            (client_api.job, AskJob(job_id="", idempotency_key="alice:1:0123456789abcdef")),
+            (client_api.results, AskResults(job_id="j1")),
+            (client_api.workers, AskWorkers(job_id="j1")),
+            (client_api.steer, SteerJob(job_id="j1", action="cancel")),
         ):
             with pytest.raises(Refused, match="belongs to alice; bob may neither") as refusal:
                 await asks(bob, message)  # type: ignore[operator]
             assert refusal.value.code == NOT_OWNER
         with pytest.raises(Refused, match="belongs to alice"):
-            await anext(desk.watch(bob, WatchJob(job_id="j1")))
-        assert (await desk.jobs(bob, AskJobs())).jobs == ()
-        assert len((await desk.jobs(alice, AskJobs())).jobs) == 1
-        assert [row.parts for row in (await desk.workers(bob, AskWorkers())).workers] == [()]
-        assert (await desk.workers(alice, AskWorkers())).workers[0].parts
+            await anext(client_api.watch(bob, WatchJob(job_id="j1")))
+        assert (await client_api.jobs(bob, AskJobs())).jobs == ()
+        assert len((await client_api.jobs(alice, AskJobs())).jobs) == 1
+        assert [row.parts for row in (await client_api.workers(bob, AskWorkers())).workers] == [()]
+        assert (await client_api.workers(alice, AskWorkers())).workers[0].parts
 
     play(story, jobs_of_others="none")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.calm import Load
-from hyperscale.nodes.manager.foreman import DELAYS_MS, PRESSURE_S
+from hyperscale.cluster.overload import LoadLevel
+from hyperscale.nodes.manager.worker_api import DELAYS_MS, PRESSURE_S
 from hyperscale.wire.errors import Refused
 from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
@@ -19,7 +19,7 @@ def test_the_level_follows_what_comes_in_and_is_told_with_every_answer() -> None
         told = []
         for share in (0.69, 0.71, 0.86, 0.96, 5.0, 0.0):
             await manager.host.clock.sleep(PRESSURE_S)
-            manager.foreman.deltas += int(share * most * PRESSURE_S)
+            manager.worker_api.deltas += int(share * most * PRESSURE_S)
             answer = lone.report(free=2)
             assert answer.delay_ms == DELAYS_MS[answer.level]
             told.append(answer.level)
@@ -28,10 +28,12 @@ def test_the_level_follows_what_comes_in_and_is_told_with_every_answer() -> None
     play(story)
 
 
-@pytest.mark.parametrize(("lag_s", "load"), [(0.0, Load.HEALTHY), (0.13, Load.BUSY)])
-def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(lag_s: float, load: Load) -> None:
+@pytest.mark.parametrize(("lag_s", "load"), [(0.0, LoadLevel.HEALTHY), (0.13, LoadLevel.BUSY)])
+def test_a_loop_that_runs_late_asks_for_less_before_it_refuses(
+    lag_s: float, load: LoadLevel
+) -> None:
     async def story(lone: LoneManager) -> None:
-        detector = lone.manager.node.door.detector
+        detector = lone.manager.node.admission.detector
         now = lone.manager.now()
         lone.register()
         for _ in range(10):

@@ -42,7 +42,7 @@ class TwoWorkers(ClusterScenario):
         world.add("c1", partial(self._client, world))
 
     def states(self) -> dict[str, str]:
-        return {row.worker: row.state for row in self.managers["m1"].foreman.views()}
+        return {row.worker: row.state for row in self.managers["m1"].worker_api.views()}
 
     def loading(self) -> list[str]:
         return [one.host.name for one in self.truth.loading()]

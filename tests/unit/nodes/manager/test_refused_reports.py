@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hyperscale.cluster.calm import Load
+from hyperscale.cluster.overload import LoadLevel
 from hyperscale.metrics.packed import pack
 from hyperscale.nodes.protocol.parts import Progress
 from hyperscale.wire.errors import Refused
@@ -44,8 +44,8 @@ class Telling:
                 self._seq -= 1
 
 
-def stress(lone: LoneManager, load: Load) -> None:
-    detector = lone.manager.node.door.detector
+def stress(lone: LoneManager, load: LoadLevel) -> None:
+    detector = lone.manager.node.admission.detector
     detector.assess = lambda *_: None  # type: ignore[method-assign]
     detector._load = load
 
@@ -54,7 +54,7 @@ def test_a_stressed_manager_times_nobody_out() -> None:
     async def story(lone: LoneManager) -> None:
         telling = Telling(lone, await lone.running(LONG))
         await telling.for_s(5)
-        stress(lone, Load.STRESSED)
+        stress(lone, LoadLevel.STRESSED)
         await telling.for_s(300)
         assert telling.refused == 300
         job = lone.manager.jobs.job("j1")

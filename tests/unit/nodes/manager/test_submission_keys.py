@@ -28,12 +28,12 @@ async def submit(
         facts = {"workflows": (FACTS,), "source": b"", "overrides": b""} | given
         body = msgspec.msgpack.encode(Body(**facts))
     ask = SubmitJob(job_id=job_id, body=body, idempotency_key=key)
-    return await lone.desk.submit(lone.call("submit.job", "client", "c1"), ask)
+    return await lone.client_api.submit(lone.call("submit.job", "client", "c1"), ask)
 
 
 async def ask(lone: LoneManager, key: str) -> JobView:
     question = AskJob(job_id="", idempotency_key=key)
-    return await lone.desk.job(lone.call("ask.job", "client", "c1"), question)
+    return await lone.client_api.job(lone.call("ask.job", "client", "c1"), question)
 
 
 @pytest.mark.parametrize("key", ["not a key", "\n\x00", "x" * 1_000_000, "ci:1:0123456789ABCDEF"])

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hyperscale.engine import assembly
-from hyperscale.nodes.manager import orders
-from hyperscale.nodes.manager.desk import submitting
+from hyperscale.engine import results as engine_results
+from hyperscale.nodes.manager import dispatch
+from hyperscale.nodes.manager.client_api import submitting
 from hyperscale.nodes.manager.submission_limits import (
     LOAD_BYTES_MAX,
     STEPS_MAX,
@@ -41,8 +41,8 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     def built(*_: object) -> None:
         raise AssertionError("an aggregate was built")
 
-    monkeypatch.setattr(orders, "aggregate_of", built)
-    monkeypatch.setattr(assembly, "aggregate_of", built)
+    monkeypatch.setattr(dispatch, "aggregate_of", built)
+    monkeypatch.setattr(engine_results, "aggregate_of", built)
 
 
 @pytest.mark.usefixtures("nothing_is_built")
@@ -87,10 +87,10 @@ def test_what_was_counted_is_what_a_job_is_made_of() -> None:
     }  # fmt: skip
 
 
-def test_thresholds_are_judged_in_bites() -> None:
+def test_thresholds_are_judged_in_steps() -> None:
     facts = with_(steps=(STEP,), thresholds=(THRESHOLD,) * 200)
-    bites = sum(1 for _ in submitting(ask(facts)))
-    assert bites >= 200 // orders.JUDGED_IN_A_BITE
+    steps = sum(1 for _ in submitting(ask(facts)))
+    assert steps >= 200 // dispatch.JUDGED_IN_A_STEP
 
 
 def test_the_most_is_taken() -> None:

@@ -23,7 +23,7 @@ def test_a_later_leader_tells_the_numbers_of_jobs_that_are_over() -> None:
         lone.manager.live.clear()  # as whoever leads next begins
 
         call = lone.call("ask.jobs", "client", "c1")
-        [view] = (await lone.desk.jobs(call, AskJobs())).jobs
+        [view] = (await lone.client_api.jobs(call, AskJobs())).jobs
         [workflow] = view.workflows
         assert (workflow.requests, workflow.failed, workflow.elapsed_s) == (7, 2, 60.0)
         assert (view.exit_code, view.coverage) == (98, 0.9)

@@ -1,8 +1,8 @@
-"""Couriers: whoever is asked by name answers, or nobody does."""
+"""RetryingSender: whoever is asked by name answers, or nobody does."""
 
 from __future__ import annotations
 
-from hyperscale.nodes.manager.couriers import Couriers
+from hyperscale.nodes.manager.retrying_sender import RetryingSender
 from hyperscale.runtime.host import Address
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.world import World
@@ -34,10 +34,10 @@ def test_the_answer_of_another_node_at_that_address_does_not_count() -> None:
     async def asking(host: SimHost) -> None:
         await host.clock.sleep(1.0)
         (found,) = await host.network.resolve("m1", 7_000)
-        couriers = Couriers(host, lambda: endpoint(host), "manager")
+        sender = RetryingSender(host, lambda: endpoint(host), "manager")
         for name in ("m2", "m1"):
-            couriers.at(name, found)
-            peer = couriers.peer(name)
+            sender.at(name, found)
+            peer = sender.peer(name)
             assert peer is not None
             try:
                 said.append((await peer.request(Ask("?"), Answer, 5.0)).text)

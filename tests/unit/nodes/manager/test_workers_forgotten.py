@@ -9,7 +9,7 @@ from tests.unit.nodes.manager.lone_manager import LoneManager, play
 
 def remembered(manager: Manager) -> tuple[bool, bool]:
     """Whether it knows what w1 last said, and holds a connection to it."""
-    return "w1" in manager.foreman._known, manager.commands.couriers.knows("w1")
+    return "w1" in manager.worker_api._known, manager.commands.sender.knows("w1")
 
 
 def test_a_worker_that_died_is_forgotten_altogether() -> None:
@@ -41,7 +41,7 @@ def test_a_worker_that_left_in_an_earlier_life_is_not_forgotten() -> None:
 def test_who_leads_no_longer_has_no_connections_to_workers() -> None:
     async def story(lone: LoneManager) -> None:
         lone.register()
-        lone.manager.foreman.retire()
+        lone.manager.worker_api.retire()
         assert remembered(lone.manager) == (False, False)
 
     play(story)

@@ -16,7 +16,7 @@ from hyperscale.nodes.worker.settings import WorkerSettings
 from hyperscale.nodes.worker.worker import Worker
 from hyperscale.runtime.host import Address
 from hyperscale.sim.host import SimHost
-from hyperscale.sim.stage import Deed, SimStage
+from hyperscale.sim.part_runner import LoadEvent, SimRunner
 from hyperscale.sim.world import World
 from tests.fixtures.scripted_manager import ScriptedManager, manager_settings
 
@@ -31,8 +31,8 @@ class SimCluster:
         self.world = World(seed)
         self.managers: dict[str, ScriptedManager] = {}
         self.worker: Worker
-        self.stage: SimStage
-        self.deeds: list[tuple[float, Deed, Part, Fence]] = []
+        self.runner: SimRunner
+        self.deeds: list[tuple[float, LoadEvent, Part, Fence]] = []
         self.loaded: Counter[Fence] = Counter()
         self.last_load_at = 0.0
         self.on_load: list[Callable[[DispatchPart, int], None]] = []
@@ -69,11 +69,11 @@ class SimCluster:
             plaintext="anywhere",
         )
         settings = replace(WorkerSettings(node=node, cores=CORES), **self._settings)
-        self.stage = SimStage(host, CORES, self._saw)
-        self.worker = Worker(host, settings, self.stage)
+        self.runner = SimRunner(host, CORES, self._saw)
+        self.worker = Worker(host, settings, self.runner)
         await self.worker.start()
 
-    def _saw(self, deed: Deed, order: DispatchPart, amount: int) -> None:
+    def _saw(self, deed: LoadEvent, order: DispatchPart, amount: int) -> None:
         if deed == "loaded":
             self.loaded[order.fence] += amount
             self.last_load_at = self.world.now
@@ -82,7 +82,7 @@ class SimCluster:
         else:
             self.deeds.append((self.world.now, deed, order.part, order.fence))
 
-    def did(self, deed: Deed) -> list[Part]:
+    def did(self, deed: LoadEvent) -> list[Part]:
         return [part for _, done, part, _ in self.deeds if done == deed]
 
     def play(self, story: Coroutine[Any, Any, None]) -> None:

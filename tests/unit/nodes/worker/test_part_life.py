@@ -12,21 +12,21 @@ from hyperscale.cluster.jobs.records import Action
 from hyperscale.nodes.worker.part_life import (
     TRANSITIONS,
     Begin,
-    Conclude,
     Effect,
     Free,
     Kill,
+    LifeState,
+    LifeTrigger,
     PartLife,
-    Patience,
+    PartTimeouts,
     RunTeardown,
-    State,
     Steer,
+    TellEnd,
     TellReady,
     TellTornDown,
-    Trigger,
 )
 
-PATIENCE = Patience(
+TIMEOUTS = PartTimeouts(
     prepare_s=90.0,
     start_wait_s=300.0,
     kill_grace_s=5.0,
@@ -37,7 +37,7 @@ PATIENCE = Patience(
 
 
 def life(*, limit_s: float = 10.0, tears_down: bool = False, vus: int = 8) -> PartLife:
-    return PartLife(0.0, limit_s=limit_s, tears_down=tears_down, vus=vus, patience=PATIENCE)
+    return PartLife(0.0, limit_s=limit_s, tears_down=tears_down, vus=vus, timeouts=TIMEOUTS)
 
 
 def running(**kind: bool) -> PartLife:
@@ -51,24 +51,26 @@ def running(**kind: bool) -> PartLife:
 
 
 def test_every_state_leads_to_the_end() -> None:
-    reached = {State.GONE}
-    for _ in State:
+    reached = {LifeState.GONE}
+    for _ in LifeState:
         reached |= {s for s, ways in TRANSITIONS.items() if reached & set(ways.values())}
-    assert reached == set(State)
+    assert reached == set(LifeState)
 
 
 def test_nothing_leaves_the_end_and_nothing_ended_runs_again() -> None:
-    assert not TRANSITIONS[State.GONE]
-    over = {State.ENDED, State.TEARING, State.GONE}
+    assert not TRANSITIONS[LifeState.GONE]
+    over = {LifeState.ENDED, LifeState.TEARING, LifeState.GONE}
     assert all(set(TRANSITIONS[state].values()) <= over for state in over)
 
 
 @pytest.mark.parametrize(
-    ("state", "trigger"), list(itertools.product(State, Trigger)), ids=lambda each: each.name
+    ("state", "trigger"),
+    list(itertools.product(LifeState, LifeTrigger)),
+    ids=lambda each: each.name,
 )
-def test_the_table_names_states_only(state: State, trigger: Trigger) -> None:
+def test_the_table_names_states_only(state: LifeState, trigger: LifeTrigger) -> None:
     after = TRANSITIONS[state].get(trigger)
-    assert after is None or isinstance(after, State)
+    assert after is None or isinstance(after, LifeState)
 
 
 # -- the ordinary course -------------------------------------------------------------------------
@@ -79,27 +81,27 @@ def test_a_part_is_prepared_started_and_over() -> None:
 
     assert one.ready(1.0) == [TellReady()]
     assert one.start(2.0) == [Begin()]
-    assert one.over(5.0) == [Conclude(), Free()]
-    assert one.state is State.GONE
+    assert one.over(5.0) == [TellEnd(), Free()]
+    assert one.state is LifeState.GONE
 
 
 def test_a_second_start_changes_nothing() -> None:
     one = running()
 
     assert one.start(2.5) == []
-    assert one.state is State.RUNNING
+    assert one.state is LifeState.RUNNING
 
 
 def test_what_cannot_be_prepared_is_over_at_once() -> None:
     one = life(tears_down=True)
 
-    assert one.broken(1.0) == [Conclude(), Free()]
+    assert one.broken(1.0) == [TellEnd(), Free()]
 
 
 def test_a_part_with_teardown_is_kept_for_it() -> None:
     one = running(tears_down=True)
 
-    assert one.over(5.0) == [Conclude()]
+    assert one.over(5.0) == [TellEnd()]
     assert one.tear_down(6.0) == [RunTeardown()]
     assert one.torn_down(7.0, "it hurt") == [TellTornDown("it hurt"), Free()]
 
@@ -152,7 +154,7 @@ def test_stop_lets_iterations_finish_within_the_limit() -> None:
     one = running()
 
     assert one.steer(3.0, "stop", 0, "") == [Steer("stop")]
-    assert one.over(4.0) == [Conclude(), Free()]
+    assert one.over(4.0) == [TellEnd(), Free()]
 
 
 def test_a_stop_that_does_not_end_is_killed_at_the_limit() -> None:
@@ -170,7 +172,7 @@ def test_a_prepared_part_ends_without_load(action: Action) -> None:
 
     (end, free) = one.steer(2.0, action, 0, "enough")
 
-    assert isinstance(end, Conclude)
+    assert isinstance(end, TellEnd)
     assert (end.outcome, end.answered, free) == ("cancelled", False, Free())
 
 
@@ -180,14 +182,14 @@ def test_cancel_while_preparing_waits_for_it_then_kills() -> None:
     assert one.steer(1.0, "cancel", 0, "enough") == [Steer("cancel")]
     assert one.tick(5.9) == []
     assert one.tick(6.0) == [Kill()]
-    assert one.broken(6.1) == [Conclude("cancelled", "enough"), Free()]
+    assert one.broken(6.1) == [TellEnd("cancelled", "enough"), Free()]
 
 
 def test_prepared_after_a_cancel_can_still_be_torn_down() -> None:
     one = life(tears_down=True)
     one.steer(1.0, "cancel", 0, "enough")
 
-    assert one.ready(2.0) == [Conclude("cancelled", "enough", answered=False)]
+    assert one.ready(2.0) == [TellEnd("cancelled", "enough", answered=False)]
     assert one.tear_down(3.0) == [RunTeardown()]
 
 
@@ -197,7 +199,7 @@ def test_the_first_reason_to_end_names_the_end() -> None:
     one.cut_off(3.5, "alone")
 
     assert one.tick(4.5) == [Kill()]  # but who is in a hurry is heard
-    assert one.over(4.6) == [Conclude("cancelled", "enough"), Free()]
+    assert one.over(4.6) == [TellEnd("cancelled", "enough"), Free()]
 
 
 # -- ends that nobody asked for ------------------------------------------------------------------
@@ -209,7 +211,7 @@ def test_the_limit_ends_it_with_grace_then_force_then_without_it() -> None:
     assert one.tick(12.0) == [Steer("cancel")]
     assert one.tick(17.0) == [Kill()]
     (end, free) = one.tick(22.0)
-    assert end == Conclude("failed", "it did not end within its limit of 10 s", answered=False)
+    assert end == TellEnd("failed", "it did not end within its limit of 10 s", answered=False)
     assert free == Free()
 
 
@@ -218,7 +220,7 @@ def test_cut_off_ends_before_managers_move_the_work() -> None:
 
     assert one.cut_off(6.0, "alone") == [Steer("cancel")]
     assert one.tick(7.0) == [Kill()]
-    assert one.over(7.1) == [Conclude("cut off", "alone"), Free()]
+    assert one.over(7.1) == [TellEnd("cut off", "alone"), Free()]
 
 
 def test_a_barrier_nobody_opens_is_given_up() -> None:
@@ -227,7 +229,7 @@ def test_a_barrier_nobody_opens_is_given_up() -> None:
 
     (end, _) = one.tick(301.0)
 
-    assert isinstance(end, Conclude)
+    assert isinstance(end, TellEnd)
     assert end.outcome == "cut off"
 
 
@@ -235,7 +237,7 @@ def test_a_preparation_that_hangs_is_killed() -> None:
     one = life()
 
     assert one.tick(90.0) == [Kill()]
-    assert one.broken(90.1)[0] == Conclude("failed", "it was not prepared within 90 s")
+    assert one.broken(90.1)[0] == TellEnd("failed", "it was not prepared within 90 s")
 
 
 def test_a_teardown_that_hangs_is_killed() -> None:
@@ -252,7 +254,7 @@ def test_an_unwanted_part_is_ended_and_not_kept() -> None:
     one = running(tears_down=True)
     one.unwanted(3.0, "nobody waits")
 
-    assert one.over(3.5) == [Conclude("cancelled", "nobody waits"), Free()]
+    assert one.over(3.5) == [TellEnd("cancelled", "nobody waits"), Free()]
 
 
 # -- all of it -----------------------------------------------------------------------------------
@@ -306,7 +308,7 @@ def happen(one: PartLife, now: float, event: str) -> list[Effect]:
 def test_whatever_happens_it_ends_once_and_frees_once(
     events: list[str], tears_down: bool, limit_s: float
 ) -> None:
-    one = PartLife(0.0, limit_s=limit_s, tears_down=tears_down, vus=3, patience=PATIENCE)
+    one = PartLife(0.0, limit_s=limit_s, tears_down=tears_down, vus=3, timeouts=TIMEOUTS)
     now = 0.0
     effects: list[Effect] = []
     for event in events:
@@ -317,13 +319,13 @@ def test_whatever_happens_it_ends_once_and_frees_once(
         now += 500.0
         effects += one.tick(now)
 
-    assert one.state is State.GONE
-    assert sum(isinstance(effect, Conclude) for effect in effects) == 1
+    assert one.state is LifeState.GONE
+    assert sum(isinstance(effect, TellEnd) for effect in effects) == 1
     assert [effect for effect in effects if isinstance(effect, Free)] == effects[-1:]
     kinds = [type(effect) for effect in effects]
     assert kinds.count(Begin) <= 1
     assert kinds.count(RunTeardown) <= 1
     if Begin in kinds:
-        assert kinds.index(TellReady) < kinds.index(Begin) < kinds.index(Conclude)
+        assert kinds.index(TellReady) < kinds.index(Begin) < kinds.index(TellEnd)
     if RunTeardown in kinds:
-        assert kinds.index(Conclude) < kinds.index(RunTeardown)
+        assert kinds.index(TellEnd) < kinds.index(RunTeardown)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperscale.nodes.protocol.parts import Registered
-from hyperscale.nodes.worker.registration import HINT_PAUSE_S, ROUND_PAUSE_MAX_S, Registration
+from hyperscale.nodes.worker.registration import HINT_PAUSE_S, ROUND_BACKOFF, Registration
 from hyperscale.runtime.host import Address
 
 A, B, C = (Address("10.0.0.1", port) for port in (1, 2, 3))
@@ -96,7 +96,7 @@ def test_rounds_never_pause_so_long_that_managers_forget_us() -> None:
     for _ in range(20):
         while made.whom(now) is not None:
             made.failed(A)
-        assert made.next_at - now <= ROUND_PAUSE_MAX_S
+        assert made.next_at - now <= ROUND_BACKOFF.delay_max_s
         now = made.next_at
 
 

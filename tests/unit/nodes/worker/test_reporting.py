@@ -16,14 +16,14 @@ from hyperscale.nodes.protocol.parts import Progress, ProgressAnswer
 from hyperscale.nodes.worker.reporting import (
     QUIET_MAX,
     UNDER_WAY_MAX,
-    Held,
-    Pace,
+    PartView,
     ReportBuffer,
+    ReportPace,
 )
 from tests.unit.nodes.manager.cases import FACTS
 
 PART, FENCE = Part("j", "Shop", 0), Fence(1, 1, 1)
-HELD = [Held(PART, FENCE, "running", 1.0)]
+HELD = [PartView(PART, FENCE, "running", 1.0)]
 
 
 def did(count: int, vus: int = 1, seq: int = 1) -> Delta:
@@ -195,7 +195,7 @@ def exchange(
 
 
 def test_numbers_go_out_every_fifty_milliseconds() -> None:
-    pace = Pace(0.0, flush_s=0.05, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.05, contact_s=1.0)
     pace.sent(10.0)
 
     assert pace.due_at(waiting=True) == 10.05
@@ -203,7 +203,7 @@ def test_numbers_go_out_every_fifty_milliseconds() -> None:
 
 
 def test_a_busy_leader_is_told_less_often() -> None:
-    pace = Pace(0.0, flush_s=0.05, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.05, contact_s=1.0)
     pace.sent(10.0)
     pace.hear(ProgressAnswer(level=1, delay_ms=450))
 
@@ -212,7 +212,7 @@ def test_a_busy_leader_is_told_less_often() -> None:
 
 
 def test_an_overloaded_leader_hears_of_us_every_second_only() -> None:
-    pace = Pace(0.0, flush_s=0.05, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.05, contact_s=1.0)
     pace.sent(10.0)
     pace.hear(ProgressAnswer(level=3, delay_ms=100))
 
@@ -221,7 +221,7 @@ def test_an_overloaded_leader_hears_of_us_every_second_only() -> None:
 
 
 def test_what_cannot_wait_does_not_and_a_new_leader_starts_anew() -> None:
-    pace = Pace(0.0, flush_s=0.05, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.05, contact_s=1.0)
     pace.sent(10.0)
     pace.hear(ProgressAnswer(level=3))
     pace.hasten()
@@ -232,13 +232,13 @@ def test_what_cannot_wait_does_not_and_a_new_leader_starts_anew() -> None:
     assert not pace.holding_back
 
 
-def asked(pace: Pace, now: float, answer: ProgressAnswer | None = None) -> None:
+def asked(pace: ReportPace, now: float, answer: ProgressAnswer | None = None) -> None:
     pace.sent(now)
     pace.hear(answer or ProgressAnswer())
 
 
 def test_between_two_answers_reports_need_none() -> None:
-    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.1, contact_s=1.0)
     assert not pace.may_be_quiet(0.0)
     asked(pace, 0.0)
     quiet = []
@@ -251,14 +251,14 @@ def test_between_two_answers_reports_need_none() -> None:
 
 
 def test_an_answer_is_needed_while_none_came() -> None:
-    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.1, contact_s=1.0)
     asked(pace, 0.0)
     pace.sent(0.5)
     assert not pace.may_be_quiet(0.6)
 
 
 def test_a_leader_that_asks_for_patience_is_not_asked_more_often() -> None:
-    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.1, contact_s=1.0)
     asked(pace, 0.2, ProgressAnswer(level=2, delay_ms=200))
     assert pace.may_be_quiet(0.5)
     asked(pace, 0.5, ProgressAnswer(level=3, delay_ms=450))
@@ -267,7 +267,7 @@ def test_a_leader_that_asks_for_patience_is_not_asked_more_often() -> None:
 
 
 def test_what_cannot_wait_is_answered_and_a_new_leader_answers_first() -> None:
-    pace = Pace(0.0, flush_s=0.1, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.1, contact_s=1.0)
     asked(pace, 0.0)
     pace.hasten()
     assert not pace.may_be_quiet(0.1)
@@ -279,7 +279,7 @@ def test_what_cannot_wait_is_answered_and_a_new_leader_answers_first() -> None:
 
 
 def test_reports_without_an_answer_are_counted() -> None:
-    pace = Pace(0.0, flush_s=0.001, contact_s=1.0)
+    pace = ReportPace(0.0, flush_s=0.001, contact_s=1.0)
     asked(pace, 0.0)
     for number in range(QUIET_MAX):
         assert pace.may_be_quiet(0.001 * number)

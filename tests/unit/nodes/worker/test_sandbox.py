@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hyperscale.engine.pool import Core
+from hyperscale.engine.generators import GeneratorProcess
 from hyperscale.nodes.worker import sandbox
-from hyperscale.nodes.worker.engine_stage import EngineStage
+from hyperscale.nodes.worker.engine_runner import EngineRunner
 
 
 def test_a_file_that_is_replaced_is_noticed_and_one_that_is_written_to_is_not(
@@ -31,10 +31,10 @@ def test_a_file_that_is_replaced_is_noticed_and_one_that_is_written_to_is_not(
 def test_generators_in_reserve_are_replaced_when_they_are_outdated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[Core] = []
+    made: list[GeneratorProcess] = []
 
-    def start() -> Core:
-        made.append(Core())
+    def start() -> GeneratorProcess:
+        made.append(GeneratorProcess())
         return made[-1]
 
     class Refused(Exception):
@@ -44,17 +44,17 @@ def test_generators_in_reserve_are_replaced_when_they_are_outdated(
         raise Refused
 
     async def story() -> None:
-        stage = EngineStage(1, start, outdated=lambda: True)
-        await stage.open()
+        runner = EngineRunner(1, start, outdated=lambda: True)
+        await runner.open()
         (old,) = made
-        monkeypatch.setattr("hyperscale.nodes.worker.engine_stage.EnginePerformer", refuse)
+        monkeypatch.setattr("hyperscale.nodes.worker.engine_runner.EnginePart", refuse)
         order = type("Order", (), {"part": type("Part", (), {"job_id": "j"})})()
-        monkeypatch.setattr(stage.sealing, "open_order", lambda given: given)
+        monkeypatch.setattr(runner.sealing, "open_order", lambda given: given)
         with pytest.raises(Refused):
-            stage.perform(order, (0,), lambda *_: None)  # type: ignore[arg-type]
-        assert stage._by_slot["j", 0] is not old
-        stage._by_slot["j", 0].kill_and_wait()
-        await stage.close()
+            runner.run(order, (0,), lambda *_: None)  # type: ignore[arg-type]
+        assert runner._by_slot["j", 0] is not old
+        runner._by_slot["j", 0].kill_and_wait()
+        await runner.close()
         for core in made:
             assert await asyncio.to_thread(core._child.wait, 30.0) is not None
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartEvent, PartPrepared
 from hyperscale.sim.links import partition
 from hyperscale.wire.errors import WireError
@@ -135,16 +135,16 @@ def test_every_part_ends_once_with_the_load_it_made(seed: int) -> None:
     loaded: dict[str, int] = {}
     moments: list[float] = []
 
-    def witness(order: DispatchPart, amount: int) -> None:
+    def observer(order: DispatchPart, amount: int) -> None:
         loaded[str(order.part)] = loaded.get(str(order.part), 0) + amount
         moments.append(cluster.world.now)
 
-    cluster.on_load.append(witness)
+    cluster.on_load.append(observer)
     cluster.play(chaos.story())
 
     assert len(chaos.accepted) > 3
     assert cluster.worker.parts.cores.free == CORES
-    assert cluster.stage.busy == 0
+    assert cluster.runner.busy == 0
     for order in chaos.accepted:
         ends = chaos.ends(order)
         assert ends, order.part

@@ -62,7 +62,7 @@ def test_a_leader_of_an_earlier_term_is_refused_and_so_is_a_way_back_from_leavin
         assert not (await manager.drain("w1")).obeyed
         assert not cluster.worker.parts.draining
         manager.term = 7
-        cluster.worker.parts.duty.leaving = True
+        cluster.worker.parts.drain_state.leaving = True
         assert (await manager.drain("w1", undo=True)).reason == "this worker is leaving"
         assert cluster.worker.parts.draining
 

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import pytest
 
-from hyperscale.nodes.worker.conversation import Conversation
 from hyperscale.nodes.worker.gauges import readiness
+from hyperscale.nodes.worker.manager_session import ManagerSession
 from hyperscale.workload.load import ClosedVUs
 from tests.fixtures.scripted_manager import ScriptedManager, facts
 from tests.unit.nodes.worker.sim_cluster import SimCluster
@@ -57,7 +57,7 @@ def test_a_worker_without_one_of_its_loops_ends(loop: str, monkeypatch: pytest.M
         elif loop == "register":
             monkeypatch.setattr(worker.registration, "whom", broken)
         elif loop == "report":
-            monkeypatch.setattr(Conversation, "_next_report", broken)
+            monkeypatch.setattr(ManagerSession, "_next_report", broken)
         else:
             monkeypatch.setattr(worker.outbox, "take", broken)
         await manager.until(worker.over.is_set, f"{loop} to be missed")
@@ -73,11 +73,11 @@ def test_who_leaves_has_ended_its_load_before_it_says_so(
     """What it has is given to others as soon as they hear it."""
     cluster = SimCluster()
     busy: list[int] = []
-    real = Conversation.leave
+    real = ManagerSession.leave
 
-    async def leave(conversation: Conversation) -> None:
-        busy.append(cluster.stage.busy)
-        await real(conversation)
+    async def leave(session: ManagerSession) -> None:
+        busy.append(cluster.runner.busy)
+        await real(session)
 
     async def story(manager: ScriptedManager) -> None:
         await load(manager)
@@ -85,7 +85,7 @@ def test_who_leaves_has_ended_its_load_before_it_says_so(
         await host.tasks.spawn("stop", cluster.worker.stop())
         assert [word.worker for word in manager.left] == ["w1"]
 
-    monkeypatch.setattr(Conversation, "leave", leave)
+    monkeypatch.setattr(ManagerSession, "leave", leave)
     play(cluster, story)
     assert busy == [0]
 

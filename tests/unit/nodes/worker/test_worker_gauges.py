@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperscale.nodes.member.exposition import Health, render
+from hyperscale.nodes.member.metrics_text import render
 from hyperscale.nodes.worker import gauges
+from hyperscale.runtime.page_server import Health
 from tests.unit.nodes.worker.sim_cluster import CORES, SimCluster
 
 
@@ -44,7 +45,7 @@ def test_a_draining_worker_says_so() -> None:
 
     async def story() -> None:
         await cluster.world.sleep(5.0)
-        cluster.worker.parts.duty.leaving = True
+        cluster.worker.parts.drain_state.leaving = True
         assert gauges.readiness(cluster.worker) == Health(
             False, "it takes no new parts: this worker is leaving"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, WorkerPulse
 from hyperscale.sim.links import only, partition
 from hyperscale.workload.load import ClosedVUs
@@ -323,7 +323,7 @@ def test_a_frozen_worker_does_not_go_on_when_it_thaws() -> None:
         end = await manager.ended(order)
         assert end.outcome == "cut off"
         assert end.measured_s <= frozen_at + FENCE_S
-        await manager.until(lambda: manager.extensions, "a request for patience")
+        await manager.until(lambda: manager.extensions, "a request for an extension")
 
     cluster.play(story())
 
@@ -469,7 +469,7 @@ def test_probes_carry_how_the_worker_is() -> None:
         await manager.until(lambda: seen("healthy", CORES), "a healthy worker")
         await run(manager, manager.order(facts(load=LONG), cores=3))
         await manager.until(lambda: seen("healthy", 1), "one core free")
-        cluster.worker.parts.duty.leaving = True
+        cluster.worker.parts.drain_state.leaving = True
         await manager.until(lambda: seen("draining", 1), "a draining worker")
 
     cluster.play(story())

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hyperscale.cluster.fencing import Fence
-from hyperscale.engine.assembly import aggregate_of
+from hyperscale.engine.results import aggregate_of
 from hyperscale.nodes.protocol.parts import DispatchPart, PartEnd, PartPrepared
 from hyperscale.workload.load import ClosedVUs, SharedIterations
 from tests.fixtures.scripted_manager import ScriptedManager, facts
@@ -43,7 +43,7 @@ def test_a_part_from_dispatch_to_its_settled_end() -> None:
         assert total.requests == cluster.loaded[order.fence] == end.iterations > 0
         await manager.all_free("w1", CORES)
         assert len(cluster.worker.outbox) == 0
-        assert cluster.stage.busy == 0
+        assert cluster.runner.busy == 0
 
     cluster.play(story())
 
@@ -186,24 +186,24 @@ def test_whatever_goes_wrong_is_told_and_frees_the_cores(
         assert end.bad_input == (mishap == "raises in prepare")
         assert bool(end.lost) == (mishap == "dies")
         await manager.all_free("w1", CORES)
-        assert cluster.stage.busy == 0
+        assert cluster.runner.busy == 0
 
     cluster.play(story())
 
 
-@pytest.mark.parametrize("stage", ["preparing", "prepared", "running", "paused"])
-def test_cancel_ends_a_part_at_every_stage(stage: str) -> None:
+@pytest.mark.parametrize("runner", ["preparing", "prepared", "running", "paused"])
+def test_cancel_ends_a_part_at_every_stage(runner: str) -> None:
     cluster = SimCluster()
 
     async def story() -> None:
         manager = await begin(cluster)
         order = manager.order(facts(load=ClosedVUs(vus=4, duration_s=60.0)), cores=2)
         await manager.dispatch("w1", order)
-        if stage != "preparing":
+        if runner != "preparing":
             await manager.prepared(order)
-        if stage in ("running", "paused"):
+        if runner in ("running", "paused"):
             await manager.start("w1", order)
-        if stage == "paused":
+        if runner == "paused":
             await manager.steer("w1", order, "pause")
 
         await manager.steer("w1", order, "cancel")
@@ -354,7 +354,7 @@ def test_a_hundred_failing_parts_leave_no_growth() -> None:
             await manager.ended(order)
         await manager.all_free("w1", CORES)
         await manager.until(lambda: cluster.worker.parts.empty, "an empty worker")
-        assert (len(cluster.worker.outbox), cluster.stage.busy) == (0, 0)
+        assert (len(cluster.worker.outbox), cluster.runner.busy) == (0, 0)
         assert len(manager.told(PartPrepared, order)) <= 1
         names = cluster.world.host("w1").tasks.names()
         assert not [name for name in names if "job" in name]

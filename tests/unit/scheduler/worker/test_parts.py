@@ -1,4 +1,4 @@
-"""Appetite and spool."""
+"""Prefetch and spool."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.reports import Completed, Failed
-from hyperscale.scheduler.worker.appetite import CLAIM_MAX, Appetite
+from hyperscale.scheduler.queue.job import Failure
+from hyperscale.scheduler.queue.reports import Completed, Failed
+from hyperscale.scheduler.worker.reporter import Spool
 from hyperscale.scheduler.worker.settings import new_worker_id, spool_of
-from hyperscale.scheduler.worker.spool import Spool
+from hyperscale.scheduler.worker.slots import CLAIM_MAX, Prefetch
 
 
 def test_one_job_per_free_slot_unless_jobs_are_very_short() -> None:
-    appetite = Appetite(4)
-    assert [appetite.wanted(held, 4) for held in range(6)] == [4, 3, 2, 1, 0, 0]
+    prefetch = Prefetch(4)
+    assert [prefetch.wanted(held, 4) for held in range(6)] == [4, 3, 2, 1, 0, 0]
     for _ in range(100):
-        appetite.ran(0.001)
-    assert appetite.wanted(0, 4) > 100
-    appetite.ran(60.0)
-    assert appetite.wanted(4, 4) == 0
-    assert appetite.wanted(3, 4) == 1
+        prefetch.ran(0.001)
+    assert prefetch.wanted(0, 4) > 100
+    prefetch.ran(60.0)
+    assert prefetch.wanted(4, 4) == 0
+    assert prefetch.wanted(3, 4) == 1
 
 
 def test_nothing_is_claimed_ahead_for_slots_at_slow_jobs() -> None:
-    appetite = Appetite(4)
+    prefetch = Prefetch(4)
     for _ in range(100):
-        appetite.ran(0.001)
-    assert appetite.wanted(4, 4) > appetite.wanted(4, 1) > 0
-    assert appetite.wanted(4, 0) == 0
-    assert appetite.wanted(3, 0) == 1
+        prefetch.ran(0.001)
+    assert prefetch.wanted(4, 4) > prefetch.wanted(4, 1) > 0
+    assert prefetch.wanted(4, 0) == 0
+    assert prefetch.wanted(3, 0) == 1
 
 
 @given(st.integers(1, 100), st.lists(st.floats(0, 100), max_size=50), st.integers(0, 2000))
 def test_never_more_than_a_batch_and_never_idle_with_a_free_slot(
     slots: int, runs: list[float], held: int
 ) -> None:
-    appetite = Appetite(slots)
+    prefetch = Prefetch(slots)
     for seconds in runs:
-        appetite.ran(seconds)
+        prefetch.ran(seconds)
     for quick in (0, slots):
-        wanted = appetite.wanted(held, quick)
+        wanted = prefetch.wanted(held, quick)
         assert 0 <= wanted <= CLAIM_MAX
         assert wanted > 0 or held >= slots
 

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from hyperscale.runtime.real import run
-from hyperscale.scheduler.executors.contract import Broken, Done, Result, Task
-from hyperscale.scheduler.executors.python import PythonExecutor
-from hyperscale.scheduler.executors.registry import Executors
-from hyperscale.scheduler.model.failure import Failure
-from hyperscale.scheduler.model.job import new_job
-from hyperscale.scheduler.model.spec import JobSpec
+from hyperscale.scheduler.queue.job import Failure, new_job
+from hyperscale.scheduler.queue.spec import JobSpec
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, Task
+from hyperscale.scheduler.worker.executors.python import PythonExecutor
+from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.running import Running
 from hyperscale.scheduler.worker.slots import UPCOMING_MAX, Slots
 

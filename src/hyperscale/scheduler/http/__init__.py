@@ -1,0 +1,1 @@
+"""The scheduler over HTTP: `/api/v1`, health, metrics and the page."""

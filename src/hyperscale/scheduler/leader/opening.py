@@ -1,0 +1,57 @@
+"""An election by its address, as settings and flags name it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from hyperscale.errors import BadInput
+from hyperscale.scheduler.addresses import plain_address
+from hyperscale.scheduler.leader.election import TTL_S, Election, Lease, LeasedElection
+from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
+from hyperscale.scheduler.leader.local_lease import LocalLease
+from hyperscale.scheduler.store.store import Store
+from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
+
+_HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, or redis://HOST:PORT/DB"
+_ETCD = {"etcd": "http", "etcds": "https"}
+
+
+def open_election(
+    address: str,
+    store: Store,
+    node: str,
+    node_address: str = "",
+    ttl_s: float = TTL_S,
+    access: EtcdAccess = ANONYMOUS,
+    telemetry: Telemetry = NO_TELEMETRY,
+) -> Election:
+    """`access` counts for etcd only. Raises BadInput."""
+    lease: Lease
+    scheme, separator, rest = address.partition("://")
+    if address == "local":
+        lease = LocalLease(store, node, node_address, ttl_s)
+    elif scheme in _ETCD and rest:
+        from hyperscale.scheduler.leader.etcd_lease import EtcdLease
+
+        hosts, _, prefix = rest.partition("/")
+        endpoints = [_endpoint(_ETCD[scheme], host) for host in hosts.split(",") if host]
+        prefix = prefix or "hyperscale-scheduler"
+        lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix, access)
+    elif scheme in ("redis", "rediss", "unix") and separator and rest:
+        from hyperscale.scheduler.leader.redis_lease import RedisLease
+
+        lease = RedisLease(address, node, node_address, ttl_s)
+    else:
+        raise BadInput(f"{plain_address(address)!r} is not an election", _HINT)
+    return LeasedElection(lease, ttl_s, telemetry=telemetry, service=scheme)
+
+
+def _endpoint(scheme: str, host: str) -> str:
+    endpoint = f"{scheme}://{host}"
+    try:
+        parts = urlsplit(endpoint)
+        if parts.hostname and parts.port and "@" not in host:
+            return endpoint
+    except ValueError:
+        pass  # a port that is no number: as any other bad address
+    raise BadInput(f"{host.rpartition('@')[2]!r} is not an etcd member's HOST:PORT", _HINT)

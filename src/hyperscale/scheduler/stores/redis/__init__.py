@@ -1,5 +1,0 @@
-"""The shared store: one Redis (or one slot of a Redis cluster), used by many machines."""
-
-from hyperscale.scheduler.stores.redis.store import RedisStore
-
-__all__ = ["RedisStore"]

@@ -1,0 +1,1 @@
+"""How the scheduler is: numbers, findings, and the words its logs share."""

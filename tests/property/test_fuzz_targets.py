@@ -1,0 +1,35 @@
+"""Damaged bytes into everything that `make fuzz` fuzzes; what it found is told here as well."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hyperscale.engine import unpacking
+from hyperscale.errors import BadInput
+from tests.fuzz.targets import TARGETS
+
+bends = st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 255)), max_size=6)
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors])
+@given(which=st.integers(0, 50), bends=bends, cut=st.integers(0, 5_000))
+def test_damaged_bytes_are_refused_or_read(
+    name: str, which: int, bends: list[tuple[int, int]], cut: int
+) -> None:
+    seeds = list(TARGETS[name].seeds())
+    data = bytearray(seeds[which % len(seeds)])
+    for at, value in bends:
+        data[at % len(data)] = value
+    TARGETS[name].feed(bytes(data[: max(1, cut)]))
+
+
+@pytest.mark.parametrize(
+    "files", [{"a\0b": b""}, {"a": b"", "a/b": b""}, {"x" * 300: b""}, {"../x": b""}, {"": b""}]
+)
+def test_files_that_cannot_be_unpacked_are_refused(files: dict[str, bytes]) -> None:
+    with pytest.raises(BadInput, match="the test brings a file called"):
+        unpacking.unpack(files)
+    unpacking.remove()
