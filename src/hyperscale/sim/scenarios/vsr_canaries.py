@@ -7,10 +7,7 @@ from typing import Final
 from hyperscale.ledger.vsr.core import Effect, Send
 from hyperscale.ledger.vsr.group import Group
 from hyperscale.ledger.vsr.messages import (
-    Adopted,
-    AnyMessage,
     DoViewChange,
-    GetState,
     Prepare,
     Promised,
     RecoveryResponse,
@@ -25,7 +22,6 @@ CANARIES: Final = {
     "answer-before-sync": "DurableAnswer",
     "longest-log": "OneHistory",
     "promise-in-memory": "OneHistory",
-    "cut-before-transfer": "OneHistory",
     "recover-from-anybody": "framework",
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
@@ -52,18 +48,6 @@ class PromiseInMemory(Replica):
         if isinstance(record, Promised):
             self._effects.pop()
             self._unsaved.pop()
-
-
-class CutBeforeTransfer(Replica):
-    """As the paper has it: drops what is not committed, then asks for the rest."""
-
-    def _send(self, to: str, message: AnyMessage) -> None:
-        if isinstance(message, GetState) and self.state.op > self.commit:
-            state = self.state
-            cut = Adopted(state.epoch, state.normal_view, state.members, self.commit, ())
-            if state.normal_view == state.view:
-                self._save(cut)
-        super()._send(to, message)
 
 
 class RecoverFromAnybody(Replica):
@@ -99,7 +83,6 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
     "primary-suffices": PrimarySuffices,
     "longest-log": LongestLog,
     "promise-in-memory": PromiseInMemory,
-    "cut-before-transfer": CutBeforeTransfer,
     "recover-from-anybody": RecoverFromAnybody,
     "read-without-lease": ReadWithoutLease,
     "leave-within-lease": LeaveWithinLease,

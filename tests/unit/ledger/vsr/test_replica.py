@@ -9,7 +9,7 @@ import pytest
 
 from hyperscale.cluster.invariants import InvariantBroken
 from hyperscale.ledger.vsr.core import Committed, Effect, Save, Send
-from hyperscale.ledger.vsr.messages import AnyMessage, Saved
+from hyperscale.ledger.vsr.messages import AnyMessage, NewState, Saved, StartView
 from hyperscale.ledger.vsr.replica import NotPrimary, Replica
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
@@ -26,6 +26,7 @@ class World:
         self.disks: dict[str, list[Saved]] = {name: [] for name in names}
         self.committed: dict[str, list[str]] = {name: [] for name in names}
         self.replicas: dict[str, Replica] = {}
+        self.loses: type[AnyMessage] | None = None
         self._mail: deque[tuple[str, str, AnyMessage]] = deque()
         for name in names:
             self.start(name)
@@ -52,7 +53,9 @@ class World:
     def deliver(self) -> None:
         while self._mail:
             sender, to, message = self._mail.popleft()
-            if not {sender, to} & self.down and to in self.replicas:
+            if {sender, to} & self.down or to not in self.replicas:
+                continue
+            if self.loses is None or not isinstance(message, self.loses):
                 self.do(to, self.replicas[to].receive(self.now, sender, message))
 
     def wait(self, seconds: float) -> None:
@@ -133,6 +136,26 @@ def test_a_primary_that_resigns_is_followed_at_once(world: World) -> None:
     world.deliver()
     assert world.primary() == "b"
     assert not world.replicas["a"].is_primary
+
+
+def test_a_log_is_kept_until_another_one_is_there(world: World) -> None:
+    """The paper cuts it first. Then nobody would have the operation when the new primary dies."""
+    world.down = {"c"}
+    world.submit("a", "one")
+    assert world.committed == {"a": ["one"], "b": [], "c": []}
+    world.loses = StartView
+    world.do("a", world.replicas["a"].resign(world.now))
+    world.deliver()
+    world.loses = NewState
+    world.wait(3.0)
+    assert world.replicas["a"].status is Status.VIEW_CHANGE
+    world.loses = None
+    world.start("a")
+    world.down = {"b"}
+    world.wait(60.0)
+    world.submit(world.primary(), "two")
+    world.wait(5.0)
+    assert world.committed["c"] == ["one", "two"]
 
 
 def test_a_promise_outlives_a_restart(world: World) -> None:
