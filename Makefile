@@ -93,6 +93,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim membership --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim wal --seeds 1..10000 --jobs 2
 	$(BIN)/hyperscale sim records --seeds 1..5000 --jobs 2
+	$(BIN)/hyperscale sim vsr --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
 	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py

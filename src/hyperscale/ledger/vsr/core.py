@@ -1,0 +1,154 @@
+"""What every part of a replica uses: its state, its effects, its timers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+from hyperscale.cluster.invariants import invariant
+from hyperscale.ledger.vsr.lease import Lease
+from hyperscale.ledger.vsr.messages import (
+    Adopted,
+    AnyMessage,
+    DoViewChange,
+    Entry,
+    RecoveryResponse,
+    Saved,
+)
+from hyperscale.ledger.vsr.settings import VsrSettings
+from hyperscale.ledger.vsr.state import ReplicaState
+from hyperscale.ledger.vsr.states import Status, move
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    number: int
+    record: Saved
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    to: str
+    message: AnyMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    entry: Entry
+
+
+Effect: TypeAlias = Save | Send | Committed
+
+
+class ReplicaCore:
+    def __init__(
+        self,
+        me: str,
+        state: ReplicaState,
+        now: float,
+        settings: VsrSettings,
+        random: Random,
+        *,
+        status: Status = Status.NORMAL,
+    ) -> None:
+        """`status`: RECOVERING if the disk was lost. The state is what `Saved` records give."""
+        self.me = me
+        self.state = state
+        self.settings = settings
+        self.status = status
+        self.commit = 0
+        self._random = random
+        self._lease = Lease(random.getrandbits(53), settings)
+        self._effects: list[Effect] = []
+        self._saves = 0
+        self._unsaved: list[tuple[int, int]] = []  # number of the save, op after it
+        self._stable_op = state.op
+        self._acked: dict[str, int] = {}  # by member, in this view
+        self._ready_op = state.op  # a primary answers reads when this is committed
+        self._due_at = now  # of whatever is repeated
+        self._waits_until = 0.0  # then the next view is tried
+        # What was promised in a life before is not known.
+        self._bound_until = now + settings.lease_bound_s
+        self._wanted = 0  # the view that this replica would move to
+        self._votes: set[str] = set()  # who would, too
+        self._logs: dict[str, DoViewChange] = {}
+        self._nonce = random.getrandbits(53)
+        self._told: dict[str, RecoveryResponse] = {}
+        self._contacts = {*state.members} - {me}  # whom a recovering replica asks
+        self._joining = (0, 0)  # the epoch whose log a new member wants
+        self._before: tuple[str, ...] = ()  # the group of the epoch before
+        self._started: set[str] = set()  # who has the log of the epoch before
+        if status is Status.NORMAL and state.normal_view != state.view:
+            self.status = Status.VIEW_CHANGE
+        if status is Status.NORMAL and me not in state.members:
+            self.status = Status.RETIRED
+        self._wait(now)
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    @property
+    def is_primary(self) -> bool:
+        return self.status is Status.NORMAL and self.state.primary == self.me
+
+    @property
+    def primary(self) -> str | None:
+        return self.state.primary if self.status is Status.NORMAL else None
+
+    def may_read(self, now: float) -> bool:
+        """Whether what is committed here is all that anybody was ever told."""
+        return (
+            self.is_primary
+            and self.commit >= self._ready_op
+            and self._lease.held(now, self._others(), self.state.quorum - 1)
+        )
+
+    # -- a view begins ---------------------------------------------------------------------------
+
+    def _begin_view(self, now: float) -> None:
+        self._enter(Status.NORMAL)
+        self._wanted, self._votes, self._logs, self._acked = 0, set(), {}, {}
+        self._ready_op = self.state.op
+        self._lease.forget()
+        self._due_at = now
+        self._wait(now)
+
+    def _keeps_committed(self, log: tuple[Entry, ...]) -> None:
+        invariant(
+            list(log[: self.commit]) == self.state.log[: self.commit],
+            f"a view begins without what {self.me} has committed",
+        )
+
+    def _wait(self, now: float) -> None:
+        """Patience differs, so that two replicas seldom try for a view at the same moment."""
+        allowed_s = (
+            self.settings.view_change_s
+            if self.status is Status.VIEW_CHANGE
+            else self.settings.lease_s
+        )
+        self._waits_until = now + allowed_s * self._random.uniform(1, 1.5)
+
+    # -- saying and writing ------------------------------------------------------------------------
+
+    def _others(self) -> list[str]:
+        return [one for one in self.state.members if one != self.me]
+
+    def _enter(self, status: Status) -> None:
+        self.status = move(self.status, status)
+
+    def _save(self, record: Saved) -> None:
+        self.state.apply(record)
+        self._saves += 1
+        if isinstance(record, Adopted):  # what was on disk behind this is another log's
+            kept = record.after_op
+            self._stable_op = min(self._stable_op, kept)
+            self._unsaved = [(number, min(op, kept)) for number, op in self._unsaved]
+        self._unsaved.append((self._saves, self.state.op))
+        self._effects.append(Save(self._saves, record))
+
+    def _send(self, to: str, message: AnyMessage) -> None:
+        self._effects.append(Send(to, message))
+
+    def _taken(self) -> list[Effect]:
+        taken, self._effects = self._effects, []
+        return taken

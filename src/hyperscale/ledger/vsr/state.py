@@ -1,0 +1,79 @@
+"""What a replica remembers: the fold of everything it ever wrote to its disk.
+
+The replica changes it only by records that it saves, so what a restart finds is what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hyperscale.cluster.invariants import invariant
+from hyperscale.ledger.vsr.messages import Adopted, Appended, Entry, Promised, Saved
+
+
+class ReplicaState:
+    def __init__(self, members: tuple[str, ...]) -> None:
+        """A group that begins."""
+        self.members = members
+        self.epoch = 0
+        self.view = 0
+        self.normal_view = 0  # the last view whose log this is
+        self.log: list[Entry] = []
+        self.op_of: dict[str, int] = {}  # by request
+
+    @property
+    def op(self) -> int:
+        return len(self.log)
+
+    @property
+    def epoch_op(self) -> int:
+        """The last one of the epochs before."""
+        ends = [entry.op for entry in self.log if entry.members]
+        return ends[self.epoch - 1] if self.epoch else 0
+
+    def epochs_ended(self, op: int) -> int:
+        return sum(bool(entry.members) for entry in self.log[:op])
+
+    @property
+    def token(self) -> tuple[int, int]:
+        return self.epoch, self.view
+
+    @property
+    def quorum(self) -> int:
+        return len(self.members) // 2 + 1
+
+    @property
+    def primary(self) -> str:
+        return self.primary_of(self.view)
+
+    def primary_of(self, view: int) -> str:
+        return self.members[view % len(self.members)]
+
+    def apply(self, record: Saved) -> None:
+        match record:
+            case Promised(view=view):
+                invariant(view > self.view, f"promises view {view} in view {self.view}")
+                self.view = view
+            case Appended(entries=entries):
+                self._extend(entries)
+            case Adopted():
+                self._adopt(record)
+
+    def _adopt(self, record: Adopted) -> None:
+        invariant(
+            (record.epoch, record.view) >= self.token,
+            f"adopts {(record.epoch, record.view)} in {self.token}",
+        )
+        self.epoch, self.view, self.members = record.epoch, record.view, record.members
+        self.normal_view = record.view
+        for entry in self.log[record.after_op :]:
+            del self.op_of[entry.request]
+        del self.log[record.after_op :]
+        self._extend(record.entries)
+
+    def _extend(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            invariant(entry.op == self.op + 1, f"op {entry.op} follows op {self.op}")
+            invariant(entry.request not in self.op_of, f"request {entry.request} is there twice")
+            self.log.append(entry)
+            self.op_of[entry.request] = entry.op
