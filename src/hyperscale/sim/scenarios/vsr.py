@@ -24,7 +24,7 @@ from hyperscale.sim.checkers import Checker
 from hyperscale.sim.faults import Limits
 from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
-from hyperscale.sim.scenarios.vsr_canaries import CANARIES, plant
+from hyperscale.sim.scenarios.vsr_bugs import PLANTED_BUGS, plant
 from hyperscale.sim.scenarios.vsr_checkers import all_checkers
 from hyperscale.sim.world import World
 
@@ -61,13 +61,13 @@ class VsrScenario(Scenario):
     name = "vsr"
     summary = "what a client was told of a replicated log stays true, whoever keeps it"
     nodes_default = HOSTS
-    canaries = CANARIES
+    planted_bugs = PLANTED_BUGS
     safety_s = 40.0
     liveness_s = 60.0
     limits = Limits(cut_max_s=4.0, down_max_s=3.0, pause_max_s=3.0, gap_s_max=4.0, error_max=0.02)
 
-    def __init__(self, nodes: int | None = None, canary: str = "") -> None:
-        super().__init__(nodes, canary)
+    def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
+        super().__init__(nodes, planted_bug)
         self.running: dict[str, VsrNode] = {}
         self.born: set[str] = set()
         self.lost_disk: str = ""
@@ -142,7 +142,7 @@ class VsrScenario(Scenario):
 
     def forgives(self, task: str, error: BaseException) -> bool:
         if isinstance(error, InvariantBroken):
-            return CANARIES.get(self.canary, "framework") != "framework"
+            return PLANTED_BUGS.get(self.planted_bug, "framework") != "framework"
         return isinstance(error, LogFailed) or super().forgives(task, error)
 
     def describe(self, data: bytes) -> str:
@@ -176,7 +176,7 @@ class VsrNode:
             disk_lost=name in scenario.born,
         )
         scenario.born.add(name)
-        plant(group, scenario.canary)
+        plant(group, scenario.planted_bug)
         self.group = group
         self._observe("opened", life=self.host.generation)
         self.host.tasks.spawn("client", self._use())

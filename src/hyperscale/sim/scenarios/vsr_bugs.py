@@ -17,7 +17,7 @@ from hyperscale.ledger.vsr.messages import (
 from hyperscale.ledger.vsr.replica import Replica
 from hyperscale.ledger.vsr.states import Status
 
-CANARIES: Final = {
+PLANTED_BUGS: Final = {
     "primary-suffices": "DurableAnswer",
     "answer-before-sync": "DurableAnswer",
     "longest-log": "OneHistory",
@@ -89,9 +89,9 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
 }
 
 
-def plant(group: Group, canary: str) -> None:
+def plant(group: Group, planted_bug: str) -> None:
     """Change the class of a fresh replica."""
-    if canary == "answer-before-sync":
+    if planted_bug == "answer-before-sync":
         group.__class__ = AnswerBeforeSync
-    elif canary:
-        group.replica.__class__ = REPLICAS[canary]
+    elif planted_bug:
+        group.replica.__class__ = REPLICAS[planted_bug]
