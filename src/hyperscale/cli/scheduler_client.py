@@ -1,4 +1,4 @@
-"""What `schedule`, `job` and `scheduler` share: which scheduler is asked, how its answer is shown.
+"""What `schedule`, `queue` and `scheduler` share: which scheduler is asked, how its answer is shown.
 
 `client_of` lends its options to the commands, and is given them back by `ask`.
 """

@@ -66,7 +66,7 @@ class SimRunner:
 
     @property
     def busy(self) -> int:
-        """Performers that were not closed."""
+        """Running parts that were not closed."""
         return len(self._open)
 
     async def open(self) -> None:

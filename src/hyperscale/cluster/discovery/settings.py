@@ -35,7 +35,7 @@ class DiscoverySettings:
     A worker is nothing by itself and keeps waiting."""
 
     deadline_s: float | None = None
-    """Give up after this long without a peer. None, the rule for servers: never (T-30)."""
+    """Give up after this long without a peer. None, the rule for servers: never."""
 
     probe_timeout_s: float = 0.5
     probes_max: int = 10
@@ -49,7 +49,7 @@ class DiscoverySettings:
     backoff_max_s: float = 15.0
     backoff_growth: float = 2.0
     backoff_jitter: float = 0.25
-    """Added on top, also on top of the maximum: at most 18.75 s (T-35)."""
+    """Added on top, also on top of the maximum: at most 18.75 s."""
 
     refresh_first_s: float = 1.0
     refresh_max_s: float = 60.0
