@@ -1,4 +1,4 @@
-"""What `schedule`, `queue` and `scheduler` share: which scheduler is asked, how its answer is shown.
+"""Common to `schedule`, `queue` and `scheduler`: which scheduler is asked, how it answers.
 
 `client_of` lends its options to the commands, and is given them back by `ask`.
 """
