@@ -201,11 +201,13 @@ Its options are also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of 
 Examples:
   hyperscale schedule add nightly --cron "0 2 * * *" --loadtest test.py --overlap skip
   hyperscale schedule list
+Which scheduler is also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of hyperscale.toml.
 """,
     "queue": """
 Examples:
   hyperscale queue submit probe --http https://example.com/ --timeout 30
   hyperscale queue list --state FAILED
+Which scheduler is also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of hyperscale.toml.
 """,
     "sim": """
 Examples:
