@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hyperscale.cluster.identity import Endpoint
+from hyperscale.cluster.overload.backoff import grown_s
 
 PORT_DEFAULT = 9_000
 
@@ -94,12 +95,12 @@ class DiscoverySettings:
 
     def backoff_s(self, failures: int) -> float:
         """Before jitter; 0.5, 1, 2, 4, 8, 15, 15, ... for the first failure and on."""
-        grown = self.backoff_first_s * self.backoff_growth ** min(failures - 1, 64)
-        return min(grown, self.backoff_max_s)
+        first_s, longest_s = self.backoff_first_s, self.backoff_max_s
+        return grown_s(first_s, failures - 1, longest_s, self.backoff_growth)
 
     def refresh_s(self, refreshes: int) -> float:
         """Before jitter; 1, 2, 4, ... 60."""
-        return min(self.refresh_first_s * 2.0 ** min(refreshes, 64), self.refresh_max_s)
+        return grown_s(self.refresh_first_s, refreshes, self.refresh_max_s)
 
 
 def parse_address(text: str, port_default: int = PORT_DEFAULT) -> Endpoint:

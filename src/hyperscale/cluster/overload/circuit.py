@@ -217,6 +217,10 @@ class Circuits:
             self._circuits.move_to_end(destination)
         return circuit
 
+    def state(self, destination: str) -> CircuitState:
+        circuit = self._circuits.get(destination)
+        return CircuitState.CLOSED if circuit is None else circuit.state
+
     def is_open(self, now: float, destination: str) -> bool:
         """For selectors: skip this destination. Takes no test away from anybody."""
         circuit = self._circuits.get(destination)
