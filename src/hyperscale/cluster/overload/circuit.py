@@ -48,7 +48,6 @@ class Category(Enum):
     NETWORK = "network"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"
-    REMOTE = "remote"  # the other side tried and failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
