@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 # "S-47", "B T-22", "DECISIONS 17"; SHA-1 and CVE-2020 are names, F-0 is a key of a test.
 _NUMBERS = re.compile(r"\b(?:[A-GST]-[1-9]\d*|DECISIONS ?\d*)\b")
 _GONE = re.compile(
-    r"\b(?:annex|appetite|casting|courier|desk|doorkeeper|engagement|foreman|homeless|keeper"
+    r"\b(?:annex|appetite|casting|courier|desk|doorkeeper|engagement|foreman|homeless|keeper|leash"
     r"|mourn|obituary|office|offstage|onlooker|performer|shelf|soloist)s?\b",
     re.IGNORECASE,
 )
