@@ -48,7 +48,6 @@ class Category(Enum):
     NETWORK = "network"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"
-    REMOTE = "remote"  # the other side tried and failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +215,10 @@ class Circuits:
         else:
             self._circuits.move_to_end(destination)
         return circuit
+
+    def state(self, destination: str) -> CircuitState:
+        circuit = self._circuits.get(destination)
+        return CircuitState.CLOSED if circuit is None else circuit.state
 
     def is_open(self, now: float, destination: str) -> bool:
         """For selectors: skip this destination. Takes no test away from anybody."""
