@@ -20,6 +20,7 @@ from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
     GraphQLResponse,
+    MQTTResponse,
     PostgresResponse,
     RedisResponse,
     SMTPResponse,
@@ -53,6 +54,7 @@ __all__ = [
     "HTTPOptions",
     "HTTPResponse",
     "Headers",
+    "MQTTResponse",
     "Metric",
     "Outcome",
     "Params",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.mqtt.client import MQTTClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
@@ -46,6 +47,7 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
+    "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
@@ -60,6 +62,7 @@ class Client:
     if TYPE_CHECKING:
         grpc: GRPCClient
         graphql: GraphQLClient
+        mqtt: MQTTClient
         postgres: PostgresClient
         http2: HTTP2Client
         redis: RedisClient

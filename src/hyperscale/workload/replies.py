@@ -5,6 +5,7 @@ They have in common what a call is measured by; a protocol adds what its server 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -246,6 +247,25 @@ class GraphQLResponse(Reply):
             extensions = first.get("extensions")
             code = extensions.get("code", "") if isinstance(extensions, dict) else ""
             self.refused(str(first.get("message", self.errors[0]))[:1000], str(code) or "errors")
+
+
+class MessageResponse(TCPResponse):
+    """A message of a broker, or what became of one that was sent. `latency_ms` is how long it took
+    from one to the other, None where its headers do not say."""
+
+    __slots__ = ("headers", "latency_ms", "topic")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.topic = ""
+        self.headers: Mapping[str, str] = {}
+        self.latency_ms: float | None = None
+
+
+class MQTTResponse(MessageResponse):
+    """`status` is the broker's reason code, `headers` are user properties."""
+
+    __slots__ = ()
 
 
 class SMTPResponse(TCPResponse):

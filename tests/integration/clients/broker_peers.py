@@ -1,0 +1,47 @@
+"""The least that a message broker can be: it takes messages and acknowledges them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class BrokerPeer(asyncio.Protocol):
+    """Answers as `server.behaviour` says; what comes before the first message, always."""
+
+    def __init__(self, server: Any, _answer: bytes) -> None:
+        self.server = server
+        self.buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: Any = transport
+        self.server.peers.append(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while (size := self.read(self.buffer)) is not None:
+            self.buffer = self.buffer[size:]
+
+    def read(self, data: bytes) -> int | None:
+        """The size of the packet that was answered; None: it is not whole yet."""
+        raise NotImplementedError
+
+    def message(self, acknowledgement: bytes) -> None:
+        self.server.seen += 1
+        if self.server.behaviour == "echo":
+            self.transport.write(acknowledgement)
+        elif self.server.behaviour == "closes":
+            self.transport.close()
+
+
+class MQTTPeer(BrokerPeer):
+    def read(self, data: bytes) -> int | None:
+        if len(data) < 2 or len(data) < 2 + data[1]:  # none of these has 128 bytes
+            return None
+        packet = data[2 : 2 + data[1]]
+        if data[0] >> 4 == 1:
+            self.transport.write(b"\x20\x03\x00\x00\x00")
+        elif data[0] >> 4 == 3:
+            at = 2 + int.from_bytes(packet[:2], "big")
+            self.message(b"\x40\x02" + packet[at : at + 2])
+        return 2 + len(packet)
