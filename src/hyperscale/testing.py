@@ -21,6 +21,7 @@ from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
     GraphQLResponse,
     MQTTResponse,
+    NATSResponse,
     PostgresResponse,
     RedisResponse,
     SMTPResponse,
@@ -56,6 +57,7 @@ __all__ = [
     "Headers",
     "MQTTResponse",
     "Metric",
+    "NATSResponse",
     "Outcome",
     "Params",
     "PostgresResponse",

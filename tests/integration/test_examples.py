@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.brokers import mosquitto
+from tests.fixtures.brokers import mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.mailbox import mailbox
@@ -23,6 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
     "graphql_shop.py",
     "mqtt_sensors.py",
+    "nats_orders.py",
     "postgres.py",
     "redis_cache.py",
     "smtp_mails.py",
@@ -101,6 +102,13 @@ def test_every_message_of_mqtt_comes_back(tmp_path: Path) -> None:
         where = f"mqtt://127.0.0.1:{port}"
         results = run("mqtt_sensors.py", tmp_path, "", "-d", "1s", "-w", 1, MQTT=where)
         assert_messages(results, "measure", "show", "mqtt_msg_latency")
+
+
+def test_every_message_of_nats_comes_back(tmp_path: Path) -> None:
+    with nats_server() as port:
+        where = f"nats://127.0.0.1:{port}"
+        results = run("nats_orders.py", tmp_path, "", "-d", "1s", "-w", 1, NATS=where)
+        assert_messages(results, "order", "work", "nats_msg_latency")
 
 
 def assert_messages(results: dict[str, Any], sends: str, takes: str, metric: str) -> None:

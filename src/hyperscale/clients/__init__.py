@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.mqtt.client import MQTTClient
+    from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
@@ -48,6 +49,7 @@ PROTOCOLS = {
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
+    "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
@@ -63,6 +65,7 @@ class Client:
         grpc: GRPCClient
         graphql: GraphQLClient
         mqtt: MQTTClient
+        nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
         redis: RedisClient

@@ -261,11 +261,26 @@ class MessageResponse(TCPResponse):
         self.headers: Mapping[str, str] = {}
         self.latency_ms: float | None = None
 
+    def shown_request(self) -> bytes:
+        return b"\n".join(filter(None, (self.topic.encode(), self.request_bytes)))
+
 
 class MQTTResponse(MessageResponse):
     """`status` is the broker's reason code, `headers` are user properties."""
 
     __slots__ = ()
+
+
+class NATSResponse(MessageResponse):
+    """`topic` is the subject; `reply_to` where the sender waits for a reply; `stream` and
+    `sequence` where JetStream stored the message."""
+
+    __slots__ = ("reply_to", "sequence", "stream")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.reply_to = self.stream = ""
+        self.sequence = 0
 
 
 class SMTPResponse(TCPResponse):

@@ -45,3 +45,26 @@ class MQTTPeer(BrokerPeer):
             at = 2 + int.from_bytes(packet[:2], "big")
             self.message(b"\x40\x02" + packet[at : at + 2])
         return 2 + len(packet)
+
+
+class NATSPeer(BrokerPeer):
+    _taken = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.write(b'INFO {"max_payload":1000000}\r\n')
+
+    def read(self, data: bytes) -> int | None:
+        line, ends, rest = data.partition(b"\r\n")
+        if not ends:
+            return None
+        if line.startswith(b"HPUB"):
+            size = int(line.split()[-1]) + 2
+            self._taken = len(rest) >= size
+            return len(line) + 2 + size if self._taken else None
+        if line == b"PING":
+            if self._taken:
+                self.message(b"PONG\r\n")
+            else:
+                self.transport.write(b"PONG\r\n")
+        return len(line) + 2
