@@ -25,6 +25,7 @@ OF_THEIR_OWN = {
     "mqtt_sensors.py",
     "nats_orders.py",
     "postgres.py",
+    "rabbitmq_orders.py",
     "redis_cache.py",
     "smtp_mails.py",
     "sse.py",

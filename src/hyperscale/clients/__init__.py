@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.mqtt.client import MQTTClient
     from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
+    from hyperscale.clients.rabbitmq.client import RabbitMQClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
@@ -50,6 +51,7 @@ PROTOCOLS = {
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
     "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
+    "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
@@ -68,6 +70,7 @@ class Client:
         nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        rabbitmq: RabbitMQClient
         redis: RedisClient
         smtp: SMTPClient
         sse: SSEClient

@@ -120,6 +120,12 @@ class Inboxes:
     def forget(self, topic: str) -> None:
         self._of.pop(topic, None)
 
+    def end(self, topic: str, why: Failure) -> None:
+        """Those that wait are told; what comes next begins anew."""
+        inbox = self._of.pop(topic, None)
+        if inbox is not None:
+            inbox.close(why)
+
     def put(self, topic: str, message: Message) -> bool:
         """False: there are too many unread ones."""
         self._unread += message.size + MESSAGE_BYTES

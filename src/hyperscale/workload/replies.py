@@ -283,6 +283,12 @@ class NATSResponse(MessageResponse):
         self.sequence = 0
 
 
+class RabbitMQResponse(MessageResponse):
+    """`topic` is the routing key; `status` the code of what the server refused."""
+
+    __slots__ = ()
+
+
 class SMTPResponse(TCPResponse):
     """The server's last words; `status` is their code, `refused_recipients` what it said of
     whom."""

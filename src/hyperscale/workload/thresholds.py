@@ -47,12 +47,14 @@ KINDS = (
     "grpc",
     "mqtt",
     "nats",
+    "rabbitmq",
 )
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
     "mqtt_msg_latency": "distribution",
     "nats_msg_latency": "distribution",
+    "rabbitmq_msg_latency": "distribution",
     "sse_events_received": "count",
     "ws_connecting": "distribution",
     "ws_sessions": "count",

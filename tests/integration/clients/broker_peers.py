@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pamqp import commands, frame
+from pamqp.body import ContentBody
+
 
 class BrokerPeer(asyncio.Protocol):
     """Answers as `server.behaviour` says; what comes before the first message, always."""
@@ -68,3 +71,28 @@ class NATSPeer(BrokerPeer):
             else:
                 self.transport.write(b"PONG\r\n")
         return len(line) + 2
+
+
+class RabbitMQPeer(BrokerPeer):
+    _answers = {
+        "Connection.StartOk": commands.Connection.Tune(0, 131_072, 0),
+        "Connection.Open": commands.Connection.OpenOk(),
+        "Channel.Open": commands.Channel.OpenOk(),
+        "Confirm.Select": commands.Confirm.SelectOk(),
+    }
+    _messages = 0
+
+    def read(self, data: bytes) -> int | None:
+        if data[:4] == b"AMQP" and len(data) >= 8:
+            self.transport.write(frame.marshal(commands.Connection.Start(), 0))
+            return 8
+        if len(data) < 7 or len(data) < 8 + int.from_bytes(data[3:7], "big"):
+            return None
+        size, channel, came = frame.unmarshal(data)
+        answer = self._answers.get(came.name)
+        if answer is not None:
+            self.transport.write(frame.marshal(answer, channel))
+        elif isinstance(came, ContentBody):
+            self._messages += 1
+            self.message(frame.marshal(commands.Basic.Ack(self._messages), channel))
+        return size

@@ -15,7 +15,7 @@ from hyperscale.clients import Client, ClientPool
 from hyperscale.workload.results import CallFailed, CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 
-from .broker_peers import MQTTPeer, NATSPeer
+from .broker_peers import MQTTPeer, NATSPeer, RabbitMQPeer
 from .conftest import Run
 from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
@@ -108,9 +108,15 @@ ANSWERS = {
     "redis": b"+ok\r\n",
     "mqtt": b"",
     "nats": b"",
+    "rabbitmq": b"",
     "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
-PROTOCOLS: dict[str, Any] = {"ws": Upgraded, "mqtt": MQTTPeer, "nats": NATSPeer}
+PROTOCOLS: dict[str, Any] = {
+    "ws": Upgraded,
+    "mqtt": MQTTPeer,
+    "nats": NATSPeer,
+    "rabbitmq": RabbitMQPeer,
+}
 
 
 @asynccontextmanager
@@ -170,6 +176,9 @@ ASK: dict[str, Ask] = {
     ),
     "nats": lambda vu, port, timeout: vu.nats.publish(
         f"nats://127.0.0.1:{port}", "a", "hi", timeout=timeout
+    ),
+    "rabbitmq": lambda vu, port, timeout: vu.rabbitmq.publish(
+        f"amqp://127.0.0.1:{port}", "a", "hi", timeout=timeout
     ),
     "redis": lambda vu, port, timeout: vu.redis.get(f"127.0.0.1:{port}", "a", timeout=timeout),
     "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
@@ -309,7 +318,7 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
-            if kind in ("tcp", "redis", "ws", "mqtt", "nats"):
+            if kind in ("tcp", "redis", "ws", "mqtt", "nats", "rabbitmq"):
                 assert len(server.peers) == 1, "the first one opens it for all"
             scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20
