@@ -20,6 +20,7 @@ from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
     GraphQLResponse,
+    KafkaResponse,
     MQTTResponse,
     NATSResponse,
     PostgresResponse,
@@ -56,6 +57,7 @@ __all__ = [
     "HTTPOptions",
     "HTTPResponse",
     "Headers",
+    "KafkaResponse",
     "MQTTResponse",
     "Metric",
     "NATSResponse",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.brokers import mosquitto, nats_server
+from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.mailbox import mailbox
@@ -22,6 +22,7 @@ from tests.integration.cli.program import environment, hyperscale
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
     "graphql_shop.py",
+    "kafka_orders.py",
     "mqtt_sensors.py",
     "nats_orders.py",
     "postgres.py",
@@ -103,6 +104,13 @@ def test_every_message_of_mqtt_comes_back(tmp_path: Path) -> None:
         where = f"mqtt://127.0.0.1:{port}"
         results = run("mqtt_sensors.py", tmp_path, "", "-d", "1s", "-w", 1, MQTT=where)
         assert_messages(results, "measure", "show", "mqtt_msg_latency")
+
+
+def test_every_record_of_kafka_comes_back(tmp_path: Path) -> None:
+    with kafka_mock() as port:
+        where = f"kafka://127.0.0.1:{port}"
+        results = run("kafka_orders.py", tmp_path, "", "-d", "2s", "-w", 1, KAFKA=where)
+        assert_messages(results, "order", "work", "kafka_msg_latency")
 
 
 def test_every_message_of_nats_comes_back(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.kafka import KafkaClient
     from hyperscale.clients.mqtt.client import MQTTClient
     from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
@@ -49,6 +50,7 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
+    "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
     "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
     "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
     "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
@@ -66,6 +68,7 @@ class Client:
     if TYPE_CHECKING:
         grpc: GRPCClient
         graphql: GraphQLClient
+        kafka: KafkaClient
         mqtt: MQTTClient
         nats: NATSClient
         postgres: PostgresClient

@@ -265,6 +265,17 @@ class MessageResponse(TCPResponse):
         return b"\n".join(filter(None, (self.topic.encode(), self.request_bytes)))
 
 
+class KafkaResponse(MessageResponse):
+    """A record and where it is; `status` is the code of the broker's error."""
+
+    __slots__ = ("key", "offset", "partition")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.key = b""
+        self.offset = self.partition = -1
+
+
 class MQTTResponse(MessageResponse):
     """`status` is the broker's reason code, `headers` are user properties."""
 

@@ -48,10 +48,12 @@ KINDS = (
     "mqtt",
     "nats",
     "rabbitmq",
+    "kafka",
 )
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
+    "kafka_msg_latency": "distribution",
     "mqtt_msg_latency": "distribution",
     "nats_msg_latency": "distribution",
     "rabbitmq_msg_latency": "distribution",
