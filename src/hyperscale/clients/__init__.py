@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.kafka import KafkaClient
+    from hyperscale.clients.mqtt.client import MQTTClient
+    from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
+    from hyperscale.clients.rabbitmq.client import RabbitMQClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
@@ -46,6 +50,10 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
+    "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
+    "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
+    "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
+    "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
@@ -60,8 +68,12 @@ class Client:
     if TYPE_CHECKING:
         grpc: GRPCClient
         graphql: GraphQLClient
+        kafka: KafkaClient
+        mqtt: MQTTClient
+        nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        rabbitmq: RabbitMQClient
         redis: RedisClient
         smtp: SMTPClient
         sse: SSEClient

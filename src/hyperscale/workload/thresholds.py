@@ -34,10 +34,29 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
-KINDS = ("http", "tcp", "udp", "ws", "sse", "redis", "postgres", "graphql", "smtp", "grpc")
+KINDS = (
+    "http",
+    "tcp",
+    "udp",
+    "ws",
+    "sse",
+    "redis",
+    "postgres",
+    "graphql",
+    "smtp",
+    "grpc",
+    "mqtt",
+    "nats",
+    "rabbitmq",
+    "kafka",
+)
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
+    "kafka_msg_latency": "distribution",
+    "mqtt_msg_latency": "distribution",
+    "nats_msg_latency": "distribution",
+    "rabbitmq_msg_latency": "distribution",
     "sse_events_received": "count",
     "ws_connecting": "distribution",
     "ws_sessions": "count",
