@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hyperscale.clients.http.client import HTTPClient
@@ -94,19 +95,31 @@ class _FirstUse:
         return made
 
 
+def _first_uses(names: Iterable[str]) -> dict[str, Any]:
+    return {"__slots__": (), **{name: _FirstUse(name) for name in names}}
+
+
 # Not by __getattr__, which would make `self.client.http` slower for everybody.
 for _name in PROTOCOLS:
     setattr(Client, _name, _FirstUse(_name))
 
 
 class ClientPool:
-    def __init__(self, http: HTTPOptions, rps: float = 0.0) -> None:
-        """`rps`: the most requests per second of all users together; 0: as many as they make."""
+    def __init__(
+        self,
+        http: HTTPOptions,
+        rps: float = 0.0,
+        own: Mapping[str, type[ProtocolPool]] = MappingProxyType({}),
+    ) -> None:
+        """`rps`: the most requests per second of all users together; 0: as many as they make.
+        `own`: protocols of the test itself, which come before ours of the same name."""
         self._options = http
         self._network = Network(http)
         self._http = HTTPPool(http, self._network)
         self._limit = RequestLimit(rps) if rps else None
         self._protocols: dict[str, ProtocolPool] = {}
+        self._own = own
+        self._client: type[Client] = type("Client", (Client,), _first_uses(own)) if own else Client
         self._trace: Callable[[Any], None] | None = None
 
     @property
@@ -123,8 +136,10 @@ class ClientPool:
     def protocol(self, name: str) -> ProtocolPool:
         made = self._protocols.get(name)
         if made is None:
-            module, pool, _ = PROTOCOLS[name]
-            kind = getattr(importlib.import_module(module), pool)
+            kind = self._own.get(name)
+            if kind is None:
+                module, pool, _ = PROTOCOLS[name]
+                kind = getattr(importlib.import_module(module), pool)
             made = self._protocols[name] = kind(self._options, self._network, self._limit)
             made.trace = self._trace
             made.stopped = self._http.stopped
@@ -155,13 +170,16 @@ class ClientPool:
 
     def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
         scheme = str(url).partition("://")[0]
+        for name, pool in self._own.items():
+            if scheme in pool.schemes:
+                return self.protocol(name)
         for name, (_, _, schemes) in PROTOCOLS.items():
             if scheme in schemes:
                 return self.protocol(name)
         return self._http
 
     def client(self) -> Client:
-        return Client(self, HTTPClient(self._http, self._limit))
+        return self._client(self, HTTPClient(self._http, self._limit))
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""

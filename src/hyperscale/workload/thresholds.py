@@ -119,10 +119,11 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
         return _OPERATORS[self.operator](actual, self.value)
 
 
-def of_protocol(name: str) -> tuple[str, str] | None:
-    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`."""
-    kind, _, rest = name.partition("_")
-    if kind in KINDS[1:] and rest.startswith("req") and f"http_{rest}" in METRICS:
+def of_protocol(name: str, others: Sequence[str] = ()) -> tuple[str, str] | None:
+    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`; `others` are kinds of the test."""
+    kind, _, rest = name.rpartition("_req")
+    rest = f"req{rest}"
+    if kind in (*KINDS[1:], *others) and rest.startswith("req") and f"http_{rest}" in METRICS:
         return f"http_{rest}", kind
     return None
 
