@@ -21,11 +21,13 @@ from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.email import Email
+from hyperscale.workload.folders import FileGlob
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.ftp import FTPClient
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
+    from hyperscale.clients.ssh import SCPClient, SFTPClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
     from hyperscale.clients.websocket.client import WebSocketClient
@@ -45,9 +48,12 @@ PROTOCOLS = {
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "ftp": ("hyperscale.clients.ftp", "FTPPool", ("ftp", "ftps")),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "scp": ("hyperscale.clients.ssh", "SCPPool", ("scp",)),
+    "sftp": ("hyperscale.clients.ssh", "SFTPPool", ("sftp",)),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
@@ -59,11 +65,14 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
         postgres: PostgresClient
         http2: HTTP2Client
         redis: RedisClient
+        scp: SCPClient
+        sftp: SFTPClient
         smtp: SMTPClient
         sse: SSEClient
         tcp: TCPClient
@@ -161,6 +170,9 @@ class ClientPool:
                 argument.body()
             case File():
                 of_file(argument)
+            case FileGlob():
+                for _, file in argument.files():
+                    of_file(file)
             case Auth():
                 argument.header()
             case Protos():

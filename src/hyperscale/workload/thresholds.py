@@ -34,7 +34,21 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
-KINDS = ("http", "tcp", "udp", "ws", "sse", "redis", "postgres", "graphql", "smtp", "grpc")
+KINDS = (
+    "http",
+    "tcp",
+    "udp",
+    "ws",
+    "sse",
+    "redis",
+    "postgres",
+    "graphql",
+    "smtp",
+    "grpc",
+    "ftp",
+    "sftp",
+    "scp",
+)
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
