@@ -15,10 +15,12 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.email import Email
+from hyperscale.workload.folders import Directory, FileGlob
 from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
+    FTPResponse,
     GraphQLResponse,
     KafkaResponse,
     MQTTResponse,
@@ -26,6 +28,8 @@ from hyperscale.workload.replies import (
     PostgresResponse,
     RabbitMQResponse,
     RedisResponse,
+    SCPResponse,
+    SFTPResponse,
     SMTPResponse,
     SSEResponse,
     TCPResponse,
@@ -49,8 +53,11 @@ __all__ = [
     "CustomResult",
     "Data",
     "Digest",
+    "Directory",
     "Email",
+    "FTPResponse",
     "File",
+    "FileGlob",
     "GRPCResponse",
     "GraphQLResponse",
     "HTTP2Response",
@@ -67,6 +74,8 @@ __all__ = [
     "Protos",
     "RabbitMQResponse",
     "RedisResponse",
+    "SCPResponse",
+    "SFTPResponse",
     "SMTPResponse",
     "SSEResponse",
     "TCPResponse",

@@ -14,6 +14,7 @@ import pytest
 
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
+from tests.fixtures.file_servers import ftp_server
 from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.mailbox import mailbox
 from tests.fixtures.redis_at_port import redis_at_port
@@ -21,6 +22,7 @@ from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
+    "file_transfer.py",
     "graphql_shop.py",
     "kafka_orders.py",
     "mqtt_sensors.py",
@@ -88,6 +90,17 @@ def test_graphql_counts_the_same(tmp_path: Path) -> None:
         counts = {"item": steps["look"]["count"], "buy": steps["buy"]["count"]}
         assert counts == {name: seen[name] for name in counts}
         assert seen["count"] > 0
+
+
+def test_files_go_and_come(tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    with ftp_server(served) as port:
+        where = f"ftp://me:secret@127.0.0.1:{port}"
+        results = run("file_transfer.py", tmp_path, "", "-d", "1s", "-w", 1, FTP=where)
+    steps = steps_of(results["workflows"][0])
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    assert steps["clean_up"]["count"] > 0
 
 
 def test_every_mail_arrives(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from hyperscale.engine.source import (
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import File
 from hyperscale.workload.files import locate
+from hyperscale.workload.folders import FileGlob
 from hyperscale.workload.given import parts_of
 from hyperscale.workload.plan import plan_workflow
 from hyperscale.workload.workflow import Workflow, directory_of, feed_of
@@ -74,7 +75,7 @@ def _content(path: Path) -> bytes:
 
 
 def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Path]]:
-    """Files that workflows declare: data, File arguments, certificates."""
+    """Files that workflows declare: data, File, Directory and FileGlob arguments, certificates."""
     for workflow in workflows:
         feed = feed_of(workflow)
         if feed is not None and isinstance(feed.source, (str, Path)):
@@ -84,6 +85,9 @@ def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Pat
             for argument in step.optimized.values():
                 if isinstance(argument, File):
                     yield argument.value, _absolute(locate(argument.value))
+                elif isinstance(argument, FileGlob):
+                    for _, one in argument.files():
+                        yield one.value, _absolute(locate(one.value))
         for name, file in plan.http.files():
             if Path(file).is_dir():
                 raise BadInput(

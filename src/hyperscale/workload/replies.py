@@ -309,3 +309,27 @@ class SMTPResponse(TCPResponse):
     def __init__(self, label: Label, target: str) -> None:
         super().__init__(label, target)
         self.refused_recipients: dict[str, str] = {}
+
+
+class FileResponse(TCPResponse):
+    """What was in a file (`data`), or the `names` that a folder has or that were sent."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.names: list[str] = []
+
+
+class FTPResponse(FileResponse):
+    """`status` is the code of the server's last reply."""
+
+    __slots__ = ()
+
+
+class SFTPResponse(FileResponse):
+    __slots__ = ()
+
+
+class SCPResponse(FileResponse):
+    __slots__ = ()

@@ -49,6 +49,9 @@ KINDS = (
     "nats",
     "rabbitmq",
     "kafka",
+    "ftp",
+    "sftp",
+    "scp",
 )
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
@@ -138,10 +141,11 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
         return _OPERATORS[self.operator](actual, self.value)
 
 
-def of_protocol(name: str) -> tuple[str, str] | None:
-    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`."""
-    kind, _, rest = name.partition("_")
-    if kind in KINDS[1:] and rest.startswith("req") and f"http_{rest}" in METRICS:
+def of_protocol(name: str, others: Sequence[str] = ()) -> tuple[str, str] | None:
+    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`; `others` are kinds of the test."""
+    kind, _, rest = name.rpartition("_req")
+    rest = f"req{rest}"
+    if kind in (*KINDS[1:], *others) and rest.startswith("req") and f"http_{rest}" in METRICS:
         return f"http_{rest}", kind
     return None
 
