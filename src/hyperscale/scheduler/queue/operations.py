@@ -162,7 +162,7 @@ def _step(job: Job, report: Report, now: int) -> Step:
     if isinstance(report, Beat):
         return Step(lifecycle.beaten(job, now, report.lease_s, report.progress))
     if isinstance(report, Released):
-        return lifecycle.released(job, now)
+        return lifecycle.released(job, now, report.delay_s, report.reason)
     exit_code, log = report.exit_code, report.log[-LOG_CHARS_MAX:]
     if isinstance(report, Completed):
         return lifecycle.completed(job, now, exit_code, log)

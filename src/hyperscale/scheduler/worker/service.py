@@ -22,7 +22,7 @@ from hyperscale.scheduler.queue.spec import normal_capabilities
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim
 from hyperscale.scheduler.telemetry import events
-from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, TurnedAway
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
 from hyperscale.scheduler.worker.reporter import Reporter, Spool
@@ -244,13 +244,16 @@ class WorkerService:
         self._slots.add(taken)
         return jobs
 
-    def _over(self, running: Running, result: Result, ran_s: float) -> None:
+    def _over(self, running: Running, result: Result | TurnedAway, ran_s: float) -> None:
         self._forget(running)
-        self._prefetch.ran(ran_s)
+        if not isinstance(result, TurnedAway):
+            self._prefetch.ran(ran_s)
         if running.disowned:
             return
         if running.given_back and not isinstance(result, Done):
             self._release(running.job)
+        elif isinstance(result, TurnedAway):
+            self._release(running.job, result.delay_s, result.error)
         else:
             self._reporter.finished(report_of(running.job, self.id, result), ran_s)
 
@@ -281,8 +284,10 @@ class WorkerService:
             if claimed_at is not None and claimed_at < since:
                 self._give_back(running)
 
-    def _release(self, job: Job) -> None:
-        self._reporter.tell(Released(job_id=job.id, worker=self.id, token=job.token))
+    def _release(self, job: Job, delay_s: float = 0.0, reason: str = "") -> None:
+        self._reporter.tell(
+            Released(job_id=job.id, worker=self.id, token=job.token, delay_s=delay_s, reason=reason)
+        )
 
     async def _beat_jobs_forever(self) -> None:
         while True:

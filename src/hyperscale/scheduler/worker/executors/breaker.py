@@ -1,4 +1,4 @@
-"""Circuit breakers: a target that keeps failing gets a rest.
+"""Circuit breakers: a target that keeps failing gets a rest, and its jobs wait for that.
 
     state      event                                   next
     CLOSED     `failures_max` failures in a row        OPEN, for `rest_s`
@@ -56,7 +56,7 @@ class Breakers:
         self._breakers: OrderedDict[str, _Breaker] = OrderedDict()
 
     def admits(self, target: str, now_s: float) -> bool:
-        """False: fail fast. A half-open circuit lets one through, and another one each time the
+        """False: turn it away. A half-open circuit lets one through, and another one each time the
         rest goes by without a word of it."""
         breaker = self._breakers.get(target)
         if breaker is None or breaker.circuit is Circuit.CLOSED:
@@ -65,6 +65,13 @@ class Breakers:
             return False
         breaker.circuit, breaker.since_s = Circuit.HALF_OPEN, now_s
         return True
+
+    def rest_s(self, target: str, now_s: float) -> float:
+        """Seconds until another one is let through."""
+        breaker = self._breakers.get(target)
+        if breaker is None or breaker.circuit is Circuit.CLOSED:
+            return 0.0
+        return max(0.0, breaker.since_s + self._rest_s - now_s)
 
     def ended(self, target: str, ok: bool, now_s: float) -> None:
         if ok:
@@ -84,21 +91,24 @@ class Breakers:
 
 
 def target_of(kind: str, payload: Mapping[str, str]) -> str:
-    """What fails together: a host, a callable, a program, a test file; else the kind."""
+    """What fails together: an address without its query, a callable, a program, a test file; else
+    the kind. One broken path says nothing of the others on its host."""
     if kind == "http":
-        return f"http {_host(payload.get('url', ''))}"
+        return f"http {_endpoint(payload.get('url', ''))}"
     for name in ("call", "file", "argv"):
         if name in payload:
             return f"{kind} {_masked(payload[name])}"
     return kind
 
 
-def _host(url: str) -> str:
+@lru_cache(maxsize=TARGETS_MAX)
+def _endpoint(url: str) -> str:
     """Without user and password; empty for what is no URL, as the executor will say."""
     try:
-        return urlsplit(url).netloc.rpartition("@")[2]
+        parts = urlsplit(url)
     except ValueError:
         return ""
+    return _masked(parts.netloc.rpartition("@")[2] + parts.path)
 
 
 @lru_cache(maxsize=TARGETS_MAX)
