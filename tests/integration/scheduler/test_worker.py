@@ -436,9 +436,12 @@ def test_draining_by_a_person_and_a_second_process_under_the_id(tmp_path: Path) 
                 return worker.draining
 
             await until(drained)
+            async with asyncio.timeout(20):
+                await worker.drained()
             await b.submit("later", "python", sleeping(0))
+            await b.store.move_worker(worker.id, WorkerEvent.UNDRAIN)
+            assert (await b.ended("later")).state is JobState.COMPLETED
             await worker.stop()
-            assert (await b.job("later")).state is JobState.PENDING
 
     asyncio.run(run())
 

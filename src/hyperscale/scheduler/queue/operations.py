@@ -46,6 +46,7 @@ from hyperscale.scheduler.store.tables import (
     LETTERS,
     LINES,
     LOGS,
+    WORKERS,
     DedupEntry,
     Log,
     Queue,
@@ -60,6 +61,7 @@ from hyperscale.scheduler.store.types import (
     Submitted,
     Taken,
 )
+from hyperscale.scheduler.worker.registration import CLOSED
 
 EPOCH_KEY = "leader"
 
@@ -184,6 +186,9 @@ def take(queue: Queue, wanted: Claim, now: Instant, promote_max: int) -> Taken:
     """Promotes what is due, then claims; a claim of no job only promotes."""
     fence(queue, wanted.epoch)
     promoted = queue.promote(now, promote_max)
+    known = queue.get(WORKERS, wanted.worker) if wanted.limit else None
+    if known is not None and known.state in CLOSED:
+        return Taken(promoted, [])  # seen in this step: what a process remembers may be old
     limit = min(wanted.limit, BATCH_MAX)
     taken: list[Job] = []
     kinds, capabilities = frozenset(wanted.kinds), frozenset(wanted.capabilities)

@@ -24,9 +24,10 @@ from hyperscale.scheduler.store.redis.committing import Committer
 from hyperscale.scheduler.store.redis.connecting import Client, connect
 from hyperscale.scheduler.store.redis.copy import Recent
 from hyperscale.scheduler.store.redis.scripts import CLAIM, Scripts
-from hyperscale.scheduler.store.tables import EPOCHS, LETTERS, SCHEDULES, Kind, Operation
+from hyperscale.scheduler.store.tables import EPOCHS, LETTERS, SCHEDULES, WORKERS, Kind, Operation
 from hyperscale.scheduler.store.types import BATCH_MAX, Claim, Counts, JobFilter, Taken, passes
 from hyperscale.scheduler.store.wakeups import Wakeups
+from hyperscale.scheduler.worker.registration import CLOSED
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ _CLAIM_KEYS: Final = (
     keys.STATES,
     keys.HEADS,
     keys.RUNS,
+    keys.table(WORKERS),
 )
 
 
@@ -85,6 +87,7 @@ class RedisGround:
             "boost_age": BOOST_AGE,
             "boost_points": BOOST_POINTS,
             "worker": claim.worker,
+            "closed": sorted(CLOSED),
             "kinds": claim.kinds,
             "capabilities": claim.capabilities,
             "limit": min(claim.limit, BATCH_MAX),

@@ -313,6 +313,21 @@ class RegistryCases:
             await store.beat(replace(said(6, 0), worker_id="w-2"), at(6))
 
     @scenario
+    async def test_a_drained_worker_gets_nothing_from_that_moment_until_it_is_back(
+        self, store: Store
+    ) -> None:
+        known = await store.register(worker(), NOON, 45)
+        await submit(store, job("a"), job("b", at(1)))
+        await store.move_worker("w-1", WorkerEvent.DRAIN)
+        assert await take(store, now=at(1)) == []
+        assert [each.id for each in await take(store, "w-2", now=at(1))] == ["a"]
+        back = await store.move_worker("w-1", WorkerEvent.UNDRAIN)
+        assert back.state is WorkerState.AVAILABLE
+        assert [each.id for each in await take(store, now=at(1))] == ["b"]
+        said = WorkerBeat(worker_id="w-1", session=known.session, sequence=1, running=1)
+        assert (await store.beat(said, at(2))).state is WorkerState.AVAILABLE
+
+    @scenario
     async def test_workers_are_listed_bounded_and_removed(self, store: Store) -> None:
         for i in range(LIMITS.workers_max):
             await store.register(worker(f"w-{i:02}"), at(i), 45)
