@@ -42,8 +42,9 @@ for _, member in ipairs(due) do
   if job.rank > 0 then
     -- It may have been bettered before it was put off: by a worker or a leader with another clock.
     local priority = cmsgpack.unpack(redis.call('HGET', heads, job.id))[a.spec].priority
+    local since = math.max(job.due, tonumber(job.created))
     local boosts = math.floor((priority - job.rank) / a.boost_points) + 1
-    redis.call('ZADD', ageing, string.format('%.0f', job.due + a.boost_age * boosts), member)
+    redis.call('ZADD', ageing, string.format('%.0f', since + a.boost_age * boosts), member)
   end
 end
 local sign = 0

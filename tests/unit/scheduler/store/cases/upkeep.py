@@ -150,6 +150,19 @@ class SweepCases:
         assert order == ["zero", "bulk", "new"]
 
     @scenario
+    async def test_what_was_due_before_it_was_made_waits_since_it_was_made(
+        self, store: Store
+    ) -> None:
+        old = job("backfill", at(5), due_at=at(-86_400 * 365), priority=2000)
+        await submit(store, old, job("urgent", at(6), priority=1))
+        assert await store.age(at(1804)) == 0
+        assert await store.age(at(1805)) == 1
+        aged = await store.job("backfill")
+        assert aged is not None
+        assert aged.rank == 1950
+        assert (await take_one(store, now=at(1805))).id == "urgent"
+
+    @scenario
     async def test_ageing_goes_on_in_steps(self, store: Store) -> None:
         await submit(store, job("bulk", due_at=at(10), priority=120))
         await store.promote(at(10))
