@@ -183,6 +183,9 @@ class SchedulerClient:
     def drain_worker(self, worker_id: str) -> Json:
         return self._object("POST", f"/api/v1/workers/{_part(worker_id)}/drain")
 
+    def undrain_worker(self, worker_id: str) -> Json:
+        return self._object("DELETE", f"/api/v1/workers/{_part(worker_id)}/drain")
+
     def letters(self, limit: int = 1000) -> list[Json]:
         return list(self._pages("/api/v1/dead-letters", "letters", limit, {}))
 

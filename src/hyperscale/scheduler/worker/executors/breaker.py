@@ -1,4 +1,4 @@
-"""Circuits around what jobs work on: a target that keeps failing gets a rest.
+"""Circuit breakers: a target that keeps failing gets a rest, and its jobs wait for that.
 
 A job runs for seconds or for hours, so its circuit counts failures in a row, whenever they come,
 and a success ends the row. A pipeline is told of jobs before they are known to run, so a job has no
@@ -47,7 +47,7 @@ class Breakers:
         return len(self._circuits)
 
     def admits(self, target: str, now_s: float) -> bool:
-        """False: fail fast. A half-open circuit lets one through, and another one each time the
+        """False: turn it away. A half-open circuit lets one through, and another one each time the
         rest goes by without a word of it."""
         if self.is_closed(target):
             return True
@@ -57,6 +57,10 @@ class Breakers:
                 self._tests.clear()  # of targets long forgotten; the others are tried again
             self._tests[target] = ticket
         return ticket is not None
+
+    def rest_s(self, target: str, now_s: float) -> float:
+        """Seconds until another one is let through."""
+        return self._circuits.retry_after_s(now_s, target)
 
     def ended(self, target: str, ok: bool, now_s: float) -> None:
         test = self._tests.pop(target, None)
@@ -73,21 +77,24 @@ class Breakers:
 
 
 def target_of(kind: str, payload: Mapping[str, str]) -> str:
-    """What fails together: a host, a callable, a program, a test file; else the kind."""
+    """What fails together: an address without its query, a callable, a program, a test file; else
+    the kind. One broken path says nothing of the others on its host."""
     if kind == "http":
-        return f"http {_host(payload.get('url', ''))}"
+        return f"http {_endpoint(payload.get('url', ''))}"
     for name in ("call", "file", "argv"):
         if name in payload:
             return f"{kind} {_masked(payload[name])}"
     return kind
 
 
-def _host(url: str) -> str:
+@lru_cache(maxsize=TARGETS_MAX)
+def _endpoint(url: str) -> str:
     """Without user and password; empty for what is no URL, as the executor will say."""
     try:
-        return urlsplit(url).netloc.rpartition("@")[2]
+        parts = urlsplit(url)
     except ValueError:
         return ""
+    return _masked(parts.netloc.rpartition("@")[2] + parts.path)
 
 
 @lru_cache(maxsize=TARGETS_MAX)

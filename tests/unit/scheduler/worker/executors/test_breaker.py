@@ -27,6 +27,8 @@ def test_failures_in_a_row_open_it_and_success_between_does_not() -> None:
 
 def test_open_fails_fast_then_lets_one_through() -> None:
     breakers = opened()
+    assert breakers.rest_s("t", 22.0) == 10.0
+    assert breakers.rest_s("other", 22.0) == 0.0
     assert not breakers.admits("t", 31.9)
     assert breakers.admits("other", 31.9)
     assert breakers.admits("t", 32)
@@ -59,8 +61,9 @@ def test_bounded() -> None:
 
 
 def test_targets_and_what_speaks_against_them() -> None:
-    assert target_of("http", {"url": "http://shop:81/a?b"}) == "http shop:81"
-    assert target_of("http", {"url": "http://ada:pw@shop/"}) == "http shop"
+    assert target_of("http", {"url": "http://shop:81/a?b"}) == "http shop:81/a"
+    assert target_of("http", {"url": "http://shop:81/b"}) == "http shop:81/b"
+    assert target_of("http", {"url": "http://ada:pw@shop/"}) == "http shop/"
     assert target_of("command", {"argv": '["a","--k","https://u:p@h"]'}).endswith('u:***@h"]')
     assert target_of("python", {"call": "a:b"}) == "python a:b"
     assert target_of("plugin", {}) == "plugin"
