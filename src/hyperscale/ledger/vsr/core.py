@@ -102,6 +102,7 @@ class ReplicaCore:
             self.status = Status.VIEW_CHANGE
         if status is Status.NORMAL and me not in state.members:
             self.status = Status.RETIRED
+            self._before = state.members_before  # they may not have heard of their successors
         self._wait(now)
 
     # -- questions ---------------------------------------------------------------------------------

@@ -78,7 +78,6 @@ class Groups:
         """`disk_lost`: this node was in groups before, should the disk be empty."""
         settings = settings or VsrSettings()
         states: dict[str, ReplicaState] = {}
-        members: dict[str, tuple[str, ...]] = {}
         forgetful = disk_lost
 
         def replay(records: Sequence[Record]) -> None:
@@ -88,7 +87,6 @@ class Groups:
                     case Opened() as opened:
                         forgetful = opened.forgetful
                     case OfGroup(group=group) as saved:
-                        members[group] = saved.members
                         state = states.setdefault(group, ReplicaState(saved.members))
                         state.apply(saved.record)
 
@@ -98,7 +96,7 @@ class Groups:
         now = host.clock.now()
         node = node_class(me, now, settings, host.random, forgetful=forgetful)
         for group, state in states.items():
-            node.restore(now, group, members[group], state)
+            node.restore(now, group, state)
         return cls(host, log, node, settings, send, apply)
 
     # -- what its user asks --------------------------------------------------------------------
@@ -216,9 +214,9 @@ class Groups:
     def _record(self, effect: NodeEffect) -> OfGroup | None:
         match effect:
             case Created(group=group, record=record):
-                return OfGroup(group, self.node.first_members[group], record)
+                return OfGroup(group, self.node.first_members(group), record)
             case OfReplica(group=group, effect=Save(record=saved)):
-                return OfGroup(group, self.node.first_members[group], saved)
+                return OfGroup(group, self.node.first_members(group), saved)
         return None
 
     def _say(self, batch: list[NodeEffect]) -> None:
@@ -227,7 +225,7 @@ class Groups:
         for effect in batch:
             match effect:
                 case OfReplica(group=group, effect=Send(to=to, message=message)):
-                    items[to].append(Item(group, self.node.first_members[group], message))
+                    items[to].append(Item(group, self.node.first_members(group), message))
                 case Beat(to=to):
                     before = beats.get(to, effect)
                     beats[to] = Beat(to, effect.beat or before.beat, effect.answer or before.answer)

@@ -84,7 +84,6 @@ class ReplicaSet:
         every group of which this node hears for the first time is asked what it was told."""
         self.me = me
         self.replicas: dict[str, Replica] = {}
-        self.first_members: dict[str, tuple[str, ...]] = {}
         self._settings = settings
         self._random = random
         self._forgetful = forgetful
@@ -103,11 +102,12 @@ class ReplicaSet:
 
     # -- groups ------------------------------------------------------------------------------
 
-    def restore(
-        self, now: float, group: str, members: tuple[str, ...], state: ReplicaState
-    ) -> None:
+    def first_members(self, group: str) -> tuple[str, ...]:
+        return self.replicas[group].state.first_members
+
+    def restore(self, now: float, group: str, state: ReplicaState) -> None:
         """As it was on disk."""
-        self._add(now, group, members, state, Status.NORMAL)
+        self._add(now, group, state, Status.NORMAL)
 
     def create(self, now: float, group: str, members: tuple[str, ...]) -> list[NodeEffect]:
         """`members`: of its first epoch. Nothing happens if it is known."""
@@ -121,13 +121,12 @@ class ReplicaSet:
         if not self._forgetful:
             self._effects.append(Created(group, Adopted(0, 0, members, 0, ())))
         status = Status.RECOVERING if self._forgetful else Status.NORMAL
-        return self._add(now, group, members, ReplicaState(members), status)
+        return self._add(now, group, ReplicaState(members), status)
 
     def _add(
         self,
         now: float,
         group: str,
-        members: tuple[str, ...],
         state: ReplicaState,
         status: Status,
     ) -> Replica:
@@ -137,7 +136,6 @@ class ReplicaSet:
             bound_until=self._bound_until,
             status=status,
         )
-        self.first_members[group] = members
         self._changed(now, group)
         return replica
 

@@ -9,7 +9,15 @@ import pytest
 
 from hyperscale.cluster.invariants import InvariantBroken
 from hyperscale.ledger.vsr.core import Committed, Save, Send
-from hyperscale.ledger.vsr.messages import AnyMessage, Bundle, Item, NewState, Saved, StartView
+from hyperscale.ledger.vsr.messages import (
+    AnyMessage,
+    Bundle,
+    Item,
+    NewState,
+    Saved,
+    StartEpoch,
+    StartView,
+)
 from hyperscale.ledger.vsr.replica import NotPrimary, Replica
 from hyperscale.ledger.vsr.replica_set import Beat, Created, NodeEffect, OfReplica, ReplicaSet
 from hyperscale.ledger.vsr.settings import VsrSettings
@@ -46,7 +54,7 @@ class World:
             state = ReplicaState(NAMES)
             for record in disk:
                 state.apply(record)
-            node.restore(self.now, GROUP, NAMES, state)
+            node.restore(self.now, GROUP, state)
         self.down.discard(name)
         self.committed[name] = []
         self.nodes[name] = node
@@ -231,6 +239,20 @@ def test_a_group_that_changes_takes_its_log_along(world: World) -> None:
     world.wait(5.0)
     assert world.committed["d"] == ["one", "move", "two"]
     assert world.replicas["d"].state.token[0] == 1
+
+
+def test_those_who_left_tell_their_successors_after_a_restart_as_well(world: World) -> None:
+    world.submit("a", "one")
+    for name in "def":
+        world.start(name)
+    world.loses = (StartEpoch,)
+    world.submit("a", "move", ("d", "e", "f"))
+    world.wait(5.0)
+    for name in NAMES:
+        world.start(name)
+    world.loses = ()
+    world.wait(5.0)
+    assert world.primary() == "d"
 
 
 def test_no_operation_follows_the_end_of_an_epoch(world: World) -> None:
