@@ -334,7 +334,7 @@ for _kind, _struct, _priority, _limit in (
 ):
     PARTS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)
 # Version 3 tells requests by name; since version 2 deltas are packed, most of them one way. Ten
-# thousand come in a second: the foreman judges them by what it knows of their worker anyway.
+# thousand come in a second: the manager admits them by what it knows of their worker anyway.
 PARTS.add(
     ReportProgress,
     kind="report.progress",
