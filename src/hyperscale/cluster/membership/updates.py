@@ -23,7 +23,6 @@ from hyperscale.cluster.membership.messages import (
 from hyperscale.cluster.membership.state import SharedState, Timer
 from hyperscale.cluster.membership.suspicion import Suspicion
 
-
 ASK_WHO_S = 1.0
 
 
