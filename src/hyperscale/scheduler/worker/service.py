@@ -318,12 +318,14 @@ class WorkerService:
         job = running.job
         if self._held.get(job.id) is not running:
             return
+        moved, running.moved = running.moved, False
         beat = Beat(
             job_id=job.id,
             worker=self.id,
             token=job.token,
             lease_s=self._settings.lease_s,
             progress=running.progress,
+            moved=moved,
         )
         answer = await self._reporter.ask(beat)
         if self._held.get(job.id) is not running:

@@ -40,7 +40,8 @@ class CommandExecutor:
             "HYPERSCALE_FENCING_TOKEN": str(task.token),
         }
         try:
-            exited = await run_process(argv, env, task.payload.get("cwd") or None)
+            cwd = task.payload.get("cwd") or None
+            exited = await run_process(argv, env, cwd, lambda _: task.moved())
         except (FileNotFoundError, PermissionError, NotADirectoryError, ValueError) as error:
             return permanent(f"{argv[0]!r} cannot be run: {error}")
         except OSError as error:

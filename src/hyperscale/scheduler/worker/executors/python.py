@@ -103,6 +103,7 @@ class PythonPipeline:
                     return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
                 self._send(process, call)
                 sent = self._sent.pop(task.job_id)
+            sent.process.moved = task.moved
             done = sent.pending.done()
             outcome = sent.pending.result() if done else await self._outcome(sent)
             if isinstance(outcome, Returned):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Final, cast
@@ -18,7 +18,7 @@ from typing import Final, cast
 import msgspec
 
 from hyperscale.scheduler.worker.executors.processes import kill_tree
-from hyperscale.scheduler.worker.executors.python_child import HEAD, TICKET, Call, Returned
+from hyperscale.scheduler.worker.executors.python_child import HEAD, MOVED, TICKET, Call, Returned
 
 _TICKETS_BYTES: Final = 64 * 1024
 _LAST_WORDS_S: Final = 1.0
@@ -51,6 +51,8 @@ class PythonProcess(asyncio.Protocol):
         self._received = bytearray()
         self._lost = asyncio.Event()
         self.killed = False
+        self.moved: Callable[[], None] = lambda: None
+        """Told when the call that runs has written something."""
 
     @property
     def gone(self) -> bool:
@@ -134,9 +136,11 @@ class PythonProcess(asyncio.Protocol):
             end = start + HEAD.size + size
             if len(received) < end:
                 break
-            answer = _decode(received[start + HEAD.size : end])
-            start = end
-            _settle(self._pending.pop(number), answer)
+            body, start = received[start + HEAD.size : end], end
+            if number == MOVED:
+                self.moved()
+            else:
+                _settle(self._pending.pop(number), _decode(body))
         del received[:start]
 
     def connection_lost(self, _: Exception | None) -> None:
