@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from hyperscale.cluster.overload.backoff import grown_s
 from hyperscale.scheduler.errors import IllegalTransition
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.history import Attempt, Outcome
@@ -43,8 +44,7 @@ def decide_retry(policy: RetryPolicy, failure: Failure, retries: int, job_id: st
     roll = jitter("retry", job_id, number)
     if failure is Failure.TRANSIENT:
         return Retry(roll * TRANSIENT_SPREAD_S, elsewhere=False)
-    # The exponent is bounded so that the power cannot overflow; max_s rules long before.
-    delay = min(policy.initial_s * policy.factor ** min(retries, 64), policy.max_s)
+    delay = grown_s(policy.initial_s, retries, policy.max_s, policy.factor)
     return Retry(delay * (1 + policy.jitter * (2 * roll - 1)), failure in ELSEWHERE)
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from hyperscale.runtime.host import Host
 from hyperscale.scheduler.queue.job import Failure
-from hyperscale.scheduler.worker.executors.breaker import Breakers, Circuit
+from hyperscale.scheduler.worker.executors.breaker import Breakers
 from hyperscale.scheduler.worker.executors.executor import (
     Broken,
     Pipeline,
@@ -192,7 +192,7 @@ class Slots:
             return added
         share = self._share(slot)
         while len(added) < share and waiting[0].job.spec.kind == kind:
-            if self._breakers.circuit(waiting[0].target) is not Circuit.CLOSED:
+            if not self._breakers.is_closed(waiting[0].target):
                 break
             waiting[0].admitted = True
             added.append(waiting.popleft())
