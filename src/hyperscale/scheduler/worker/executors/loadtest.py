@@ -32,6 +32,7 @@ from hyperscale.scheduler.worker.executors.executor import (
     permanent,
     required,
 )
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import Exited, run_process
 
 ENV_FILE: Final = "--env-file"
@@ -129,8 +130,9 @@ class Requests:
 
 
 class LoadtestExecutor:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, children: Children) -> None:
         self._directory = directory
+        self._children = children
 
     async def run(self, task: Task) -> Result:
         try:
@@ -143,7 +145,9 @@ class LoadtestExecutor:
             argv += ["--ui", "ci", "--json", str(report)]
             written = Requests(task.moved).written
             try:
-                exited = await run_process(argv, cwd=str(self._directory), written=written)
+                exited = await run_process(
+                    argv, self._children, cwd=str(self._directory), written=written
+                )
             except OSError as error:
                 return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
             summary = await asyncio.to_thread(_summary, report)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from hyperscale.scheduler.worker.executors.orphans import MARK, Children
 from hyperscale.scheduler.worker.executors.tail import Tail
 
 TERM_GRACE_S: Final = 2.0
@@ -91,18 +92,32 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 async def run_process(
     argv: Sequence[str],
+    children: Children,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     written: Callable[[bytes], None] = lambda _: None,
 ) -> Exited:
     """To its end, output kept from the end backwards and told to `written` as it comes. Cancelled:
     the whole tree is killed. Raises OSError when it cannot be started."""
+    mark = children.mark()
+    try:
+        return await _run_marked(argv, {**os.environ, **(env or {}), MARK: mark}, cwd, written)
+    finally:
+        children.unmark(mark)
+
+
+async def _run_marked(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    written: Callable[[bytes], None],
+) -> Exited:
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env=None if env is None else {**os.environ, **env},
+        env=env,
         cwd=cwd,
         start_new_session=True,
     )

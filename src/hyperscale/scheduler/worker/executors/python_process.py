@@ -8,6 +8,7 @@ call, so a call is either begun or withdrawn, never both. At most one call is be
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from typing import Final, cast
 
 import msgspec
 
+from hyperscale.scheduler.worker.executors.orphans import MARK, Children
 from hyperscale.scheduler.worker.executors.processes import kill_tree
 from hyperscale.scheduler.worker.executors.python_child import HEAD, MOVED, TICKET, Call, Returned
 
@@ -43,9 +45,12 @@ class PythonProcess(asyncio.Protocol):
 
     process: asyncio.subprocess.Process
 
-    def __init__(self, tickets: socket.socket, taken: socket.socket) -> None:
+    def __init__(
+        self, tickets: socket.socket, taken: socket.socket, over: Callable[[], None]
+    ) -> None:
         self._tickets = tickets
         self._taken = taken
+        self._over = over
         self._pending: dict[int, Pending] = {}
         self._number = 0
         self._received = bytearray()
@@ -59,11 +64,12 @@ class PythonProcess(asyncio.Protocol):
         return self._lost.is_set()
 
     @classmethod
-    async def start(cls) -> PythonProcess:
+    async def start(cls, children: Children) -> PythonProcess:
         """Raises OSError."""
+        mark = children.mark()
         ours, theirs = socket.socketpair()
         tickets, taken = socket.socketpair()
-        made = cls(tickets, taken)
+        made = cls(tickets, taken, lambda: children.unmark(mark))
         try:
             with theirs:
                 made.process = await asyncio.create_subprocess_exec(
@@ -73,6 +79,7 @@ class PythonProcess(asyncio.Protocol):
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,
                     pass_fds=(taken.fileno(),),
+                    env={**os.environ, MARK: mark},
                     start_new_session=True,
                 )
             ours.setblocking(False)
@@ -80,6 +87,7 @@ class PythonProcess(asyncio.Protocol):
         except BaseException:
             for end in (ours, tickets, taken):
                 end.close()
+            made._over()
             raise
         return made
 
@@ -146,6 +154,7 @@ class PythonProcess(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self.withdraw()
         self._lost.set()
+        self._over()
         for end in (self._tickets, self._taken):
             end.close()
         left, self._pending = self._pending, {}
