@@ -15,13 +15,21 @@ from hyperscale.workload.arguments import (
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.email import Email
+from hyperscale.workload.folders import Directory, FileGlob
 from hyperscale.workload.grpc_response import GRPCResponse
 from hyperscale.workload.http_options import ClientCert, HTTPOptions
 from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
+    FTPResponse,
     GraphQLResponse,
+    KafkaResponse,
+    MQTTResponse,
+    NATSResponse,
     PostgresResponse,
+    RabbitMQResponse,
     RedisResponse,
+    SCPResponse,
+    SFTPResponse,
     SMTPResponse,
     SSEResponse,
     TCPResponse,
@@ -45,20 +53,29 @@ __all__ = [
     "CustomResult",
     "Data",
     "Digest",
+    "Directory",
     "Email",
+    "FTPResponse",
     "File",
+    "FileGlob",
     "GRPCResponse",
     "GraphQLResponse",
     "HTTP2Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",
+    "KafkaResponse",
+    "MQTTResponse",
     "Metric",
+    "NATSResponse",
     "Outcome",
     "Params",
     "PostgresResponse",
     "Protos",
+    "RabbitMQResponse",
     "RedisResponse",
+    "SCPResponse",
+    "SFTPResponse",
     "SMTPResponse",
     "SSEResponse",
     "TCPResponse",

@@ -7,12 +7,13 @@ never costs the summary.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from hyperscale.cli import outputs, streams
 from hyperscale.cli.empty_runs import nothing_succeeded, require_measurement
@@ -24,6 +25,7 @@ from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError
 from hyperscale.metrics.results import fail
+from hyperscale.reporting.custom import check_reporting, report_all
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
@@ -53,19 +55,20 @@ def perform(
     prints = streams.Aside() if show.mode == "full" else None
     options = run_options(settings, env, command, None if prints is None else prints.fileno())
     run = LocalRun(source, overrides_of(said, filled, source), options, early)
-    if not names_of(source):
-        try:
+    try:
+        if not names_of(source):
             require_measurement(run.plan)
-        except BadInput:
-            run.abandon()
-            raise
+        check_reporting(run.plan.reporting)
+    except BadInput:
+        run.abandon()
+        raise
     run.on_trace = _tracer(settings)
     if settings.verbose:
         explain(run.plan, show.files)
     results = carry_out(run, open_view(show.mode), show.stop_notice)
     if prints is not None:
         prints.show()
-    return show.conclude(results, run.failure)
+    return show.conclude(results, run.failure, run.plan.reporting)
 
 
 def names_of(source: FileSource | ClassSource) -> list[str]:
@@ -99,14 +102,22 @@ class Show:
         if self.mode != "full" and not self._settings.quiet:
             streams.note(text)
 
-    def conclude(self, results: Results, failure: HyperscaleError | None) -> int:
-        """Files, summary, errors, exit code."""
+    def conclude(
+        self,
+        results: Results,
+        failure: HyperscaleError | None,
+        reporting: Mapping[str, Any] = MappingProxyType({}),
+    ) -> int:
+        """Reporters of the test's own, files, summary, errors, exit code."""
         from hyperscale.ui.summary import print_summary
 
         on_error = self._settings.exit_code_on_error
         if results.passed and results.failed and on_error:
             calls = results.requests + results.unsent
             fail(results, on_error, f"{results.failed:,} of {calls:,} requests failed")
+        unreported = asyncio.run(report_all(reporting, results))
+        if unreported and results.passed:
+            fail(results, ExitCode.FAILED, "a reporter of the test failed")
         unwritten = outputs.write(self.files, results)
         if unwritten and results.passed:
             fail(results, ExitCode.FAILED, "a result file could not be written")
@@ -120,7 +131,7 @@ class Show:
             )
         if streams.debug and failure is not None and failure.detail:
             streams.note(failure.detail.rstrip())
-        for error in (failure or nothing_succeeded(results), *unwritten):
+        for error in (failure or nothing_succeeded(results), *unreported, *unwritten):
             if error is not None:
                 print_error(error)
         return results.exit_code

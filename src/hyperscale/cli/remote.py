@@ -23,6 +23,7 @@ from hyperscale.config.sections import flag_name
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
+from hyperscale.reporting.custom import check_reporting
 from hyperscale.ui.mode import open_view
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def perform(
     run = ClusterRun.submit(where, source, overrides_of(said, filled, source), options, key=key)
     if not names_of(source):
         require_measurement(run.plan)
+    check_reporting(run.plan.reporting)
     if settings.verbose:
         explain(run.plan, show.files)
     run.on_waiting = streams.note
@@ -66,7 +68,7 @@ def perform(
     results = carry_out(run, Announced(run, show), show.stop_notice)
     if run.left and run.undecided:
         streams.note(run.undecided)
-    return show.conclude(results, run.failure)
+    return show.conclude(results, run.failure, {} if run.left else run.plan.reporting)
 
 
 def follow(run: ClusterRun, show: Show) -> int:

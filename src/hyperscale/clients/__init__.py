@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hyperscale.clients.http.client import HTTPClient
@@ -20,18 +21,25 @@ from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
 from hyperscale.workload.email import Email
+from hyperscale.workload.folders import FileGlob
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos
 
 if TYPE_CHECKING:
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
+    from hyperscale.clients.ftp import FTPClient
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.kafka import KafkaClient
+    from hyperscale.clients.mqtt.client import MQTTClient
+    from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
+    from hyperscale.clients.rabbitmq.client import RabbitMQClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
+    from hyperscale.clients.ssh import SCPClient, SFTPClient
     from hyperscale.clients.tcp import TCPClient
     from hyperscale.clients.udp import UDPClient
     from hyperscale.clients.websocket.client import WebSocketClient
@@ -44,9 +52,16 @@ PROTOCOLS = {
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
+    "ftp": ("hyperscale.clients.ftp", "FTPPool", ("ftp", "ftps")),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
+    "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
+    "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
+    "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
+    "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
+    "scp": ("hyperscale.clients.ssh", "SCPPool", ("scp",)),
+    "sftp": ("hyperscale.clients.ssh", "SFTPPool", ("sftp",)),
     "smtp": ("hyperscale.clients.smtp", "SMTPPool", ("smtp", "smtps")),
     "sse": ("hyperscale.clients.sse", "SSEPool", ("sse", "sses")),
     "websocket": ("hyperscale.clients.websocket.client", "WebSocketPool", ("ws", "wss")),
@@ -58,11 +73,18 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
+        kafka: KafkaClient
+        mqtt: MQTTClient
+        nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        rabbitmq: RabbitMQClient
         redis: RedisClient
+        scp: SCPClient
+        sftp: SFTPClient
         smtp: SMTPClient
         sse: SSEClient
         tcp: TCPClient
@@ -94,19 +116,31 @@ class _FirstUse:
         return made
 
 
+def _first_uses(names: Iterable[str]) -> dict[str, Any]:
+    return {"__slots__": (), **{name: _FirstUse(name) for name in names}}
+
+
 # Not by __getattr__, which would make `self.client.http` slower for everybody.
 for _name in PROTOCOLS:
     setattr(Client, _name, _FirstUse(_name))
 
 
 class ClientPool:
-    def __init__(self, http: HTTPOptions, rps: float = 0.0) -> None:
-        """`rps`: the most requests per second of all users together; 0: as many as they make."""
+    def __init__(
+        self,
+        http: HTTPOptions,
+        rps: float = 0.0,
+        own: Mapping[str, type[ProtocolPool]] = MappingProxyType({}),
+    ) -> None:
+        """`rps`: the most requests per second of all users together; 0: as many as they make.
+        `own`: protocols of the test itself, which come before ours of the same name."""
         self._options = http
         self._network = Network(http)
         self._http = HTTPPool(http, self._network)
         self._limit = RequestLimit(rps) if rps else None
         self._protocols: dict[str, ProtocolPool] = {}
+        self._own = own
+        self._client: type[Client] = type("Client", (Client,), _first_uses(own)) if own else Client
         self._trace: Callable[[Any], None] | None = None
 
     @property
@@ -123,8 +157,10 @@ class ClientPool:
     def protocol(self, name: str) -> ProtocolPool:
         made = self._protocols.get(name)
         if made is None:
-            module, pool, _ = PROTOCOLS[name]
-            kind = getattr(importlib.import_module(module), pool)
+            kind = self._own.get(name)
+            if kind is None:
+                module, pool, _ = PROTOCOLS[name]
+                kind = getattr(importlib.import_module(module), pool)
             made = self._protocols[name] = kind(self._options, self._network, self._limit)
             made.trace = self._trace
             made.stopped = self._http.stopped
@@ -146,6 +182,9 @@ class ClientPool:
                 argument.body()
             case File():
                 of_file(argument)
+            case FileGlob():
+                for _, file in argument.files():
+                    of_file(file)
             case Auth():
                 argument.header()
             case Protos():
@@ -155,13 +194,16 @@ class ClientPool:
 
     def _pool_of(self, url: URL) -> HTTPPool | ProtocolPool:
         scheme = str(url).partition("://")[0]
+        for name, pool in self._own.items():
+            if scheme in pool.schemes:
+                return self.protocol(name)
         for name, (_, _, schemes) in PROTOCOLS.items():
             if scheme in schemes:
                 return self.protocol(name)
         return self._http
 
     def client(self) -> Client:
-        return Client(self, HTTPClient(self._http, self._limit))
+        return self._client(self, HTTPClient(self._http, self._limit))
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""

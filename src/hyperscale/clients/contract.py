@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from time import perf_counter
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -67,6 +67,7 @@ class Call:
     def begin(self) -> None:
         """Now the peer is asked, or waited for: from here on the call counts, and its time."""
         self.started = perf_counter()
+        self.sent = 0.0
         self.is_made = True
 
     def wrote(self, size: int) -> None:
@@ -95,6 +96,8 @@ class ProtocolPool:
     """What the users of one process share of a protocol: settings, names, TLS, calls in flight."""
 
     kind: ClassVar[str]
+    schemes: ClassVar[Collection[str]] = ()
+    """Of its URLs: a URL argument of such a scheme is prepared here."""
 
     def __init__(
         self, options: HTTPOptions, network: Network, limit: RequestLimit | None = None

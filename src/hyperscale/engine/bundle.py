@@ -12,10 +12,17 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hyperscale.engine.source import Baggage, BundleSource, ClassSource, FileSource, PickledSource
+from hyperscale.engine.source import (
+    AttachedFiles,
+    BundleSource,
+    ClassSource,
+    FileSource,
+    PickledSource,
+)
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import File
 from hyperscale.workload.files import locate
+from hyperscale.workload.folders import FileGlob
 from hyperscale.workload.given import parts_of
 from hyperscale.workload.plan import plan_workflow
 from hyperscale.workload.workflow import Workflow, directory_of, feed_of
@@ -33,28 +40,28 @@ def bundle(source: FileSource | ClassSource) -> BundleSource | PickledSource:
     code = sorted({file for entry in entries for file in _code_files(entry)})
     for name, path in _file_literals(code):
         named.setdefault(name, path)
-    baggage, root = _pack(code, named)
+    attached, root = _pack(code, named)
     entry, *others = [entry.relative_to(root).as_posix() for entry in entries]
-    return BundleSource(baggage, entry, source.names, others)
+    return BundleSource(attached, entry, source.names, others)
 
 
 def largest(source: BundleSource | PickledSource) -> str:
     """What takes the most room in it, before it is compressed."""
-    files = dict(source.baggage.files)
+    files = dict(source.attached.files)
     if isinstance(source, PickledSource):
         files["the workflows"] = source.code
     names = sorted(files, key=lambda name: -len(files[name]))[:LARGEST_NAMED]
     return ", ".join(f"{name} ({len(files[name]) / 1e6:.1f} MB)" for name in names)
 
 
-def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[Baggage, Path]:
+def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[AttachedFiles, Path]:
     """All files beneath the directory they have in common."""
     paths = [*code, *named.values()]
     if not paths:
-        return Baggage(), Path()
+        return AttachedFiles(), Path()
     root = Path(os.path.commonpath([path.parent for path in paths]))
     keys = {path: path.relative_to(root).as_posix() for path in paths}
-    return Baggage(
+    return AttachedFiles(
         {key: _content(path) for path, key in keys.items()},
         {name: keys[path] for name, path in named.items()},
     ), root
@@ -68,7 +75,7 @@ def _content(path: Path) -> bytes:
 
 
 def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Path]]:
-    """Files that workflows declare: data, File arguments, certificates."""
+    """Files that workflows declare: data, File, Directory and FileGlob arguments, certificates."""
     for workflow in workflows:
         feed = feed_of(workflow)
         if feed is not None and isinstance(feed.source, (str, Path)):
@@ -78,6 +85,9 @@ def _named_files(workflows: Iterable[type[Workflow]]) -> Iterator[tuple[str, Pat
             for argument in step.optimized.values():
                 if isinstance(argument, File):
                     yield argument.value, _absolute(locate(argument.value))
+                elif isinstance(argument, FileGlob):
+                    for _, one in argument.files():
+                        yield one.value, _absolute(locate(one.value))
         for name, file in plan.http.files():
             if Path(file).is_dir():
                 raise BadInput(

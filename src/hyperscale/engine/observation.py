@@ -16,7 +16,6 @@ from hyperscale.workload.selectors import Selector
 from hyperscale.workload.thresholds import (
     AGGREGATIONS,
     FAMILY_OF_KIND,
-    KINDS,
     METRICS,
     Subject,
     Threshold,
@@ -227,8 +226,7 @@ def _steps(selector: Selector, workflow: WorkflowResult) -> Iterable[StepResult]
 def _of_http(found: list[Requests]) -> list[Requests]:
     """Without those of other protocols, which have metrics of their own; in a test that has no
     others, they are meant."""
-    others = KINDS[1:]
-    kept = [each for each in found if each.kind not in others]
+    kept = [each for each in found if each.kind in ("http", "custom")]
     return kept or found
 
 

@@ -46,7 +46,7 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
-from hyperscale.workload.workflow import SEED, Workflow
+from hyperscale.workload.workflow import SEED, Workflow, protocols_of
 
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 STALLS_MAX = 5  # that are told
@@ -110,7 +110,9 @@ class SliceRun:
         return await self._hooks.run_setup()
 
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
-        pool = ClientPool(self._plan.http.with_files(brought), rps)
+        pool = ClientPool(
+            self._plan.http.with_files(brought), rps, protocols_of(self._plan.workflow)
+        )
         if self._order.http_debug:
             pool.trace = self._trace
         return pool
@@ -276,7 +278,7 @@ class SliceRun:
                 self._population.cut(stopped=True)
 
     def cut_off(self) -> None:
-        """Nobody holds the leash any more: no load without someone who can end it."""
+        """Nobody renews the lease any more: no load without someone who can end it."""
         if self._measured_s is None:
             self._cut_off = True
             self.stop(now=True)

@@ -308,6 +308,7 @@ class CompiledStep:
             result.started, result.ended = began, perf_counter()
             result.sent = began
             result.first_byte = result.ended
+        result.conclude()
         scope.count(self._custom, result)
         scope.user.last = result
 

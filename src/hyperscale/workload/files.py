@@ -6,7 +6,7 @@ along: there the same names mean the files it brought.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 _brought: dict[str, Path] = {}
@@ -20,6 +20,11 @@ def bring(files: Mapping[str, Path]) -> None:
 def brought(name: str) -> str:
     """Where a file is that the test may have brought along; else the name as it is."""
     return str(_brought.get(name, name))
+
+
+def brought_names() -> Collection[str]:
+    """Of the files that came with a test, as it calls them."""
+    return _brought
 
 
 def locate(name: str, beside: Path | None = None) -> Path:

@@ -116,6 +116,11 @@ class TestPlan:
     layers: tuple[tuple[str, ...], ...]  # names of workflows that may run together, in order
     warnings: tuple[str, ...] = field(default=())
 
+    @property
+    def reporting(self) -> dict[str, Any]:
+        """What workflows say of where their results go, by name."""
+        return {plan.name: plan.workflow.reporting for plan in self.workflows}
+
     def workflow(self, name: str) -> WorkflowPlan:
         return next(plan for plan in self.workflows if plan.name == name)
 

@@ -6,7 +6,10 @@ The engine records a result by reading these attributes and keeps nothing else o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from time import perf_counter
+from typing import Any
 
 
 class Outcome(StrEnum):
@@ -100,8 +103,9 @@ def timings_of(result: CallResult) -> dict[str, float]:
 class CustomResult(CallResult):
     """Base for results of your own client: subclass it, return it from a step, and it is measured.
 
-    The engine takes the duration of the whole step unless you set `started` and `ended` yourself
-    (`time.perf_counter()`).
+    The engine takes the duration of the whole step unless you say it: `started` and `ended`
+    (`time.perf_counter()`), or `timings` in seconds, of which `total` is the duration. Fields that
+    a subclass annotates are keywords too; `successful` and `context()` may be its own.
     """
 
     __slots__ = ("__dict__",)
@@ -116,6 +120,8 @@ class CustomResult(CallResult):
         bytes_out: int = 0,
         started: float = 0.0,
         ended: float = 0.0,
+        timings: Mapping[str, float] | None = None,
+        **fields: Any,
     ) -> None:
         self.started = self.sent = started
         self.first_byte = ended
@@ -126,3 +132,43 @@ class CustomResult(CallResult):
         self.outcome = Outcome.OK if ok else Outcome.FAILED
         self.error = error
         self.connect = None
+        if timings is not None:
+            self._take(timings)
+        if fields:
+            known = {name for kind in type(self).__mro__ for name in kind.__dict__.get(_HINTS, ())}
+            for name, value in fields.items():
+                if name not in known:
+                    raise TypeError(f"{type(self).__name__} has no field {name!r}")
+                setattr(self, name, value)
+
+    def _take(self, timings: Mapping[str, float]) -> None:
+        unknown = set(timings) - {"total", "connecting", "writing", "reading"}
+        if unknown:
+            raise TypeError(
+                f"timings has {min(unknown)!r} but takes total, connecting, writing "
+                "and reading, in seconds"
+            )
+        connecting = timings.get("connecting", 0.0)
+        if connecting:
+            self.connect = Connect(connect_s=connecting)
+        if "total" in timings:
+            self.ended = perf_counter()
+            self.started = self.ended - timings["total"] + connecting
+            self.sent = self.started + timings.get("writing", 0.0)
+            self.first_byte = max(self.sent, self.ended - timings.get("reading", 0.0))
+
+    @property
+    def successful(self) -> bool:
+        return self.outcome is Outcome.OK
+
+    def context(self) -> Any:
+        """What is told of a result that is not `successful`."""
+        return self.error or "the result is not successful"
+
+    def conclude(self) -> None:
+        """Called by the engine before the result is counted."""
+        if self.outcome is Outcome.OK and not self.successful:
+            self.fail(str(self.context()))
+
+
+_HINTS = "__annotations__"

@@ -44,7 +44,6 @@ _KEYS: dict[Subject, tuple[str, ...]] = {
 # A request has these keys, so they are no tags of a step either.
 _NO_TAGS: dict[Subject, tuple[str, ...]] = {"step": ("status", "method", "name")}
 _TAGGED: tuple[Subject, ...] = ("request", "step", "value")
-_KINDS = (*KINDS, "custom")  # any other kind is a tag
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 
 
@@ -59,6 +58,7 @@ class Names(msgspec.Struct, frozen=True):
     groups: dict[str, str] = {}  # step -> its group
     tags: dict[str, tuple[str, ...]] = {}  # of the workflow and its steps: key -> values
     code: CodeWords = CodeWords()
+    protocols: tuple[str, ...] = ()  # kinds that only this workflow has
 
 
 class _Meaning(NamedTuple):
@@ -109,6 +109,7 @@ class _Lookup:
         self._expression = threshold.expression
         self._counts = threshold.aggregation in ("count", "rate")
         self._names = names
+        self._kinds = (*KINDS, "custom", *names.protocols)  # any other kind is a tag
 
     def meaning(self, scope: Scope) -> _Meaning:
         name, names = scope.name, self._names
@@ -120,7 +121,7 @@ class _Lookup:
             return self._built_in("http_reqs" if self._counts else DURATION, scope, "step")
         if name in METRICS:
             return self._built_in(name, scope)
-        protocol = of_protocol(name)
+        protocol = of_protocol(name, names.protocols)
         if protocol is not None:
             metric, kind = protocol
             return self._built_in(metric, Scope(name, {**scope.pairs, "kind": kind}))
@@ -153,7 +154,7 @@ class _Lookup:
         fields: dict[str, Any] = {}
         tags: dict[str, str] = {}
         for key, value in pairs.items():
-            if key in _KEYS[subject] and (key != "kind" or value in _KINDS):
+            if key in _KEYS[subject] and (key != "kind" or value in self._kinds):
                 fields[key] = self._value(key, value)
             elif subject in _TAGGED and key not in _NO_TAGS.get(subject, ()):
                 self._tag(key, value, ("workflow", *_KEYS[subject]))

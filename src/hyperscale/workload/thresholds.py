@@ -34,10 +34,32 @@ class Measured(NamedTuple):
     of: Subject  # of what there is one number; decides by what it can be selected
 
 
-KINDS = ("http", "tcp", "udp", "ws", "sse", "redis", "postgres", "graphql", "smtp", "grpc")
+KINDS = (
+    "http",
+    "tcp",
+    "udp",
+    "ws",
+    "sse",
+    "redis",
+    "postgres",
+    "graphql",
+    "smtp",
+    "grpc",
+    "mqtt",
+    "nats",
+    "rabbitmq",
+    "kafka",
+    "ftp",
+    "sftp",
+    "scp",
+)
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
+    "kafka_msg_latency": "distribution",
+    "mqtt_msg_latency": "distribution",
+    "nats_msg_latency": "distribution",
+    "rabbitmq_msg_latency": "distribution",
     "sse_events_received": "count",
     "ws_connecting": "distribution",
     "ws_sessions": "count",
@@ -119,10 +141,11 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
         return _OPERATORS[self.operator](actual, self.value)
 
 
-def of_protocol(name: str) -> tuple[str, str] | None:
-    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`."""
-    kind, _, rest = name.partition("_")
-    if kind in KINDS[1:] and rest.startswith("req") and f"http_{rest}" in METRICS:
+def of_protocol(name: str, others: Sequence[str] = ()) -> tuple[str, str] | None:
+    """`tcp_req_failed` is `http_req_failed` of the kind `tcp`; `others` are kinds of the test."""
+    kind, _, rest = name.rpartition("_req")
+    rest = f"req{rest}"
+    if kind in (*KINDS[1:], *others) and rest.startswith("req") and f"http_{rest}" in METRICS:
         return f"http_{rest}", kind
     return None
 

@@ -75,6 +75,7 @@ class Workflow:
     data: Any = None  # "users.csv", a list, a generator function, or feed(...)
     # Values handed on may be anything that can be pickled; reading a pickle runs code.
     pickle_values: bool = False
+    protocols: Mapping[str, Any] = {}  # clients of your own: {"oracle": OraclePool}
 
     # When it runs and what it reports.
     start_time: Duration | None = None  # wait before the load begins
@@ -83,6 +84,7 @@ class Workflow:
     priority: str = "auto"  # low, normal, high, exclusive or auto: share of the cores
     thresholds: str | Iterable[str] | Mapping[str, str | Sequence[str]] = ()
     tags: Mapping[str, str] = {}
+    reporting: Any = None  # where results go in the end: a CustomReporter, or several
 
     # Set by the engine on each virtual user's instance.
     client: Any
@@ -242,7 +244,25 @@ def names_of(
         groups={name: each.group for name, each in declarations.items() if each.group},
         tags={key: tuple(dict.fromkeys(found)) for key, found in values.items()},
         code=words_of(_written(workflow)),
+        protocols=tuple(pool.kind for pool in protocols_of(workflow).values()),
     )
+
+
+def protocols_of(workflow: type[Workflow]) -> dict[str, Any]:
+    """The pools of its own clients, by the name that `self.client` has for each."""
+    given = workflow.protocols
+    if not isinstance(given, Mapping):
+        raise BadInput(
+            f"protocols is {given!r} but must be a dict of names and pools",
+            'write protocols = {"oracle": OraclePool}',
+        )
+    for name, pool in given.items():
+        if not str(name).isidentifier() or not isinstance(getattr(pool, "kind", None), str):
+            raise BadInput(
+                f"protocols has {name!r}: {pool!r}, but must have names and subclasses of "
+                "hyperscale.plugin.ProtocolPool that say their `kind`"
+            )
+    return dict(given)
 
 
 def http_of(workflow: type[Workflow]) -> HTTPOptions:
@@ -381,6 +401,7 @@ def _check_settings(workflow: type[Workflow]) -> None:
         http_of(workflow)
         host_of(workflow)
         weight_of(workflow)
+        protocols_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")
         for name in METHODS:

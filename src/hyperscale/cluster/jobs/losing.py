@@ -69,7 +69,7 @@ def _unheard(leader: LeaderState, now: float, placement: Placement, heard: Heard
     users = needs.peak_vus * placement.cores / workflow.total_cores  # each may be about to end one
     own = (heard.iterations or users) / heard.at_s if heard.at_s else 0.0
     pace = max(own, heard.pace)
-    if not pace:
+    if not pace or not (heard.result or heard.iterations):
         return ANY_NUMBER
     worker = leader.pool.workers.get(placement.worker)
     silent_s = leader.settings.reschedule_s
