@@ -84,12 +84,12 @@ def _seconds(stamp: str) -> int:
 
 def _step(draft: Draft, method: str, path: str, targets: Counter[str], weight: int) -> Step:
     name = unused(call_name(method, path), [step.name for step in draft.steps])
-    seen = [target for target, _ in targets.most_common(TARGETS_MOST)]
+    seen = dict(targets.most_common(TARGETS_MOST))
     if len(seen) == 1:
-        return Step(name, [made_call(method, seen[0])], weight=weight)
+        return Step(name, [made_call(method, next(iter(seen)))], weight=weight)
     constant = f"{name.strip('_')}_paths".upper()
-    draft.constants[constant] = tuple(seen)
-    chosen = Code(f"self.random.choice({constant})")
+    draft.constants[constant] = dict(zip(seen, _weights([*seen.values()]), strict=True))
+    chosen = Code(f"self.random.choices([*{constant}], [*{constant}.values()])[0]")
     return Step(name, [Call(method, chosen, name=unmarked(path))], weight=weight)
 
 

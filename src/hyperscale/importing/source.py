@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperscale.importing.draft import MARK, Call, Draft, Step, Value, leaves, marked
+from hyperscale.importing.draft import MARK, Call, Draft, Step, Value, leaves, marked, unmarked
 from hyperscale.importing.names import call_name, identifier, unused
 from hyperscale.importing.python_text import INDENT, WIDTH, Arguments, call, laid_out
 
@@ -64,7 +64,11 @@ def _constants(draft: Draft, test: str) -> str:
 
 
 def _settings(draft: Draft) -> str:
-    settings = {**draft.load, "host": draft.host, "thresholds": {"http_req_failed": "rate<1%"}}
+    settings = {
+        **draft.load,
+        "host": unmarked(draft.host),
+        "thresholds": {"http_req_failed": "rate<1%"},
+    }
     return "".join(
         f"{INDENT}{name} = {laid_out(value, 1, len(name) + 3)}\n"
         for name, value in settings.items()

@@ -149,8 +149,9 @@ def test_the_rate_of_a_log_is_the_rate_that_was_seen() -> None:
 
 
 def test_the_mix_of_a_log() -> None:
-    lines = [line(1), line(2), line(3, "GET /b/1"), line(4, "GET /b/2"), line(5, "GET /x", 404)]
+    lines = [line(1), line(2), line(3), *[line(4, f"GET /b/{n}") for n in (1, 1, 2)]]
+    lines.append(line(5, "GET /x", 404))
     draft = read_access_log([*lines, line(6, "GET /a.css")], "", "http://a", False)
     assert [(step.name, step.weight) for step in draft.steps] == [("a", 1), ("b", 1)]
-    assert draft.constants == {"B_PATHS": ("/b/1", "/b/2")}
+    assert draft.constants == {"B_PATHS": {"/b/1": 2, "/b/2": 1}}
     assert len(draft.notes) == 2
