@@ -15,7 +15,7 @@ from hyperscale.errors import BadInput
 def new(
     name: Annotated[
         str,
-        typer.Argument(metavar="[FILE]", help="where to write it (test.py, or named after --from)"),
+        typer.Argument(metavar="FILE", help="where to write it (test.py)"),
     ] = "",
     url: Annotated[str, typer.Option("--url", metavar="URL", help="what the test requests")] = "",
     source: Annotated[
@@ -23,11 +23,11 @@ def new(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="make it of a HAR, OpenAPI, Postman, curl or access log file",
+            help="a HAR, OpenAPI, Postman, curl or log file",
         ),
     ] = "",
     assets: Annotated[
-        bool, typer.Option("--assets", help="with --from: keep style sheets, scripts, pictures")
+        bool, typer.Option("--assets", help="with --from: keep scripts, pictures")
     ] = False,
     force: Annotated[
         bool, typer.Option("-f", "--force", help="replace the file if it exists")
