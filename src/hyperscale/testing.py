@@ -22,6 +22,7 @@ from hyperscale.workload.protos import Protos
 from hyperscale.workload.replies import (
     FTPResponse,
     GraphQLResponse,
+    MySQLResponse,
     PostgresResponse,
     RedisResponse,
     SCPResponse,
@@ -61,6 +62,7 @@ __all__ = [
     "HTTPResponse",
     "Headers",
     "Metric",
+    "MySQLResponse",
     "Outcome",
     "Params",
     "PostgresResponse",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.mysql import MySQLClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
@@ -50,6 +51,7 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "ftp": ("hyperscale.clients.ftp", "FTPPool", ("ftp", "ftps")),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
+    "mysql": ("hyperscale.clients.mysql", "MySQLPool", ("mysql", "mariadb")),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "scp": ("hyperscale.clients.ssh", "SCPPool", ("scp",)),
@@ -68,6 +70,7 @@ class Client:
         ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
+        mysql: MySQLClient
         postgres: PostgresClient
         http2: HTTP2Client
         redis: RedisClient

@@ -42,6 +42,7 @@ KINDS = (
     "sse",
     "redis",
     "postgres",
+    "mysql",
     "graphql",
     "smtp",
     "grpc",
