@@ -15,7 +15,7 @@ AT_ONCE ?= 2
 # Of each fuzzer.
 FUZZ_S ?= 60
 
-.PHONY: run test check docs tests unit simulation integration chaos bench fuzz soak lock sbom audit format clean
+.PHONY: servers run test check docs tests unit simulation integration chaos bench fuzz soak lock sbom audit format clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,13 @@ $(VENV)/.bench: $(VENV)/.test
 # An embedded target, a short load test against it, the summary and an HTML report.
 run: $(VENV)/.run
 	$(BIN)/hyperscale demo --html out/report.html
+
+# Servers that tests talk to and that only Debian has; needs root. Tests skip what is missing.
+SERVERS := mosquitto nats-server rabbitmq-server
+APT := apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=10
+servers:
+	dpkg -s $(SERVERS) > /dev/null 2>&1 || { $(APT) -qq update; \
+	DEBIAN_FRONTEND=noninteractive $(APT) -qq install -y --no-install-recommends $(SERVERS); }
 
 # What CI runs.
 test: $(VENV)/.test

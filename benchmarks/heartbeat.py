@@ -32,7 +32,7 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class ManagerHeartbeat(msgspec.Struct, array_like=True):
-    """What a manager tells with each probe (B-88 with A-19 and B-25), the largest of all roles;
+    """What a manager tells with each probe, the largest of all roles;
     membership carries it as opaque bytes."""
 
     node_id: str

@@ -76,7 +76,7 @@ def _keep(folder: Path, kept: Path, name: str) -> Path:
 
 
 def _play(name: str, folder: Path) -> str:
-    held, leash = os.pipe()  # the round ends when nobody holds the other end any more
+    held, lifeline = os.pipe()  # the round ends when nobody holds the other end any more
     process = subprocess.Popen(
         [*UNSHARE, sys.executable, "-m", "tests.chaos.play", name, str(folder)],
         stdin=held,
@@ -92,7 +92,7 @@ def _play(name: str, folder: Path) -> str:
     finally:
         process.kill()  # and everything in its namespaces
         process.communicate()
-        os.close(leash)
+        os.close(lifeline)
     return said
 
 

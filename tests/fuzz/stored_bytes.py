@@ -19,7 +19,7 @@ import msgspec
 
 from hyperscale.engine import unpacking
 from hyperscale.engine.source import (
-    Baggage,
+    AttachedFiles,
     BundleSource,
     FileSource,
     decode_overrides,
@@ -147,7 +147,7 @@ def feed_bundle(data: bytes) -> None:
     if isinstance(source, FileSource):
         return
     try:
-        root = source.baggage.unpack()
+        root = source.attached.unpack()
         beneath = [path.resolve() for path in root.rglob("*")]
         assert all(path.is_relative_to(root) for path in beneath)
     except BadInput:
@@ -158,6 +158,8 @@ def feed_bundle(data: bytes) -> None:
 
 def bundles() -> Iterator[bytes]:
     files = {"test.py": b"import json", "data/users.csv": b"a,b"}
-    yield encode_source(BundleSource(Baggage(files, {"users.csv": "data/users.csv"}), "test.py"))
+    yield encode_source(
+        BundleSource(AttachedFiles(files, {"users.csv": "data/users.csv"}), "test.py")
+    )
     yield encode_source(FileSource("test.py"))
-    yield encode_source(BundleSource(Baggage({"big": bytes(1 << 17)}), "big"))
+    yield encode_source(BundleSource(AttachedFiles({"big": bytes(1 << 17)}), "big"))

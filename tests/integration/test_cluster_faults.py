@@ -262,7 +262,7 @@ def test_strangers_are_kept_out(tmp_path: Path, witness: Witness) -> None:
         other = make_authority("default")
         fleet.certify("w2", "worker", other)
         old = fleet.add_worker("w3")
-        old.program = ("-m", "tests.integration.cluster.old_worker")
+        old.program = ("-m", "tests.integration.cluster.old_release")
         old.env["PYTHONPATH"] = os.pathsep.join(path or "." for path in sys.path)
         stranger.start()
         old.start()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
 from tests.fixtures.graphql_shop import graphql_shop, seen
@@ -23,7 +24,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
     "file_transfer.py",
     "graphql_shop.py",
+    "kafka_orders.py",
+    "mqtt_sensors.py",
+    "nats_orders.py",
     "postgres.py",
+    "rabbitmq_orders.py",
     "redis_cache.py",
     "smtp_mails.py",
     "sse.py",
@@ -105,6 +110,38 @@ def test_every_mail_arrives(tmp_path: Path) -> None:
         steps = steps_of(results["workflows"][0])
         assert {step["failed"] for step in steps.values()} == {0}, steps
         assert sum(step["count"] for step in steps.values()) == len(box.mails) > 0
+
+
+def test_every_message_of_mqtt_comes_back(tmp_path: Path) -> None:
+    with mosquitto("allow_anonymous true") as port:
+        where = f"mqtt://127.0.0.1:{port}"
+        results = run("mqtt_sensors.py", tmp_path, "", "-d", "1s", "-w", 1, MQTT=where)
+        assert_messages(results, "measure", "show", "mqtt_msg_latency")
+
+
+def test_every_record_of_kafka_comes_back(tmp_path: Path) -> None:
+    with kafka_mock() as port:
+        where = f"kafka://127.0.0.1:{port}"
+        results = run("kafka_orders.py", tmp_path, "", "-d", "2s", "-w", 1, KAFKA=where)
+        assert_messages(results, "order", "work", "kafka_msg_latency")
+
+
+def test_every_message_of_nats_comes_back(tmp_path: Path) -> None:
+    with nats_server() as port:
+        where = f"nats://127.0.0.1:{port}"
+        results = run("nats_orders.py", tmp_path, "", "-d", "1s", "-w", 1, NATS=where)
+        assert_messages(results, "order", "work", "nats_msg_latency")
+
+
+def assert_messages(results: dict[str, Any], sends: str, takes: str, metric: str) -> None:
+    """What was sent was taken, and each message told its latency."""
+    (workflow,) = results["workflows"]
+    steps = steps_of(workflow)
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    assert 0 <= steps[sends]["count"] - steps[takes]["count"] <= 10, "one for each user at the end"
+    (latency,) = workflow["metrics"]
+    assert (latency["name"], latency["count"]) == (metric, steps[takes]["count"])
+    assert latency["count"] > 0
 
 
 def test_redis_counts_the_same(tmp_path: Path) -> None:

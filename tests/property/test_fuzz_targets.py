@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hyperscale.engine import unpacking
-from hyperscale.engine.source import Baggage, BundleSource, decode_source, encode_source
+from hyperscale.engine.source import AttachedFiles, BundleSource, decode_source, encode_source
 from hyperscale.errors import BadInput
 from hyperscale.ledger.wal import segment
 from tests.fuzz.targets import TARGETS
@@ -47,7 +47,7 @@ def test_files_that_cannot_be_unpacked_are_refused(files: dict[str, bytes]) -> N
 
 
 def test_a_bundle_that_says_to_be_far_too_large_is_refused_before_there_is_room_for_it() -> None:
-    frame = bytearray(encode_source(BundleSource(Baggage({"big": bytes(1 << 17)}), "big")))
+    frame = bytearray(encode_source(BundleSource(AttachedFiles({"big": bytes(1 << 17)}), "big")))
     claimed = b"\x28\xb5\x2f\xfd\xe0" + (1 << 50).to_bytes(8, "little") + frame[9:]
     with pytest.raises(BadInput, match="more than 536,870,912 bytes"):
         decode_source(claimed)

@@ -67,6 +67,9 @@ def test_one_seed_is_one_history() -> None:
         (224, "no iteration is made twice, though its worker is started again"),
         (1027, "no iteration is made twice, though only the leader before had heard of it"),
         (1225, "a manager that is still starting says so, whatever it is asked"),
+        (715, "no iteration is made twice, though its leader knows only how long others ran"),
+        (2012, "no iteration is made twice, though its worker was lost before it told of any"),
+        (3263, "no iteration is made twice, though pieces of its part have unequal shares"),
     ],
 )
 def test_what_once_broke_holds(seed: int, promise: str) -> None:

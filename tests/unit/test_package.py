@@ -75,7 +75,7 @@ def named_in(name: str) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (word for word in node.value.split() if word.startswith("hyperscale"))
             if node.value.endswith(".py"):
-                yield f"{name.rpartition('.')[0]}.{node.value[:-3]}"
+                yield f"{name.rpartition('.')[0]}.{node.value[:-3].replace('/', '.')}"
 
 
 def with_parents(names: Iterable[str]) -> Iterator[str]:

@@ -95,8 +95,9 @@ Examples:
 """,
     "node": """
 Examples:
-  hyperscale node --id a --bind 127.0.0.1:7000 --plaintext
-  hyperscale node --id b --bind 10.0.0.2:7000 --seed 10.0.0.1:7000 --certs certs
+  hyperscale node --id a --bind 127.0.0.1:7000 --cluster shop --env dev --plaintext
+  hyperscale node --id b --bind 10.0.0.2:7000 --seed 10.0.0.1:7000 --cluster shop --env prod \\
+    --certs certs --secret-file certs/secret
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml.
 """,
     "submit": """
@@ -162,7 +163,7 @@ Example:
     "manager": """
 Example:
   hyperscale manager --id m1 --bind 10.0.0.1:7000 --seed 10.0.0.2:7000 --seed 10.0.0.3:7000 \\
-    --voters m1,m2,m3 --certs certs --secret-file certs/secret \\
+    --cluster shop --env prod --voters m1,m2,m3 --certs certs --secret-file certs/secret \\
     --manager-secret-file certs/manager-secret
   hyperscale manager --set jobs.queue_jobs_max=50 --show-settings
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml; [manager],
@@ -170,8 +171,8 @@ Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.
 """,
     "worker": """
 Example:
-  hyperscale worker --id w1 --bind 10.0.0.9:7000 --seed 10.0.0.1:7000 --certs certs \\
-    --secret-file certs/secret
+  hyperscale worker --id w1 --bind 10.0.0.9:7000 --seed 10.0.0.1:7000 --cluster shop \\
+    --env prod --certs certs --secret-file certs/secret
 Each option is also read from HYPERSCALE_NODE_<OPTION> and [node] of hyperscale.toml, its own
 ones from HYPERSCALE_WORKER_<OPTION> and [worker]. `--show-settings` tells what holds, and why.
 """,
@@ -201,11 +202,13 @@ Its options are also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of 
 Examples:
   hyperscale schedule add nightly --cron "0 2 * * *" --loadtest test.py --overlap skip
   hyperscale schedule list
+Which scheduler is also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of hyperscale.toml.
 """,
     "queue": """
 Examples:
   hyperscale queue submit probe --http https://example.com/ --timeout 30
   hyperscale queue list --state FAILED
+Which scheduler is also read from HYPERSCALE_SCHEDULER_<OPTION> and [scheduler] of hyperscale.toml.
 """,
     "sim": """
 Examples:

@@ -62,7 +62,7 @@ def demo(
 
     with running() as url:
         said = Settings(env={"TARGET": url}).over(said)
-        source = FileSource(str(Path(__file__).with_name("demo_test.py")))
+        source = FileSource(str(Path(__file__).parent / "demos/shop.py"))
         code = perform(source, said, Settings(), recorded_command())
     if html:
         streams.note(f"the report is in {html}")

@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hyperscale.cli import flags, streams
-from hyperscale.errors import BadInput, ExitCode, RunFailed
+from hyperscale.cli import cluster as where
+from hyperscale.cli import streams, tables
+from hyperscale.cli.shared_options import options_of
+from hyperscale.errors import ExitCode, RunFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hyperscale.nodes.client.settings import ClusterSettings
     from hyperscale.nodes.member.queries import MemberRow, Members
     from hyperscale.runtime.host import Address
     from hyperscale.ui.output import Paint
-    from hyperscale.wire.certificates import Credentials
-    from hyperscale.wire.identity import Identity
 
 WATCH_EVERY_S = 1.0
 TIMEOUT_S = 5.0
-PATIENCE_S = 15.0  # with a node that says it is too busy: it must be able to be looked at
+BUSY_S = 15.0  # with a node that says it is too busy: it must be able to be looked at
 HEAD = ("NODE", "ROLE", "DC", "STATE", "FOR", "INC", "HEALTH", "RTT", "ERROR", "ADDRESS")
 RIGHT = {"FOR", "INC", "HEALTH", "RTT", "ERROR"}
 
 
+@options_of(where.connection)
 def members(
     address: Annotated[
-        str, typer.Argument(metavar="HOST:PORT", help="any member (127.0.0.1:7000)")
-    ] = "127.0.0.1:7000",
-    certs: Annotated[
-        str, typer.Option("--certs", metavar="DIR", help="made by hyperscale certs")
+        str, typer.Argument(metavar="HOST:PORT", help="any member (the first manager)")
     ] = "",
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="whose certificate to show (client)")
-    ] = "client",
-    cluster: Annotated[
-        str, typer.Option("--cluster", metavar="ID", help="without --certs: which (default)")
-    ] = "default",
-    env: Annotated[
-        str, typer.Option("--env", metavar="ID", help="without --certs: environment (dev)")
-    ] = "dev",
     watch: Annotated[bool, typer.Option("--watch", help="again every second")] = False,
     json: Annotated[bool, typer.Option("--json", help="one JSON object per answer")] = False,
-    debug: flags.Debug = False,
+    **given: Any,
 ) -> int:
     """Show who is in a cluster, and how they are."""
     import sys
 
-    from hyperscale.cluster.discovery.settings import parse_address
-    from hyperscale.runtime.host import Address
     from hyperscale.runtime.real import run
     from hyperscale.ui.output import Output
 
-    try:
-        to = Address(*parse_address(address, 7000))
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-    credentials, identity = _credentials(certs, name, cluster, env)
+    settings = where.settings_of({**given, "manager": address or given["manager"]})
     screen = Output(sys.stdout)
     paint = screen.paint()
 
     async def show() -> None:
-        async for answer in _answers(to, credentials, identity, watch):
+        async for answer in _answers(settings, watch):
             text = as_json(answer) if json else "\n".join(table(answer, paint))
             if watch and screen.is_terminal and not json:
                 screen.clear()
@@ -83,17 +66,14 @@ def as_json(answer: Members) -> str:
 
 def table(answer: Members, paint: Paint) -> list[str]:
     """The answer as lines: one for the cluster, one for each member."""
-    cells = [HEAD, *(_cells(row, answer) for row in answer.rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
-    lines = [_summary(answer), *([paint.bad(answer.difference)] if answer.difference else []), ""]
-    for number, line in enumerate(cells):
-        parts = [
-            cell.rjust(width) if title in RIGHT else cell.ljust(width)
-            for title, cell, width in zip(HEAD, line, widths, strict=True)
-        ]
-        text = "  ".join(parts).rstrip()
-        lines.append(_coloured(text, "" if number == 0 else answer.rows[number - 1].state, paint))
-    return lines
+    head, *rows = tables.table(HEAD, [_cells(row, answer) for row in answer.rows], RIGHT)
+    return [
+        _summary(answer),
+        *([paint.bad(answer.difference)] if answer.difference else []),
+        "",
+        paint.strong(head),
+        *(_coloured(text, row.state, paint) for text, row in zip(rows, answer.rows, strict=True)),
+    ]
 
 
 def _summary(answer: Members) -> str:
@@ -108,8 +88,6 @@ def _summary(answer: Members) -> str:
 
 
 def _coloured(text: str, state: str, paint: Paint) -> str:
-    if not state:
-        return paint.strong(text)
     if state == "suspect":
         return paint.warn(text)
     if state == "dead":
@@ -124,7 +102,7 @@ def _cells(row: MemberRow, answer: Members) -> tuple[str, ...]:
         row.role,
         row.datacenter,
         (row.state if row.confirmed else f"{row.state}?") + (", syncing" if row.syncing else ""),
-        _age(row.since_s),
+        tables.age(row.since_s),
         str(row.incarnation),
         "-" if row.health_score is None else str(row.health_score),
         "-" if row.rtt_s is None else f"{row.rtt_s * 1000:.2f} ms",
@@ -133,50 +111,7 @@ def _cells(row: MemberRow, answer: Members) -> tuple[str, ...]:
     )
 
 
-def _age(seconds: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s"
-
-
-def _credentials(
-    certs: str, name: str, cluster: str, env: str
-) -> tuple[Credentials | None, Identity]:
-    """Who asks: what the certificate says, or on loopback without one whoever we say."""
-    import ssl
-
-    from hyperscale.wire.certificates import CertificateIdentity, Credentials, identity_of
-    from hyperscale.wire.errors import Refused
-    from hyperscale.wire.identity import Identity
-
-    credentials, proven = None, CertificateIdentity("client", cluster, env, "local")
-    if certs:
-        credentials = Credentials(
-            Path(certs, "ca.pem"), Path(certs, f"{name}.pem"), Path(certs, f"{name}-key.pem")
-        )
-        try:
-            pem = credentials.certificate.read_text()
-            proven = identity_of(ssl.PEM_cert_to_DER_cert(pem))
-        except (OSError, ValueError, Refused) as error:
-            raise BadInput(
-                f"{credentials.certificate} cannot be used: {error}",
-                f"make one: hyperscale certs {certs} --node client:{name}",
-            ) from None
-    identity = Identity(
-        node_id=name,
-        incarnation=0,
-        role=proven.role,
-        cluster_id=proven.cluster_id,
-        environment_id=proven.environment_id,
-        datacenter=proven.datacenter,
-    )
-    return credentials, identity
-
-
-async def _answers(
-    to: Address, credentials: Credentials | None, identity: Identity, watch: bool
-) -> AsyncIterator[Members]:
+async def _answers(settings: ClusterSettings, watch: bool) -> AsyncIterator[Members]:
     import uuid
     from tempfile import TemporaryDirectory
 
@@ -187,31 +122,32 @@ async def _answers(
     from hyperscale.wire.handshake import Introduction
     from hyperscale.wire.peer import Peer
 
+    to = settings.managers[0]
     with TemporaryDirectory() as nothing:
-        async with RealHost(identity.node_id, nothing) as host:
+        async with RealHost(settings.identity.node_id, nothing) as host:
             endpoint = Endpoint(
                 host,
-                Introduction(identity),
+                Introduction(settings.identity),
                 QUERIES,
-                credentials=credentials,
+                credentials=settings.credentials,
                 plaintext="loopback",
             )
             peer = Peer(endpoint, to)
-            patience_until = host.clock.now() + PATIENCE_S
+            busy_until = host.clock.now() + BUSY_S
             while True:
                 pause_s = WATCH_EVERY_S
                 try:
                     yield await peer.request(AskMembers(uuid.uuid4().hex), Members, TIMEOUT_S)
                     if not watch:
                         return
-                    patience_until = host.clock.now() + PATIENCE_S
+                    busy_until = host.clock.now() + BUSY_S
                 except (Disconnected, DeadlineExceeded) as error:
                     if not watch:
                         raise _silent(to, error) from error
                     streams.note(f"{to} does not answer: {error}")
                 except (WireError, OSError, ValueError) as error:
                     later_s = error.retry_after_s if isinstance(error, Refused) else None
-                    if later_s is None or host.clock.now() + later_s > patience_until:
+                    if later_s is None or host.clock.now() + later_s > busy_until:
                         raise _silent(to, error) from error
                     pause_s = later_s
                 await host.clock.sleep(pause_s)

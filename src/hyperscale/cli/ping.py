@@ -16,6 +16,7 @@ from hyperscale.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from hyperscale.ui.output import Paint
+    from hyperscale.workload.replies import Reply
     from hyperscale.workload.responses import HTTPResponse
 
 BODY_CHARACTERS = 2_000
@@ -24,7 +25,10 @@ _ORDER = ("dns", "connect", "tls", "wait", "read")
 
 
 def ping(
-    url: Annotated[str, typer.Argument(metavar="URL", help="what to request; :8080/x is local")],
+    url: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="what to ask; :8080/x is local, mqtt://host connects"),
+    ],
     method: Annotated[
         str, typer.Option("-X", "--method", metavar="VERB", help="(GET, with --data POST)")
     ] = "",
@@ -56,6 +60,14 @@ def ping(
     if seconds <= 0:
         raise BadInput(f"--timeout takes a duration above 0s, not {timeout!r}")
     options = HTTPOptions(verify=not insecure, timeout=seconds, connect_timeout=seconds)
+    scheme = url.partition("://")[0]
+    protocol = _protocol_of(scheme)
+    if protocol:
+        if method or header or data is not None:
+            raise BadInput(f"--method, --header and --data are for HTTP, not for {scheme}://")
+        reply = asyncio.run(_connect(protocol, scheme, url, options))
+        streams.say(_connected(reply, Output(sys.stdout).paint()))
+        return int(ExitCode.PASSED if reply.ok else ExitCode.FAILED)
     body = body_of(data)
     call = {
         "method": (method or ("GET" if body is None else "POST")).upper(),
@@ -65,6 +77,38 @@ def ping(
     response = asyncio.run(_request(_absolute(url), options, call))
     streams.say(_shown(response, Output(sys.stdout).paint(), full))
     return int(ExitCode.PASSED if response.ok else ExitCode.FAILED)
+
+
+def _protocol_of(scheme: str) -> str:
+    """What speaks it, beside HTTP."""
+    from hyperscale.clients import PROTOCOLS
+
+    return next((name for name, (_, _, own) in PROTOCOLS.items() if scheme in own), "")
+
+
+async def _connect(protocol: str, scheme: str, url: str, options: Any) -> Reply:
+    from hyperscale.clients import ClientPool
+
+    pool = ClientPool(options)
+    client = pool.client()
+    try:
+        connect = getattr(getattr(client, protocol), "connect", None)
+        if connect is None:
+            raise BadInput(f"ping cannot try {scheme}://; a test with one step and --once can")
+        reply: Reply = await connect(url, timeout=options.timeout)
+        return reply
+    finally:
+        client.close()
+        await pool.close()
+
+
+def _connected(reply: Reply, paint: Paint) -> str:
+    lines = [f"{paint.strong(reply.method)} {reply.target}"]
+    if not reply.ok:
+        return "\n".join([*lines, paint.bad(f"not connected: {reply.error}")])
+    lines += [paint.good("connected"), "", *_phases(reply.timings, paint)]
+    said = reply.shown_answer().decode("utf-8", "replace").rstrip("\n")
+    return "\n".join([*lines, "", said] if said else lines)
 
 
 async def _request(url: str, options: Any, call: dict[str, Any]) -> HTTPResponse:

@@ -25,7 +25,7 @@ ERROR_CHARS = 60
 SUMMARY = '{"schema":"hyperscale.results/'
 
 
-@options_of(shared.client_of)
+@options_of(shared.which_scheduler)
 @options_of(work_of, without=("here",))
 def queue(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
@@ -62,7 +62,7 @@ def queue(
         )
     ask: Callable[[SchedulerClient], Any]
     if action == "submit":
-        work = shared.called(work_of, given, here=shared.is_here(given["url"]))
+        work = shared.called(work_of, given, here=shared.is_here(given))
         due = {"run_at": shared.instant("--at", at)} if at else {}
 
         def ask(client: SchedulerClient) -> Any:

@@ -28,7 +28,7 @@ def _when(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=WHEN)
 
 
-@options_of(shared.client_of)
+@options_of(shared.which_scheduler)
 @options_of(work_of, without=("here",))
 def schedule(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTIONS)],
@@ -64,7 +64,7 @@ def schedule(
     if action == "add":
         if not cron and not at:
             raise BadInput("there is no time", "give --cron or --at")
-        work = shared.called(work_of, given, here=shared.is_here(given["url"]))
+        work = shared.called(work_of, given, here=shared.is_here(given))
         said = {
             "cron": cron,
             "run_at": shared.instant("--at", at) if at else "",

@@ -36,7 +36,7 @@ def _option(panel: str, *names: str, metavar: str = "", help: str = "") -> Any:
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-@options_of(shared.client_of, without=("plain_http",))
+@options_of(shared.which_scheduler)
 def scheduler(
     ctx: typer.Context,
     action: Annotated[
@@ -131,7 +131,7 @@ def scheduler(
     show_settings: flags.ShowSettings = False,
     json: shared.Json = False,
     debug: flags.Debug = False,
-    **which: Any,
+    **_which: Any,
 ) -> int:
     """Run jobs by the clock, or look how that goes."""
     if action and action not in ACTIONS:
@@ -139,15 +139,15 @@ def scheduler(
     if files and action != "explain":
         raise BadInput(f"{action or 'scheduler'} takes no further words", "explain does")
     if action in care.ACTIONS:
-        which["plain_http"] = plain_http
-        asked = care.Asked(which, json, files or [], reason, cancel_running, job)
+        asked = care.Asked(ctx.params, json, files or [], reason, cancel_running, job)
         return care.ACTIONS[action](asked)
     given = {
         **ctx.params,
         "worker": False if no_worker else None,
         "capabilities": capability,
     }
-    reading, settings, process, token = _settings(given)
+    reading, settings, process = _settings(given)
+    token = reading.of("scheduler", "token").value
     if show_settings:
         return tables.show_settings(reading.rows())
     with _logging(log, log_level):
@@ -186,8 +186,7 @@ def _work(settings: SchedulerSettings, process: ProcessSettings, token: str) -> 
 
 def _settings(
     given: Mapping[str, object],
-) -> tuple[Reading, SchedulerSettings, ProcessSettings, str]:
-    """And the token of its administrator, which no file holds."""
+) -> tuple[Reading, SchedulerSettings, ProcessSettings]:
     from hyperscale.cli.handover import taken_environment
     from hyperscale.config.sections import Reading, sources_of
 
@@ -195,10 +194,9 @@ def _settings(
     from hyperscale.scheduler.http.settings import SECTIONS, process_settings
     from hyperscale.scheduler.settings import ENV_PREFIX, scheduler_settings
 
-    taken = taken_environment(ENV_PREFIX)
-    token, _ = taken.pop(f"{ENV_PREFIX}TOKEN", ""), taken.pop(f"{ENV_PREFIX}URL", "")
-    reading = Reading(sources_of(given, {**os.environ, **taken}), SECTIONS)
-    return reading, scheduler_settings(reading), process_settings(reading), token
+    environ = {**os.environ, **taken_environment(ENV_PREFIX)}
+    reading = Reading(sources_of(given, environ), SECTIONS)
+    return reading, scheduler_settings(reading), process_settings(reading)
 
 
 def _check_libraries() -> None:

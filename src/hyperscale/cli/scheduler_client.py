@@ -1,6 +1,6 @@
-"""What `schedule`, `job` and `scheduler` share: which scheduler is asked, how its answer is shown.
+"""Common to `schedule`, `queue` and `scheduler`: which scheduler is asked, how it answers.
 
-`client_of` lends its options to the commands, and is given them back by `ask`.
+`which_scheduler` lends its options to the commands, and `ask` is given them back.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from hyperscale.cli import streams
+from hyperscale.cli import flags, streams, tables
 from hyperscale.errors import BadInput
 
 if TYPE_CHECKING:
+    from hyperscale.config.sections import Reading
     from hyperscale.scheduler.http.client import SchedulerClient
 
 T = TypeVar("T")
@@ -40,33 +41,43 @@ PlainHttp = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
-def client_of(url: Url = "", token: Token = "", ca: Ca = "", plain_http: PlainHttp = False) -> Any:
-    """A SchedulerClient; its type is not imported before it is needed, and a lender's signature is
-    evaluated at once."""
-    from hyperscale.scheduler.http.client import SchedulerClient
-
-    return SchedulerClient(
-        address_of(url),
-        token or _said("TOKEN") or None,
-        ca=ca or _said("CA"),
-        plain_http=plain_http or _said("PLAIN_HTTP").lower() in ("1", "true", "yes", "on"),
-    )
+def which_scheduler(
+    url: Url = "",
+    token: Token = "",
+    ca: Ca = "",
+    plain_http: PlainHttp = False,
+    config: flags.Config = None,
+    show_settings: flags.ShowSettings = False,
+) -> None:
+    """The options that say which scheduler is meant, shared by commands (`shared_options`)."""
 
 
-def address_of(url: str) -> str:
-    from hyperscale.scheduler.http.client import DEFAULT_URL
-
-    return url or _said("URL") or DEFAULT_URL
-
-
-def is_here(url: str) -> bool:
+def is_here(given: Mapping[str, Any]) -> bool:
     from hyperscale.scheduler.addresses import is_loopback
 
-    return is_loopback(urlsplit(address_of(url)).hostname or "")
+    return is_loopback(urlsplit(_reading(given).of("scheduler", "url").value).hostname or "")
 
 
-def _said(name: str) -> str:
-    return os.environ.get(f"HYPERSCALE_SCHEDULER_{name}", "")
+def client_of(given: Mapping[str, Any]) -> SchedulerClient:
+    """By the options of `which_scheduler`, the environment and `[scheduler]` of the config file."""
+    from hyperscale.scheduler.http.client import SchedulerClient
+
+    reading = _reading(given)
+    if given.get("show_settings"):
+        raise typer.Exit(tables.show_settings(reading.rows()))
+    url, token, ca, plain_http = (
+        reading.of("scheduler", name).value for name in ("url", "token", "ca", "plain_http")
+    )
+    return SchedulerClient(url, token or None, ca=ca, plain_http=plain_http)
+
+
+def _reading(given: Mapping[str, Any]) -> Reading:
+    from hyperscale.config.sections import Reading, sources_of
+    from hyperscale.scheduler.http.settings import ASKING_SECTIONS
+
+    names = inspect.signature(which_scheduler).parameters  # others mean the work, as --command
+    mine = {name: given.get(name) for name in names}
+    return Reading(sources_of(mine, os.environ), ASKING_SECTIONS)
 
 
 def called(function: Callable[..., T], given: Mapping[str, Any], **more: Any) -> T:
@@ -78,8 +89,7 @@ def called(function: Callable[..., T], given: Mapping[str, Any], **more: Any) ->
 def ask(given: Mapping[str, Any], question: Callable[[SchedulerClient], T]) -> T:
     from hyperscale.scheduler.http.client import Refused
 
-    client: SchedulerClient
-    with called(client_of, given) as client:
+    with client_of(given) as client:
         try:
             return question(client)
         except Refused as refused:
@@ -135,13 +145,11 @@ def show_json(data: object) -> None:
 
 def when(text: str | None, now: datetime) -> str:
     """The local time, and how far away it is."""
-    from hyperscale.cli.tables import age
-
     if not text:
         return "-"
     moment = datetime.fromisoformat(text)
     seconds = (moment - now).total_seconds()
-    away = f"in {age(seconds)}" if seconds >= 0 else f"{age(-seconds)} ago"
+    away = f"in {tables.age(seconds)}" if seconds >= 0 else f"{tables.age(-seconds)} ago"
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S} ({away})"
 
 

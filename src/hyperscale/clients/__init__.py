@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.kafka import KafkaClient
+    from hyperscale.clients.mqtt.client import MQTTClient
     from hyperscale.clients.mysql import MySQLClient
+    from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
+    from hyperscale.clients.rabbitmq.client import RabbitMQClient
     from hyperscale.clients.redis import RedisClient
     from hyperscale.clients.smtp import SMTPClient
     from hyperscale.clients.sse import SSEClient
@@ -53,6 +57,10 @@ PROTOCOLS = {
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
     "mysql": ("hyperscale.clients.mysql", "MySQLPool", ("mysql", "mariadb")),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
+    "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
+    "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
+    "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
+    "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
     "redis": ("hyperscale.clients.redis", "RedisPool", ("redis", "rediss")),
     "scp": ("hyperscale.clients.ssh", "SCPPool", ("scp",)),
     "sftp": ("hyperscale.clients.ssh", "SFTPPool", ("sftp",)),
@@ -71,8 +79,12 @@ class Client:
         grpc: GRPCClient
         graphql: GraphQLClient
         mysql: MySQLClient
+        kafka: KafkaClient
+        mqtt: MQTTClient
+        nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        rabbitmq: RabbitMQClient
         redis: RedisClient
         scp: SCPClient
         sftp: SFTPClient

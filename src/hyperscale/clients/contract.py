@@ -67,6 +67,7 @@ class Call:
     def begin(self) -> None:
         """Now the peer is asked, or waited for: from here on the call counts, and its time."""
         self.started = perf_counter()
+        self.sent = 0.0
         self.is_made = True
 
     def wrote(self, size: int) -> None:

@@ -72,8 +72,9 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
         timeout: Any,
         name: str | None,
         sent: bytes = b"",
+        keeps: bool = False,
     ) -> R:
-        """A call on the connection to that address."""
+        """A call on the connection to that address; `keeps`: which outlives that nothing came."""
         endpoint = self._pool.addresses.endpoint(address)
 
         def response(label: Any) -> R:
@@ -97,7 +98,9 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
         except BaseException:
             self._drop(endpoint)
             raise
-        if not answer.ok and answer.outcome is not Outcome.STATUS:  # else the server answered
+        # With a status the server answered, and its connection is sound.
+        sound = (Outcome.STATUS, Outcome.TIMEOUT) if keeps else (Outcome.STATUS,)
+        if not answer.ok and answer.outcome not in sound:
             self._drop(endpoint)
         return answer
 
@@ -110,6 +113,16 @@ class AddressClient(ProtocolClient[P], Generic[P, K, R]):
             seconds = self._pool.options.connect_timeout
             text = f"connecting to {endpoint.authority} took longer than {seconds:g} s"
             raise Failure(Outcome.TIMEOUT, text) from None
+
+    async def connect(
+        self, address: str | URL, *, timeout: Any = None, name: str | None = None
+    ) -> R:
+        """Open the connection now; other calls do so by themselves."""
+
+        async def talk(kept: K, call: Call, answer: R) -> None:
+            call.is_made = True
+
+        return await self._on("CONNECT", address, talk, timeout, name)
 
     def disconnect(self, address: str | URL) -> None:
         """Close the connection to that address, if there is one."""

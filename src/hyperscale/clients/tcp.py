@@ -56,16 +56,6 @@ class TCPClient(AddressClient[TCPPool, "Connection", TCPResponse]):
 
         return await self._on("REQUEST", address, talk, timeout, name, sent)
 
-    async def connect(
-        self, address: str | URL, *, timeout: Any = None, name: str | None = None
-    ) -> TCPResponse:
-        """Open the connection now; other calls do so by themselves."""
-
-        async def talk(connection: Connection, call: Call, answer: TCPResponse) -> None:
-            call.is_made = True
-
-        return await self._on("CONNECT", address, talk, timeout, name)
-
     async def send(
         self, address: str | URL, data: Any, *, timeout: Any = None, name: str | None = None
     ) -> TCPResponse:

@@ -18,18 +18,6 @@ class Fence(NamedTuple):
     epoch: int = 0
     attempt: int = 0
 
-    def next_epoch(self) -> Fence:
-        return Fence(self.term, self.epoch + 1, 0)
-
-    def next_attempt(self) -> Fence:
-        return Fence(self.term, self.epoch, self.attempt + 1)
-
-    def in_term(self, term: int) -> Fence:
-        """The same command chain under a new leader."""
-        if term < self.term:
-            raise ValueError(f"a fence of term {self.term} cannot go back to term {term}")
-        return self._replace(term=term)
-
 
 class Ruling(Enum):
     FRESH = "fresh"

@@ -313,7 +313,7 @@ def unknown(sentence: str, name: str, known: Iterable[str], shape: str = "'{}'")
 
 
 def shown(value: object) -> str:
-    if value is None:
+    if value in (None, "", ()):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -12,7 +12,13 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hyperscale.engine.source import Baggage, BundleSource, ClassSource, FileSource, PickledSource
+from hyperscale.engine.source import (
+    AttachedFiles,
+    BundleSource,
+    ClassSource,
+    FileSource,
+    PickledSource,
+)
 from hyperscale.errors import BadInput
 from hyperscale.workload.arguments import File
 from hyperscale.workload.files import locate
@@ -34,28 +40,28 @@ def bundle(source: FileSource | ClassSource) -> BundleSource | PickledSource:
     code = sorted({file for entry in entries for file in _code_files(entry)})
     for name, path in _file_literals(code):
         named.setdefault(name, path)
-    baggage, root = _pack(code, named)
+    attached, root = _pack(code, named)
     entry, *others = [entry.relative_to(root).as_posix() for entry in entries]
-    return BundleSource(baggage, entry, source.names, others)
+    return BundleSource(attached, entry, source.names, others)
 
 
 def largest(source: BundleSource | PickledSource) -> str:
     """What takes the most room in it, before it is compressed."""
-    files = dict(source.baggage.files)
+    files = dict(source.attached.files)
     if isinstance(source, PickledSource):
         files["the workflows"] = source.code
     names = sorted(files, key=lambda name: -len(files[name]))[:LARGEST_NAMED]
     return ", ".join(f"{name} ({len(files[name]) / 1e6:.1f} MB)" for name in names)
 
 
-def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[Baggage, Path]:
+def _pack(code: Iterable[Path], named: dict[str, Path]) -> tuple[AttachedFiles, Path]:
     """All files beneath the directory they have in common."""
     paths = [*code, *named.values()]
     if not paths:
-        return Baggage(), Path()
+        return AttachedFiles(), Path()
     root = Path(os.path.commonpath([path.parent for path in paths]))
     keys = {path: path.relative_to(root).as_posix() for path in paths}
-    return Baggage(
+    return AttachedFiles(
         {key: _content(path) for path, key in keys.items()},
         {name: keys[path] for name, path in named.items()},
     ), root

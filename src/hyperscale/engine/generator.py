@@ -28,7 +28,7 @@ from hyperscale.engine.messages import (
     Command,
     Failed,
     Go,
-    Leash,
+    Lease,
     Line,
     Pause,
     Prepare,
@@ -62,7 +62,7 @@ class Generator:
         self._work: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._here = ""  # where it is, for a sentence
-        self._leash: asyncio.TimerHandle | None = None
+        self._lease: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
         asyncio.get_running_loop().call_later(IDLE_S, arrays.load)
@@ -78,7 +78,7 @@ class Generator:
             self._slices[number] = slice_run
             self._start(number, self._prepare(number, slice_run))
             return
-        if isinstance(command, Leash):
+        if isinstance(command, Lease):
             self._hold(command.for_s)
             return
         slice_run = self._slices[number]
@@ -104,9 +104,9 @@ class Generator:
         self._line.send(number, masked(report))
 
     def _hold(self, for_s: float) -> None:
-        if self._leash is not None:
-            self._leash.cancel()
-        self._leash = asyncio.get_running_loop().call_later(for_s, self._let_go)
+        if self._lease is not None:
+            self._lease.cancel()
+        self._lease = asyncio.get_running_loop().call_later(for_s, self._let_go)
 
     def _let_go(self) -> None:
         for slice_run in self._slices.values():

@@ -32,7 +32,6 @@ DIGEST_BYTES: Final = 16
 _TEXTS: Final = (
     date, time, timedelta, tzinfo, Decimal, Fraction, PurePath, Pattern, UUID, range,
 )  # fmt: skip
-_CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 _READS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _NO_REFERENCES: Final = 2  # the last version of marshal that writes equal values alike
 # Filled in when a value is used, not when it is written.

@@ -112,7 +112,7 @@ class Stop(msgspec.Struct, tag="stop", frozen=True):
     now: bool = False
 
 
-class Leash(msgspec.Struct, tag="leash", frozen=True):
+class Lease(msgspec.Struct, tag="lease", frozen=True):
     """Unless another one comes within that time, end the load of the process at once.
 
     A generator that was never given one runs to its plan's end. Nothing else ends the load when
@@ -131,7 +131,7 @@ class Close(msgspec.Struct, tag="close", frozen=True):
     """The slice is over: drop whatever is left of it. Nothing more comes for it."""
 
 
-Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Leash | Teardown | Close
+Command = Prepare | Go | Pause | Resume | Scale | ChangeRate | Stop | Lease | Teardown | Close
 
 
 class Prepared(msgspec.Struct, tag="prepared", frozen=True):
@@ -170,7 +170,7 @@ class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
     peak_vus: int
     error: str = ""
     warnings: list[str] = []
-    cut_off: bool = False  # the leash ran out
+    cut_off: bool = False  # the lease ran out
 
 
 class Failed(msgspec.Struct, tag="failed", frozen=True):

@@ -18,7 +18,7 @@ from hyperscale.engine.messages import (
     Done,
     Failed,
     Go,
-    Leash,
+    Lease,
     Pause,
     Prepared,
     Progress,
@@ -264,10 +264,10 @@ class PartRun:
                 self._commands.tell(generator, ChangeRate(factor))
         return True
 
-    def leash(self, seconds: float) -> None:
+    def lease(self, seconds: float) -> None:
         """The load ends by itself ("cut off") unless this is called again in time."""
         for generator in self._commands.joined:
-            self._commands.tell(generator, Leash(seconds))
+            self._commands.tell(generator, Lease(seconds))
 
     def stop(self, *, now: bool = False) -> None:
         self._asked = True

@@ -278,7 +278,7 @@ class SliceRun:
                 self._population.cut(stopped=True)
 
     def cut_off(self) -> None:
-        """Nobody holds the leash any more: no load without someone who can end it."""
+        """Nobody renews the lease any more: no load without someone who can end it."""
         if self._measured_s is None:
             self._cut_off = True
             self.stop(now=True)

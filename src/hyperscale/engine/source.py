@@ -39,7 +39,7 @@ class FileSource(msgspec.Struct, frozen=True, tag="file"):
         return load_workflows(self.path, self.names, self.others)
 
 
-class Baggage(msgspec.Struct, frozen=True):
+class AttachedFiles(msgspec.Struct, frozen=True):
     """Files that come along, by a path beneath some root, and what the test calls them."""
 
     files: dict[str, bytes] = {}
@@ -54,13 +54,13 @@ class Baggage(msgspec.Struct, frozen=True):
 class PickledSource(msgspec.Struct, frozen=True, tag="pickled"):
     code: bytes
     import_path: list[str]
-    baggage: Baggage = Baggage()
+    attached: AttachedFiles = AttachedFiles()
 
     def load(self) -> list[AnyWorkflow]:
         import cloudpickle
 
-        if self.baggage.files:
-            self.baggage.unpack()
+        if self.attached.files:
+            self.attached.unpack()
         sys.path[:0] = [entry for entry in self.import_path if entry not in sys.path]
         try:
             workflows: list[AnyWorkflow] = cloudpickle.loads(self.code)
@@ -75,13 +75,13 @@ class PickledSource(msgspec.Struct, frozen=True, tag="pickled"):
 class BundleSource(msgspec.Struct, frozen=True, tag="bundle"):
     """Test files with the modules and files they need, for a machine that has none of them."""
 
-    baggage: Baggage
+    attached: AttachedFiles
     entry: str  # the test file among them
     names: list[str] = []
     others: list[str] = []  # further test files among them
 
     def load(self) -> list[type[Workflow]]:
-        root = self.baggage.unpack()
+        root = self.attached.unpack()
         entry = root / self.entry
         os.chdir(entry.parent)
         others = [str(root / other) for other in self.others]
@@ -150,9 +150,9 @@ class ClassSource:
         names = {workflow.__module__ for workflow in self._classes}
         return PickledSource(self._code(names), [entry for entry in sys.path if entry])
 
-    def pickled_with_modules(self, baggage: Baggage) -> PickledSource:
+    def pickled_with_modules(self, attached: AttachedFiles) -> PickledSource:
         """For another machine: modules beside those of the workflows travel with them."""
-        return PickledSource(self._code(self._own_modules()), [], baggage)
+        return PickledSource(self._code(self._own_modules()), [], attached)
 
     def identity(self) -> bytes:
         """The same for the same text, whichever process read it."""

@@ -6,6 +6,7 @@ ticks; everything else a caller wants is the store's own method.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from types import TracebackType
 
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
+from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.instants import Instant, instants_of
 from hyperscale.scheduler.leader.coordinator import Coordinator
 from hyperscale.scheduler.leader.election import Leader
@@ -33,6 +35,7 @@ from hyperscale.scheduler.schedules import editing as schedules
 from hyperscale.scheduler.schedules.schedule import Fired, Schedule, ScheduleDefinition
 from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.claim_guard import Emergency
+from hyperscale.scheduler.store.clock import StoreClock
 from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Dedup, StoreLimits, Submission, Submitted
@@ -83,11 +86,13 @@ class Scheduler:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         """A store that is given stays open at the end; otherwise `start` opens the settings'. `now`
-        is the host's wall clock unless another one is given."""
+        is the store's clock unless another one is given."""
         self.settings = settings
         self.node = node or settings.node or new_worker_id()
         self._host = host or RealHost(self.node, state_directory())
+        self._clock_given = now is not None
         self.now = now or instants_of(self._host.clock)
+        self._following: asyncio.Task[None] | None = None
         self._telemetry = telemetry
         self.worker: WorkerService | None = None
         self.kinds: tuple[str, ...] = ()
@@ -110,6 +115,8 @@ class Scheduler:
         settings = self.settings
         if self._store is None:
             self._store = await open_store(settings.store, limits_of(settings), self._telemetry)
+        if not self._clock_given:
+            self.now, self._following = await _followed_clock(self._host, self._store)
         self._election = open_election(
             self._host,
             settings.election,
@@ -151,6 +158,9 @@ class Scheduler:
         if self._coordinator is not None:
             await self._coordinator.stop()
             self._coordinator = None
+        if self._following is not None:
+            await ended([self._following])
+            self._following = None
         if self._store is not None and self._given is None:
             await self._store.close()
             self._store = None
@@ -271,6 +281,12 @@ class Scheduler:
         return await self.store.submit(Submission(job=job, dedup=dedup), now)
 
 
+async def _followed_clock(host: Host, store: Store) -> tuple[StoreClock, asyncio.Task[None]]:
+    clock = StoreClock(host.clock, store)
+    await clock.look()
+    return clock, host.tasks.spawn("clock of the store", clock.follow()).asyncio_task
+
+
 def _worker(
     host: Host,
     settings: SchedulerSettings,
@@ -316,13 +332,16 @@ async def open_worker(
     try:
         name = worker_id or new_worker_id(settings.node)
         host = host or RealHost(name, state_directory())
-        now = instants_of(host.clock)
-        worker = _worker(host, settings, used, name, now, telemetry)
-        await worker.start()
+        now, following = await _followed_clock(host, used)
         try:
-            yield worker
+            worker = _worker(host, settings, used, name, now, telemetry)
+            await worker.start()
+            try:
+                yield worker
+            finally:
+                await worker.stop()
         finally:
-            await worker.stop()
+            await ended([following])
     finally:
         if store is None:
             await used.close()

@@ -3,7 +3,7 @@
 A part is cut into its cores' shares as the engine does, each making iterations at a steady pace in
 simulated time. What a workflow does wrong is named by its tag `mishap`, what a core of it uses of a
 CPU by its tag `cpu`, in percent; everything else follows from the host's dice. Generators of a real
-worker are processes of their own: they go on while it stands still, until their leash runs out, and
+worker are processes of their own: they go on while it stands still, until their lease runs out, and
 so does virtual load, in hindsight.
 """
 
@@ -66,7 +66,7 @@ class SimRunner:
 
     @property
     def busy(self) -> int:
-        """Performers that were not closed."""
+        """Running parts that were not closed."""
         return len(self._open)
 
     async def open(self) -> None:
@@ -137,7 +137,7 @@ class SimPart:
         self._begins_in_s = 0.0
         self._stopping = False
         self._cancelled = False
-        self._leashed_until: float | None = None
+        self._leased_until: float | None = None
         self._killed = TimedEvent()
         self._closed = False
         self._loading = False
@@ -179,9 +179,9 @@ class SimPart:
     @property
     def loading(self) -> bool:
         """Load runs at this moment, whether anybody looks or not."""
-        until = self._leashed_until
-        leashed = until is None or self._host.clock.now() < until
-        return self._loading and leashed and not self._cancelled and not self._killed.is_set()
+        until = self._leased_until
+        leased = until is None or self._host.clock.now() < until
+        return self._loading and leased and not self._cancelled and not self._killed.is_set()
 
     async def prepare(self) -> LoadReady:
         clock, began_at = self._host.clock, self._host.clock.now()
@@ -251,8 +251,8 @@ class SimPart:
         for share in self._shares:
             share.vus = users[share.core]
 
-    def leash(self, seconds: float) -> None:
-        self._leashed_until = self._host.clock.now() + seconds
+    def lease(self, seconds: float) -> None:
+        self._leased_until = self._host.clock.now() + seconds
 
     def kill(self) -> None:
         self._killed.set()
@@ -272,7 +272,7 @@ class SimPart:
     async def _load(self) -> Literal["over", "raised", "died", "cut off"]:
         while True:
             await self._wait(TICK_S)
-            if self._leash_is_over():
+            if self._lease_is_over():
                 return "cut off"
             if self._killed.is_set():
                 return "died"
@@ -285,9 +285,9 @@ class SimPart:
             if self._stopping or done or self._at_s >= self._limit_s:
                 return "over"
 
-    def _leash_is_over(self) -> bool:
-        """What ran while nobody looked, ran until the leash ended."""
-        until = self._leashed_until
+    def _lease_is_over(self) -> bool:
+        """What ran while nobody looked, ran until the lease ended."""
+        until = self._leased_until
         if until is None or self._host.clock.now() < until:
             return False
         self._catch_up(until)

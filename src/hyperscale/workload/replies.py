@@ -5,6 +5,7 @@ They have in common what a call is measured by; a protocol adds what its server 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -263,6 +264,57 @@ class GraphQLResponse(Reply):
             extensions = first.get("extensions")
             code = extensions.get("code", "") if isinstance(extensions, dict) else ""
             self.refused(str(first.get("message", self.errors[0]))[:1000], str(code) or "errors")
+
+
+class MessageResponse(TCPResponse):
+    """A message of a broker, or what became of one that was sent. `latency_ms` is how long it took
+    from one to the other, None where its headers do not say."""
+
+    __slots__ = ("headers", "latency_ms", "topic")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.topic = ""
+        self.headers: Mapping[str, str] = {}
+        self.latency_ms: float | None = None
+
+    def shown_request(self) -> bytes:
+        return b"\n".join(filter(None, (self.topic.encode(), self.request_bytes)))
+
+
+class KafkaResponse(MessageResponse):
+    """A record and where it is; `status` is the code of the broker's error."""
+
+    __slots__ = ("key", "offset", "partition")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.key = b""
+        self.offset = self.partition = -1
+
+
+class MQTTResponse(MessageResponse):
+    """`status` is the broker's reason code, `headers` are user properties."""
+
+    __slots__ = ()
+
+
+class NATSResponse(MessageResponse):
+    """`topic` is the subject; `reply_to` where the sender waits for a reply; `stream` and
+    `sequence` where JetStream stored the message."""
+
+    __slots__ = ("reply_to", "sequence", "stream")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.reply_to = self.stream = ""
+        self.sequence = 0
+
+
+class RabbitMQResponse(MessageResponse):
+    """`topic` is the routing key; `status` the code of what the server refused."""
+
+    __slots__ = ()
 
 
 class SMTPResponse(TCPResponse):

@@ -46,6 +46,10 @@ KINDS = (
     "graphql",
     "smtp",
     "grpc",
+    "mqtt",
+    "nats",
+    "rabbitmq",
+    "kafka",
     "ftp",
     "sftp",
     "scp",
@@ -53,6 +57,10 @@ KINDS = (
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
+    "kafka_msg_latency": "distribution",
+    "mqtt_msg_latency": "distribution",
+    "nats_msg_latency": "distribution",
+    "rabbitmq_msg_latency": "distribution",
     "sse_events_received": "count",
     "ws_connecting": "distribution",
     "ws_sessions": "count",

@@ -15,6 +15,7 @@ from hyperscale.clients import Client, ClientPool
 from hyperscale.workload.results import CallFailed, CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 
+from .broker_peers import MQTTPeer, NATSPeer, RabbitMQPeer
 from .conftest import Run
 from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
@@ -105,9 +106,17 @@ ANSWERS = {
     "tcp": b"ok\n\n",
     "ws": b"ok",
     "redis": b"+ok\r\n",
+    "mqtt": b"",
+    "nats": b"",
+    "rabbitmq": b"",
     "sse": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ok\n\n",
 }
-PROTOCOLS: dict[str, Any] = {"ws": Upgraded}
+PROTOCOLS: dict[str, Any] = {
+    "ws": Upgraded,
+    "mqtt": MQTTPeer,
+    "nats": NATSPeer,
+    "rabbitmq": RabbitMQPeer,
+}
 
 
 @asynccontextmanager
@@ -161,6 +170,15 @@ ASK: dict[str, Ask] = {
     ),
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
+    ),
+    "mqtt": lambda vu, port, timeout: vu.mqtt.publish(
+        f"mqtt://127.0.0.1:{port}", "a", "hi", timeout=timeout
+    ),
+    "nats": lambda vu, port, timeout: vu.nats.publish(
+        f"nats://127.0.0.1:{port}", "a", "hi", timeout=timeout
+    ),
+    "rabbitmq": lambda vu, port, timeout: vu.rabbitmq.publish(
+        f"amqp://127.0.0.1:{port}", "a", "hi", timeout=timeout
     ),
     "redis": lambda vu, port, timeout: vu.redis.get(f"127.0.0.1:{port}", "a", timeout=timeout),
     "sse": lambda vu, port, timeout: vu.sse.subscribe(f"http://127.0.0.1:{port}/", timeout=timeout),
@@ -300,7 +318,7 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
-            if kind in ("tcp", "redis", "ws"):
+            if kind in ("tcp", "redis", "ws", "mqtt", "nats", "rabbitmq"):
                 assert len(server.peers) == 1, "the first one opens it for all"
             scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20

@@ -144,7 +144,7 @@ class MemberProcess:
             self.exit_code()
 
 
-class Onlooker:
+class Observer:
     """A client that asks members over the wire."""
 
     def __init__(
@@ -155,7 +155,7 @@ class Onlooker:
     ) -> None:
         self._credentials = credentials
         identity = Identity(
-            node_id="onlooker",
+            node_id="observer",
             incarnation=0,
             role=role,
             cluster_id=CLUSTER,
@@ -175,7 +175,7 @@ class Onlooker:
 
         async def ask() -> Any:
             with TemporaryDirectory() as nothing:
-                async with RealHost("onlooker", nothing) as world:
+                async with RealHost("observer", nothing) as world:
                     endpoint = Endpoint(
                         world,
                         self._introduction,

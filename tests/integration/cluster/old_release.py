@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from hyperscale.cli import main
 from hyperscale.cluster.membership import messages
-from hyperscale.nodes.member import process
-from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.member import node
+from hyperscale.nodes.member.node_parts import introduction_of
+from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.wire.handshake import Introduction
 
 PROTOCOL = (0, 9)
 
 
-class OldNode(Node):
-    def _introduction(self, incarnation: int) -> Introduction:
-        return replace(super()._introduction(incarnation), protocol=PROTOCOL)
+def old_introduction_of(settings: NodeSettings, incarnation: int) -> Introduction:
+    return replace(introduction_of(settings, incarnation), protocol=PROTOCOL)
 
 
 if __name__ == "__main__":
     messages.PROTOCOL_VERSION = PROTOCOL[0]  # type: ignore[misc]  # of datagrams
-    process.Node = OldNode  # type: ignore[misc]
+    node.introduction_of = old_introduction_of
     main()

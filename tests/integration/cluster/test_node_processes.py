@@ -21,7 +21,7 @@ from .node_cluster import (
     CLUSTER,
     ENV,
     MemberProcess,
-    Onlooker,
+    Observer,
     until,
     write_certificate,
 )
@@ -38,8 +38,8 @@ class Cluster:
         self.authority: Pem = make_authority(CLUSTER)
         self.certs = folder / "certs"
         write_private(folder / "secret", SECRET)
-        write_certificate(self.certs, self.authority, "onlooker", role="client")
-        self.onlooker = Onlooker(self.credentials("onlooker"))
+        write_certificate(self.certs, self.authority, "observer", role="client")
+        self.observer = Observer(self.credentials("observer"))
         self.processes: list[MemberProcess] = []
 
     def credentials(self, name: str) -> Credentials:
@@ -73,7 +73,7 @@ class Cluster:
         return member
 
     def rows(self, asked: MemberProcess) -> dict[str, MemberRow]:
-        return {row.node_id: row for row in self.onlooker.members(asked.address).rows}
+        return {row.node_id: row for row in self.observer.members(asked.address).rows}
 
     def all_see(self, asked: list[MemberProcess], name: str, state: str) -> None:
         def agreed() -> bool:
@@ -111,7 +111,7 @@ def test_the_life_of_a_cluster(cluster: Cluster) -> None:
 
     for member in members.values():
         until(lambda one=member: cluster.sees_all_alive(one), f"{member.name} sees seven alive")
-    leader = until(lambda: cluster.onlooker.members(members["g"].address).leader, "a leader")
+    leader = until(lambda: cluster.observer.members(members["g"].address).leader, "a leader")
     assert leader in ("a", "b", "c")
 
     victim, others = members["d"], [members[name] for name in NAMES if name != "d"]
@@ -186,7 +186,7 @@ def test_strangers_are_refused_with_the_reason_and_learn_nothing(cluster: Cluste
         assert stranger.events("refused")[0]["by"] == member.address
         assert not [line for line in stranger.said if line["event"].startswith("member ")]
 
-    old = Onlooker(cluster.credentials("onlooker"), protocol=(0, 9))
+    old = Observer(cluster.credentials("observer"), protocol=(0, 9))
     with pytest.raises(Refused) as refusal:
         old.members(member.address)
     assert refusal.value.code == Reason.WRONG_PROTOCOL
@@ -230,7 +230,7 @@ def test_a_voter_whose_disk_fails_ends_and_says_why(cluster: Cluster) -> None:
     members |= {name: cluster.start(name, *voters, "--seed", first.address) for name in names[1:]}
     for member in members.values():
         until(lambda one=member: cluster.sees_all_alive(one, names), f"{member.name} sees three")
-    leader = until(lambda: cluster.onlooker.members(first.address).leader, "a leader")
+    leader = until(lambda: cluster.observer.members(first.address).leader, "a leader")
     broken = next(name for name in names if name != leader)
     kept = cluster.folder / "data" / broken
     (term,) = until(lambda: list(kept.rglob("term")), "a remembered term")

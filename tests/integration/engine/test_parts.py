@@ -182,7 +182,7 @@ def test_what_we_give_up_is_no_failure_of_the_target(
         part = machine.part(0, 1, 1)
         running = asyncio.create_task(part.run_load(await part.prepare()))
         await until(lambda: stats()["requests"] == 3)
-        part.stop(now=True) if how == "stopped" else part.leash(0.0)
+        part.stop(now=True) if how == "stopped" else part.lease(0.0)
         await running
         await part.release()
         return part
@@ -196,10 +196,10 @@ def test_a_load_nobody_holds_ends_by_itself(target: str) -> None:
 
     async def scenario() -> PartRun:
         part = machine.part(0, 1, 1)
-        part.leash(30)
+        part.lease(30)
         running = asyncio.create_task(part.run_load(await part.prepare()))
         await until(lambda: part.aggregate.requests > 0)
-        part.leash(0.2)
+        part.lease(0.2)
         await running
         await part.release()
         return part
@@ -216,7 +216,7 @@ def test_a_load_that_was_let_go_before_its_start_does_not_start(target: str) -> 
     async def scenario() -> PartRun:
         part = machine.part(0, 1, 1)
         wrote = await part.prepare()
-        part.leash(0.0)
+        part.lease(0.0)
         await asyncio.sleep(0.1)
         await part.run_load(wrote)
         await part.release()
@@ -228,8 +228,8 @@ def test_a_load_that_was_let_go_before_its_start_does_not_start(target: str) -> 
 
 
 def test_the_end_of_a_suspended_parent_is_the_end_of_the_load(target: str) -> None:
-    """SIGSTOP of the process that should end the load: the leash runs out all the same."""
-    program = Path(__file__).with_name("leashed_parent.py")
+    """SIGSTOP of the process that should end the load: the lease runs out all the same."""
+    program = Path(__file__).with_name("leased_parent.py")
     parent = subprocess.Popen(
         [sys.executable, str(program), target], stdout=subprocess.PIPE, text=True
     )

@@ -68,7 +68,7 @@ class Play:
     ) -> None:
         self.store = store
         self.address = address
-        self.election = open_election(host_of(), election, store, "onlooker")
+        self.election = open_election(host_of(), election, store, "observer")
         self.journal = directory / "journal"
         self.spec = job_spec(self.journal)
         self.until_s = time.monotonic() + bad_time_s

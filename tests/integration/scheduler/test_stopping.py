@@ -14,7 +14,7 @@ import pytest
 from hyperscale.scheduler.queue.job import JobState
 from hyperscale.scheduler.service import Scheduler
 from hyperscale.scheduler.settings import SchedulerSettings
-from hyperscale.scheduler.worker.registration import WorkerState
+from hyperscale.scheduler.worker.registration import WorkerEvent, WorkerState
 from tests.integration.scheduler.redis_server import redis_server
 from tests.integration.scheduler.test_worker import bench
 from tests.integration.scheduler.waiting import until
@@ -66,6 +66,39 @@ def test_a_job_is_given_back_when_nothing_of_it_runs(tmp_path: Path) -> None:
             assert (job.state, job.retries) == (JobState.COMPLETED, 0)
             assert seen.read_text() == "dead\n"
             await second.stop()
+
+    asyncio.run(run())
+
+
+ALONE = """
+import sys
+from hyperscale.runtime.real import run
+from hyperscale.scheduler.http import process
+from hyperscale.scheduler.http.settings import ProcessSettings
+from hyperscale.scheduler.settings import SchedulerSettings
+
+settings = SchedulerSettings(store=sys.argv[1], spool=sys.argv[2], command=True, beat_s=0.2)
+run(process.work(settings, ProcessSettings(), "", lambda *said: None))
+"""
+
+
+def test_a_drained_worker_ends_with_its_last_job(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            go = tmp_path / "go"
+            wait = f"until [ -e {go} ]; do sleep 0.05; done"
+            await b.submit("job", "command", {"argv": json.dumps(["sh", "-c", wait])})
+            working = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", ALONE, f"sqlite:{tmp_path}/jobs.db", tmp_path / "spool")
+            )
+            held = await b.executing("job")
+            await b.store.move_worker(held.worker, WorkerEvent.DRAIN)
+            await b.submit("later", "command", {"argv": '["true"]'})
+            go.touch()
+            async with asyncio.timeout(DEADLINE_S):
+                assert await working.wait() == 0
+            assert (await b.job("job")).state is JobState.COMPLETED
+            assert (await b.job("later")).state is JobState.PENDING
 
     asyncio.run(run())
 

@@ -24,7 +24,7 @@ from hyperscale.scheduler.settings import SchedulerSettings
 from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.store import Store
-from hyperscale.scheduler.store.types import Claim, Submission
+from hyperscale.scheduler.store.types import Claim, JobFilter, Submission
 from hyperscale.scheduler.worker import reporter
 from hyperscale.scheduler.worker.executors.executor import Done, Result, Task
 from hyperscale.scheduler.worker.executors.registry import Executors, open_executors
@@ -189,6 +189,31 @@ def test_a_job_past_its_timeout_is_killed(tmp_path: Path) -> None:
             job = await b.ended("slow")
             assert (job.state, job.failure) == (JobState.FAILED, Failure.TIMEOUT)
             assert gone(int((tmp_path / "pid").read_text()))
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+def test_a_job_that_its_breaker_turns_away_waits_free_of_charge(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            for number in range(15):
+                await b.submit(f"j{number:02}", "command", {"argv": '["sh", "-c", "exit 75"]'})
+            worker = await b.worker(slots=1)
+
+            async def turned_away() -> bool:
+                jobs = (await b.store.jobs(JobFilter())).jobs
+                return all(job.ended or "keeps failing" in job.error for job in jobs)
+
+            await until(turned_away)
+            jobs = (await b.store.jobs(JobFilter())).jobs
+            assert sum(job.state is JobState.FAILED for job in jobs) == 5
+            waiting = [job for job in jobs if job.state is JobState.PENDING]
+            assert len(waiting) == 10
+            for job in waiting:
+                assert (job.retries, job.failure) == (0, None)
+                assert job.due_at > job.created_at
+                assert await b.store.attempts(job.id) == []
             await worker.stop()
 
     asyncio.run(run())
@@ -411,9 +436,12 @@ def test_draining_by_a_person_and_a_second_process_under_the_id(tmp_path: Path) 
                 return worker.draining
 
             await until(drained)
+            async with asyncio.timeout(20):
+                await worker.drained()
             await b.submit("later", "python", sleeping(0))
+            await b.store.move_worker(worker.id, WorkerEvent.UNDRAIN)
+            assert (await b.ended("later")).state is JobState.COMPLETED
             await worker.stop()
-            assert (await b.job("later")).state is JobState.PENDING
 
     asyncio.run(run())
 

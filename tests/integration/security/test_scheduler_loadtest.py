@@ -55,7 +55,7 @@ def ended(scheduler: SchedulerProcess, **payload: object) -> dict[str, str]:
 def test_no_file_is_overwritten(scheduler: SchedulerProcess, tmp_path: Path, flag: str) -> None:
     victim = tmp_path / "victim.csv"
     victim.write_text("precious")
-    demo = str(Path(hyperscale.cli.__file__).parent / "demo_test.py")
+    demo = str(Path(hyperscale.cli.__file__).parent / "demos" / "shop.py")
     for file in (demo, "tiny.py"):
         found = ended(scheduler, file=file, args=[flag, str(victim), "--tag", LINE])
         assert found["state"] == "FAILED", found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "prometheus_client", "redis", "hiredis")
+LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "redis", "hiredis")
 # As if they were not installed: no finder knows them.
 WITHOUT = f"""
 import sys

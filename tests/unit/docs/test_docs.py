@@ -67,7 +67,6 @@ BASES = (ROOT, PACKAGE, DOCS)
 ENOUGH_ITERATIONS = 20  # for a step that runs in one of five
 SHOWN_TARGET = "http://127.0.0.1:8080"
 ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *SCHEDULER)
-OF_SCHEDULER_CLIENTS = {f"HYPERSCALE_SCHEDULER_{name}" for name in ("URL", "TOKEN")}
 OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "wrk")
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -267,7 +266,7 @@ def test_flags_exist(page: Path) -> None:
 def test_settings_of_the_environment_exist(page: Path) -> None:
     refused = re.compile(r"^error: .*$", re.MULTILINE)
     named = re.findall(r"\bHYPERSCALE_[A-Z_]+[A-Z]\b", refused.sub("", page.read_text()))
-    for variable in {*named} - NOT_SETTINGS - OF_SCHEDULER_CLIENTS:
+    for variable in {*named} - NOT_SETTINGS:
         assert any(variable in variables_of(section) for section in ALL_SECTIONS), variable
 
 

@@ -10,7 +10,7 @@ import pytest
 from hyperscale import Workflow, step
 from hyperscale.engine.bundle import bundle, largest
 from hyperscale.engine.source import (
-    Baggage,
+    AttachedFiles,
     BundleSource,
     ClassSource,
     FileSource,
@@ -75,7 +75,7 @@ def bundled(source: FileSource) -> BundleSource:
 
 def test_all_that_is_imported_or_named_comes_along(project: Path) -> None:
     made = bundled(write(project))
-    assert set(made.baggage.files) == {
+    assert set(made.attached.files) == {
         "load/test_upload.py",
         "load/late.py",
         "load/helpers/__init__.py",
@@ -86,12 +86,12 @@ def test_all_that_is_imported_or_named_comes_along(project: Path) -> None:
         "load/users.csv",
         "elsewhere/picture.png",
     }
-    assert made.baggage.names == {
+    assert made.attached.names == {
         "users.csv": "load/users.csv",
         "picture.png": "elsewhere/picture.png",
     }
     assert (made.entry, made.names) == ("load/test_upload.py", ["Upload"])
-    assert made.baggage.files["elsewhere/picture.png"] == b"png"
+    assert made.attached.files["elsewhere/picture.png"] == b"png"
 
 
 def test_several_test_files_travel_together(project: Path) -> None:
@@ -104,14 +104,14 @@ def test_several_test_files_travel_together(project: Path) -> None:
     both = FileSource(source.path, ["Upload", "More"], [str(other)])
     made = bundled(both)
     assert (made.entry, made.others) == ("load/test_upload.py", ["other/test_more.py"])
-    assert made.baggage.files["other/test_more.py"] == other.read_bytes()
+    assert made.attached.files["other/test_more.py"] == other.read_bytes()
 
 
 def test_files_beside_the_test_alone_have_no_directories(project: Path) -> None:
     (project / "load/picture.png").write_bytes(b"png")
     made = bundled(write(project, file=str(project / "load/picture.png")))
     assert made.entry == "test_upload.py"
-    assert made.baggage.names[str(project / "load/picture.png")] == "picture.png"
+    assert made.attached.names[str(project / "load/picture.png")] == "picture.png"
 
 
 def test_files_named_in_code_and_certificates_come_along(project: Path) -> None:
@@ -127,7 +127,7 @@ def test_files_named_in_code_and_certificates_come_along(project: Path) -> None:
             "certs=(ClientCert('shop.test', cert='shop.pem', key='shop.key'),))",
         )
     )
-    assert made.baggage.names == {
+    assert made.attached.names == {
         "picture.png": "elsewhere/picture.png",
         "part.bin": "elsewhere/part.bin",
         "ca.pem": "elsewhere/ca.pem",
@@ -175,7 +175,7 @@ def test_classes_travel_pickled_without_this_machine_s_paths() -> None:
     made = bundle(ClassSource(Plain))
     assert isinstance(made, PickledSource)
     assert made.import_path == []
-    assert made.baggage == Baggage()
+    assert made.attached == AttachedFiles()
     assert [workflow.__name__ for workflow in made.load()] == ["Plain"]
 
 
@@ -189,7 +189,7 @@ def test_a_class_that_cannot_be_pickled_is_refused() -> None:
 
 
 def test_large_sources_are_packed_on_their_way() -> None:
-    big = BundleSource(Baggage({"rows.csv": b"a,b\n" * 500_000}), "t.py")
+    big = BundleSource(AttachedFiles({"rows.csv": b"a,b\n" * 500_000}), "t.py")
     data = encode_source(big)
     assert len(data) < 100_000
     assert decode_source(data) == big

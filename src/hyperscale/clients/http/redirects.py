@@ -15,7 +15,6 @@ _OF_THE_BODY = frozenset(
         "transfer-encoding",
     }
 )
-_NO_BODY = dict.fromkeys(("json", "data", "form", "files", "compress"))
 _FOR_ONE_ORIGIN = frozenset({"authorization", "cookie", "host", "proxy-authorization"})
 
 

@@ -1,4 +1,4 @@
-"""What two nodes say before they know each other (T-32): which cluster, who, where.
+"""What two nodes say before they know each other: which cluster, who, where.
 
 The cluster and environment are compared before anything else is looked at, and a mismatch names
 both sides. The answer carries the whole identity with its UDP address, which nobody could guess

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hyperscale.cluster.identity import Endpoint
+from hyperscale.cluster.overload.backoff import grown_s
 
 PORT_DEFAULT = 9_000
 
@@ -35,7 +36,7 @@ class DiscoverySettings:
     A worker is nothing by itself and keeps waiting."""
 
     deadline_s: float | None = None
-    """Give up after this long without a peer. None, the rule for servers: never (T-30)."""
+    """Give up after this long without a peer. None, the rule for servers: never."""
 
     probe_timeout_s: float = 0.5
     probes_max: int = 10
@@ -49,7 +50,7 @@ class DiscoverySettings:
     backoff_max_s: float = 15.0
     backoff_growth: float = 2.0
     backoff_jitter: float = 0.25
-    """Added on top, also on top of the maximum: at most 18.75 s (T-35)."""
+    """Added on top, also on top of the maximum: at most 18.75 s."""
 
     refresh_first_s: float = 1.0
     refresh_max_s: float = 60.0
@@ -94,12 +95,12 @@ class DiscoverySettings:
 
     def backoff_s(self, failures: int) -> float:
         """Before jitter; 0.5, 1, 2, 4, 8, 15, 15, ... for the first failure and on."""
-        grown = self.backoff_first_s * self.backoff_growth ** min(failures - 1, 64)
-        return min(grown, self.backoff_max_s)
+        first_s, longest_s = self.backoff_first_s, self.backoff_max_s
+        return grown_s(first_s, failures - 1, longest_s, self.backoff_growth)
 
     def refresh_s(self, refreshes: int) -> float:
         """Before jitter; 1, 2, 4, ... 60."""
-        return min(self.refresh_first_s * 2.0 ** min(refreshes, 64), self.refresh_max_s)
+        return grown_s(self.refresh_first_s, refreshes, self.refresh_max_s)
 
 
 def parse_address(text: str, port_default: int = PORT_DEFAULT) -> Endpoint:

@@ -1,4 +1,4 @@
-"""Who should lead, as far as there is a choice: health, readiness, and calm.
+"""Who should lead, as far as there is a choice: health, readiness, and flap damping.
 
 Health and readiness do not affect safety: they lengthen the delay before a campaign and choose the
 successor of a leader that leaves. Being barred is no preference: see `states`.

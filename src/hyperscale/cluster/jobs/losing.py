@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hyperscale.cluster.jobs.effects import CollectReported
 from hyperscale.cluster.jobs.events import Heard, ReportedCollected
+from hyperscale.cluster.jobs.iterations import planned_iterations
 from hyperscale.cluster.jobs.leader_state import LeaderState, Watch, token
 from hyperscale.cluster.jobs.moving import RESUME_WORTH_S, can_move, squeeze_at
 from hyperscale.cluster.jobs.records import Failed, GivenUp, Part, PartLost, Placement, Returned
@@ -64,7 +65,11 @@ def _unheard(leader: LeaderState, now: float, placement: Placement, heard: Heard
     workflow = leader.replicated.jobs[placement.part.job_id].workflows[placement.part.workflow]
     if workflow.needs.planned_s is not None or not workflow.started:
         return 0  # what goes by time leaves out what has passed
-    if not heard.result and not heard.iterations:
+    needs, part = workflow.needs, workflow.parts[placement.part.number]
+    users = needs.peak_vus * placement.cores / workflow.total_cores  # each may be about to end one
+    own = (heard.iterations or users) / heard.at_s if heard.at_s else 0.0
+    pace = max(own, heard.pace)
+    if not pace or not (heard.result or heard.iterations):
         return ANY_NUMBER
     worker = leader.pool.workers.get(placement.worker)
     silent_s = leader.settings.reschedule_s
@@ -74,8 +79,11 @@ def _unheard(leader: LeaderState, now: float, placement: Placement, heard: Heard
         untold_s = max(0.0, worker.load_s[token(placement)] - heard.at_s)
         gone_at = now if worker.refused_at is None or reborn else worker.refused_at
         silent_s = min(silent_s, max(0.0, gone_at - heard_at)) + untold_s
-    own = heard.iterations / heard.at_s if heard.at_s else 0.0
-    return unheard(max(own, heard.pace), silent_s)
+    found = unheard(pace, silent_s)
+    planned = planned_iterations(needs, workflow.total_cores, placement.first_core, placement.cores)
+    if planned is None:
+        return found
+    return max(0, min(found, planned - part.iterations_done + part.left_out - heard.iterations))
 
 
 # -- parts without a worker -----------------------------------------------------------------------

@@ -16,6 +16,7 @@ from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.invariants import invariant
 from hyperscale.cluster.jobs.allocation import Allocation, allocate, groups
 from hyperscale.cluster.jobs.draft import Draft
+from hyperscale.cluster.jobs.iterations import Rest
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.records import Dispatched, Part, Placement
 from hyperscale.cluster.jobs.squeezing import Squeeze
@@ -207,12 +208,12 @@ def _pieces(
     by_time = workflow.needs.is_test and workflow.needs.planned_s is not None
     resume_at_s = _resume_at_s(leader, now, job, workflow) if by_time else 0.0
     fence = Fence(leader.term, epoch, part.attempts + 1)
-    first, left, left_out = part.first_core, part.iterations_done, part.left_out
-    cores_left = part.cores
+    rest = Rest(workflow, part)
+    first, cores_left = part.first_core, part.cores
     found = []
     for piece, (worker, slots) in enumerate(allocation):
         cores = len(slots)
-        done, again = left * cores // cores_left, left_out * cores // cores_left
+        done, left_out = rest.cut(first, cores)
         number = part.number if piece == 0 else spare + piece - 1
         found.append(
             Placement(
@@ -225,11 +226,10 @@ def _pieces(
                 resume_at_s,
                 0 if by_time else done,
                 slots,
-                again,
+                left_out,
             )
         )
         first, cores_left = first + cores, cores_left - cores
-        left, left_out = left - done, left_out - again
-    whole = cores_left == 0 and left == 0 and left_out == 0
+    whole = cores_left == 0 and rest.is_cut
     invariant(whole, "the pieces of a part have all of its cores and iterations")
     return found

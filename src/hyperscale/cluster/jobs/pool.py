@@ -21,6 +21,7 @@ from hyperscale.cluster.jobs.health import Pace, Progress, Routing, Signals
 from hyperscale.cluster.jobs.records import Part, Placement
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.cluster.jobs.state import ReplicatedState
+from hyperscale.cluster.overload.backoff import grown_s
 from hyperscale.cluster.placement.provision import in_use
 
 
@@ -171,11 +172,9 @@ class Pool:
 
     def refused(self, now: float, worker: Worker, free: int | None) -> None:
         limits = self._settings
-        pause_s = min(
-            limits.refusal_pause_max_s, limits.refusal_pause_min_s * 2 ** min(worker.refusals, 16)
-        )
+        shortest_s, longest_s = limits.refusal_pause_min_s, limits.refusal_pause_max_s
+        worker.pause_until = now + grown_s(shortest_s, worker.refusals, longest_s)
         worker.refusals += 1
-        worker.pause_until = now + pause_s
         if free is not None:
             worker.told_free = free
 

@@ -45,6 +45,7 @@ class Needs(msgspec.Struct, frozen=True, array_like=True):
     tears_down: bool = False
     start_time_s: float = 0.0  # from the start of the job's first workflow
     warmup_s: float = 0.0
+    iterations: int | None = None  # None: it goes by time
 
     @property
     def is_exclusive(self) -> bool:

@@ -2,8 +2,8 @@
 
 Nobody can tell which of them were. They are left out when the rest goes on elsewhere: rather some
 that nobody does, which coverage tells, than one done twice, which nobody would see. A worker that
-comes back in time tells how many it really did, and what was left out is made in the end. Only an
-attempt that was lost before its leader had heard of its first iteration begins anew.
+comes back in time tells how many it really did, and what was left out is made in the end. Of an
+attempt that was lost before its leader had heard of any load nobody knows, so it is given up.
 """
 
 from __future__ import annotations

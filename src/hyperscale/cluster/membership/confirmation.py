@@ -12,6 +12,7 @@ from enum import Enum
 
 from hyperscale.cluster.identity import NodeId
 from hyperscale.cluster.membership.roles import strategy
+from hyperscale.cluster.overload.backoff import grown_s
 
 
 class Step(Enum):
@@ -71,9 +72,8 @@ class Confirmation:
     def probe_failed(self, now: float, node_id: NodeId) -> None:
         peer = self._peers.get(node_id)
         if peer is not None:
+            peer.probe_after = now + grown_s(1.0, peer.failures, self._backoff_max_s)
             peer.failures += 1
-            pause = min(self._backoff_max_s, 2.0 ** min(peer.failures - 1, 16))
-            peer.probe_after = now + pause
 
     def step(
         self, now: float, node_id: NodeId, load: float, lap_s: float

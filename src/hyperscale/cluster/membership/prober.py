@@ -39,7 +39,7 @@ class Prober:
 
     def round(self) -> None:
         shared = self._shared
-        self._conclude()
+        self._timed_out()
         shared.awareness.decay(shared.now)
         factor = shared.awareness.factor
         interval_s = shared.config.probe_interval_s * factor
@@ -129,7 +129,7 @@ class Prober:
         shared.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))
         self.probe = None
 
-    def _conclude(self) -> None:
+    def _timed_out(self) -> None:
         shared, probe = self._shared, self.probe
         self.probe = None
         shared.deadlines.cancel((Timer.PROBE_TIMEOUT, ""))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hyperscale.cluster.identity import Endpoint, NodeId
+from hyperscale.cluster.overload.backoff import grown_s
 
 FOUND_TRIES_MAX = 5
 
@@ -63,8 +64,7 @@ class Seeds:
         if not seed.configured and seed.failures >= FOUND_TRIES_MAX:
             self.drop(address)
             return None
-        pause = self._first_s * 2.0 ** min(seed.failures - 1, 16)
-        return now + min(self._longest_s, pause)
+        return now + grown_s(self._first_s, seed.failures - 1, self._longest_s)
 
     def overdue(self, now: float, address: Endpoint) -> float | None:
         """Seconds of silence, once, when it never answered for too long."""

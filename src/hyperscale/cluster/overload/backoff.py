@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-DOUBLINGS_MAX = 32  # beyond any cap; keeps the power finite
+GROWTHS_MAX = 64  # beyond any cap; keeps the power finite
+
+
+def grown_s(first_s: float, times: int, longest_s: float, growth: float = 2.0) -> float:
+    """A pause that has grown so many times."""
+    return min(first_s * growth ** min(times, GROWTHS_MAX), longest_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,5 +28,5 @@ class Backoff:
 
     def delay_s(self, tries: int, dice: Random) -> float:
         """Before the next try, after so many that failed before the last one."""
-        most_s = min(self.base_delay_s * 2.0 ** min(tries, DOUBLINGS_MAX), self.delay_max_s)
+        most_s = grown_s(self.base_delay_s, tries, self.delay_max_s)
         return most_s / 2 + dice.uniform(0.0, most_s / 2)

@@ -48,7 +48,6 @@ class Category(Enum):
     NETWORK = "network"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"
-    REMOTE = "remote"  # the other side tried and failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +162,14 @@ class Circuit:
             for category, times in self._failures.items()
             if (count := sum(at >= oldest for at in times))
         }
-        return CircuitStatus(self.state, failures, self._retry_after_s(now), self.opened_count)
+        return CircuitStatus(self.state, failures, self.retry_after_s(now), self.opened_count)
 
     def blank(self, now: float) -> bool:
         """Nothing would be lost by forgetting this circuit."""
         return self.state is CircuitState.CLOSED and not self.status(now).failures
 
-    def _retry_after_s(self, now: float) -> float:
+    def retry_after_s(self, now: float) -> float:
+        """0 when a request would be let through."""
         if self.state is CircuitState.OPEN:
             return max(0.0, self._opened_at + self._settings.open_s - now)
         taken = len(self._testing) + self._succeeded
@@ -217,10 +217,18 @@ class Circuits:
             self._circuits.move_to_end(destination)
         return circuit
 
+    def state(self, destination: str) -> CircuitState:
+        circuit = self._circuits.get(destination)
+        return CircuitState.CLOSED if circuit is None else circuit.state
+
     def is_open(self, now: float, destination: str) -> bool:
         """For selectors: skip this destination. Takes no test away from anybody."""
+        return self.retry_after_s(now, destination) > 0
+
+    def retry_after_s(self, now: float, destination: str) -> float:
+        """0 when a request would be let through."""
         circuit = self._circuits.get(destination)
-        return circuit is not None and circuit.status(now).retry_after_s > 0
+        return 0.0 if circuit is None else circuit.retry_after_s(now)
 
     def forget(self, destination: str) -> None:
         self._circuits.pop(destination, None)

@@ -28,7 +28,6 @@ class Priority(IntEnum):
     """Telemetry: the newest counts, an old one may be lost."""
 
 
-UNCLASSIFIED: Final = Priority.NORMAL
 SHEDDABLE: Final = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 
 

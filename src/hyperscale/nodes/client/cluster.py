@@ -15,7 +15,7 @@ from hyperscale.nodes.client.errors import (
     NoManagersAvailable,
     ReconnectFailed,
 )
-from hyperscale.nodes.client.managers import PATIENCE_S, PAUSE_MAX_S, PAUSE_S, Managers, refused
+from hyperscale.nodes.client.managers import BACKOFF, PATIENCE_S, Managers, refused
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
     AskJobs,
@@ -102,8 +102,9 @@ class Cluster:
         """Updates until the job's end. After a break they begin anew with all there is."""
         clock = self._host.clock
         give_up_at: float | None = None
-        heard_any, pause_s = False, PAUSE_S
+        heard_any, breaks = False, 0
         while True:
+            wait_s = 0.0
             try:
                 watch = WatchJob(job_id=job_id, live=live)
                 updates = await self.managers.subscribe(watch, JobUpdate)
@@ -114,7 +115,7 @@ class Cluster:
             async with updates:
                 try:
                     async for update in updates:
-                        give_up_at, heard_any, pause_s = None, True, PAUSE_S
+                        give_up_at, heard_any, breaks = None, True, 0
                         yield update
                         if update.final:
                             return
@@ -122,7 +123,7 @@ class Cluster:
                 except Refused as refusal:
                     if refusal.retry_after_s is None:
                         raise refused(self.managers.addresses[0], refusal) from refusal
-                    lost, pause_s = refusal.reason, max(pause_s, refusal.retry_after_s)
+                    lost, wait_s = refusal.reason, refusal.retry_after_s
                 except (Disconnected, DeadlineExceeded, RemoteFailed) as error:
                     lost = str(error)
             if give_up_at is None:  # counted from the break: a job may have no news for hours
@@ -130,8 +131,8 @@ class Cluster:
             elif clock.now() > give_up_at:
                 raise _lost(job_id, lost)
             self.managers.next()
-            await clock.sleep(self._host.random.uniform(pause_s / 2, pause_s))
-            pause_s = min(PAUSE_MAX_S, pause_s * 2)
+            await clock.sleep(max(wait_s, BACKOFF.delay_s(breaks, self._host.random)))
+            breaks += 1
 
 
 def _undecided(submission: SubmitJob, error: NoManagersAvailable) -> NoManagersAvailable:

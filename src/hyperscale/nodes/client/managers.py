@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from hyperscale._version import __version__
 from hyperscale.cluster.discovery.settings import parse_address
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
 from hyperscale.nodes.client.waiting import Say, Waiting, waiting
@@ -56,8 +57,7 @@ ATTEMPT_S = 8.0
 SLOWEST_BYTES_PER_S = 100_000
 # So the largest submission is repeated for this long at most.
 REPEATED_S = math.ceil(PATIENCE_S + SUBMISSION_BYTES_MAX / SLOWEST_BYTES_PER_S)
-PAUSE_S = 0.1
-PAUSE_MAX_S = 2.0
+BACKOFF = Backoff(base_delay_s=0.2, delay_max_s=2.0)
 MANAGERS_MAX = 32
 # A manager that does not even answer pings is given up well before the managers themselves do.
 LIMITS = Limits(connect_timeout_s=3.0, keepalive_s=3.0, keepalive_timeout_s=3.0)
@@ -166,8 +166,7 @@ class Managers:
         is_first = not self._met and within_s is None
         first_s = max(FIRST_CONTACT_S, SHARE_S * len(self._peers))
         deadline = clock.now() + (first_s if is_first else patience_s)
-        asked = False
-        pause_s = PAUSE_S
+        asked, rounds = False, 0
         while True:
             failures: dict[Address, WireError] = {}
             wait_s = 0.0
@@ -199,11 +198,11 @@ class Managers:
             _complain_of_certificates(failures)
             if word is not None and failures:
                 word.because(_what_is_missing(failures))
-            pause_s = min(PAUSE_MAX_S, pause_s * 2)
-            wait_s = max(wait_s, self._host.random.uniform(pause_s / 2, pause_s))
+            wait_s = max(wait_s, BACKOFF.delay_s(rounds, self._host.random))
             if clock.now() + wait_s >= deadline:
                 raise _unreachable(failures, self.addresses, self._secured, asked)
             await clock.sleep(wait_s)
+            rounds += 1
 
     @contextmanager
     def _line(self, peer: Peer, sending_s: float) -> Iterator[Peer]:

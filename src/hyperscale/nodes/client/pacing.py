@@ -1,7 +1,7 @@
 """How often a program is told of progress: at most 20 times a second, and never of old news.
 
 Windows that would come too fast are put together per workflow, so the sum of what is told is the
-sum of what happened. The last one is always told (T-5). Pure: the clock is the caller's.
+sum of what happened. The last one is always told. Pure: the clock is the caller's.
 """
 
 from __future__ import annotations

@@ -162,5 +162,5 @@ def _place(text: str) -> tuple[str, int | None]:
     try:
         (host, port), (_, other) = parse_address(text, 1), parse_address(text, 2)
     except ValueError as error:
-        raise BadInput(f"--manager: {error}") from None
+        raise BadInput(str(error)) from None
     return host, port if port == other else None

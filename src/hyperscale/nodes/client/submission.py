@@ -114,7 +114,7 @@ def _identity(source: FileSource | ClassSource, bundled: BundleSource | PickledS
     """Files are the same bytes whenever they are read; a pickled class is not."""
     if isinstance(source, FileSource):
         return ""
-    brought = _encode(bundled.baggage)
+    brought = _encode(bundled.attached)
     return hashlib.blake2b(source.identity() + brought, digest_size=16).hexdigest()
 
 

@@ -56,6 +56,7 @@ def needs_of(facts: WorkflowFacts) -> Needs:
         tears_down=facts.tears_down,
         start_time_s=facts.load.start_time_s,
         warmup_s=facts.load.warmup_s,
+        iterations=facts.load.planned_iterations,
     )
 
 

@@ -21,6 +21,9 @@ CORE_S = 1.0
 # A worker reports twenty times a second at most, and somewhat more often when its parts change.
 REPORTS_MAX = 500
 REPORTS_S = 10.0
+# One that tells of more than this many parts and deltas counts for several: a worker of 256 cores,
+# a delta of each twenty times a second, stays within the limit.
+LISTED = 256
 # Twice what the wire takes in connections.
 WORKERS_MAX = 10_000
 
@@ -51,9 +54,10 @@ class ReportFilter:
     def __len__(self) -> int:
         return len(self._workers)
 
-    def wait_s(self, now: float, worker: str) -> float:
-        """How long this worker must wait before its next report is taken; 0: not at all, and this
+    def wait_s(self, now: float, report: ReportProgress) -> float:
+        """How long its worker must wait before the next report is taken; 0: not at all, and this
         one is counted."""
+        worker = report.worker
         known = self._workers.get(worker)
         if known is None:
             if len(self._workers) >= WORKERS_MAX:
@@ -63,7 +67,7 @@ class ReportFilter:
             known.since, known.reports = now, 0
         if known.reports >= REPORTS_MAX:
             return known.since + REPORTS_S - now
-        known.reports += 1
+        known.reports += 1 + sum([1 + len(part.deltas) for part in report.parts]) // LISTED
         return 0.0
 
     def is_repeat(self, now: float, report: ReportProgress) -> bool:

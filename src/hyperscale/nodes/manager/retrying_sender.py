@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.wire.endpoint import Endpoint
 from hyperscale.wire.errors import (
@@ -29,8 +31,7 @@ A = TypeVar("A")
 OnFailure = Callable[[WireError | OSError], None]
 
 # Doubled after each try; a worker that is back after a pause is spoken to within the last one.
-RETRY_FIRST_S = 0.3
-RETRY_MAX_S = 2.0
+BACKOFF = Backoff(base_delay_s=0.4, delay_max_s=2.0)
 REQUEST_TIMEOUT_S = 5.0
 
 
@@ -130,19 +131,15 @@ class RetryingSender:
             self.drop(node_id)
 
     async def _go(self, sending: _Sending, attempts: int | None) -> None:
-        pause_s = RETRY_FIRST_S
-        tried = 0
-        while True:
-            tried += 1
+        for tries in count():
             try:
                 answer = await self._ask(sending)
             except (WireError, OSError) as error:
-                if is_too_large(error) or (attempts is not None and tried >= attempts):
+                if is_too_large(error) or (attempts is not None and tries + 1 >= attempts):
                     if self._over(sending) and sending.on_failure is not None:
                         sending.on_failure(error)
                     return
-                await self._host.clock.sleep(pause_s * (0.5 + self._host.random.random()))
-                pause_s = min(pause_s * 2, RETRY_MAX_S)
+                await self._host.clock.sleep(BACKOFF.delay_s(tries, self._host.random))
             else:
                 if self._over(sending):
                     sending.on_answer(answer)

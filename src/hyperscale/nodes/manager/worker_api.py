@@ -141,10 +141,10 @@ class WorkerApi:
                 leaderless_s=leadership.leaderless_s(),
             )
         known = self._jobs.pool.workers.get(node.node_id)
-        if known is not None and not 0 <= node.incarnation - known.incarnation <= JUMP_MAX:
-            # Whoever has its key must not keep the next life of this worker out for ever.
-            later = node.incarnation < known.incarnation
-            reason = "a later life of this worker is known" if later else "nobody lives that often"
+        if known is not None and node.incarnation < known.incarnation and self._is_gone(known):
+            self._effects.receive(WorkerLeft(known.name, known.incarnation))
+            known = None
+        if reason := self._not_this_life(node, known):
             return msgspec.structs.replace(here, reason=reason)
         self._commands.sender.at(node.node_id, Address(*node.tcp))
         if known is not None and known.incarnation == node.incarnation and self._unreached(known):
@@ -165,6 +165,21 @@ class WorkerApi:
             )
         )
         return msgspec.structs.replace(here, accepted=True, unwanted=unwanted)
+
+    def _not_this_life(self, node: Identity, known: Worker | None) -> str:
+        """Why not, or nothing. Whoever has its key must not keep the worker's next life out."""
+        if known is not None and node.incarnation < known.incarnation:
+            return "a later life of this worker is known"
+        member = self._node.membership.core.member(node.node_id)
+        lives = [one.incarnation for one in (known, member) if one is not None]
+        return (
+            "nobody lives that often" if node.incarnation > max(lives, default=0) + JUMP_MAX else ""
+        )
+
+    def _is_gone(self, worker: Worker) -> bool:
+        """It is silent and has nothing: its life may have been a lie."""
+        held = self._jobs.replicated.by_worker.get(worker.name)
+        return not held and self._jobs.pool.is_lost(self._clock.now(), worker)
 
     def _managers(self) -> list[Identity]:
         membership = self._node.membership
@@ -204,7 +219,7 @@ class WorkerApi:
         worker, leadership = report.worker, self._leadership
         check_own(call, worker)
         now = self._clock.now()
-        self._admit(call, now, worker)
+        self._admit(call, now, report)
         if not leadership.leads():
             self.reports_unknown += 1
             return ProgressAnswer(
@@ -259,13 +274,13 @@ class WorkerApi:
             unwanted=unwanted,
         )
 
-    def _admit(self, call: Call, now: float, worker: str) -> None:
+    def _admit(self, call: Call, now: float, report: ReportProgress) -> None:
         """As the node's admission would, at the price of ten thousand a second."""
         load = self._node.admission.load
         if sheds(load, overload.Priority.NORMAL):
             why, wait_s = "this node is overloaded", RETRY_AFTER_S[load]
         else:
-            why, wait_s = "too many reports", self._filter.wait_s(now, worker)
+            why, wait_s = "too many reports", self._filter.wait_s(now, report)
         if wait_s:
             self.reports_refused += 1
             raise Refused(call.kind.name, why, wait_s, Reason.OVERLOADED)

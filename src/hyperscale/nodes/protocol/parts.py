@@ -30,6 +30,11 @@ WorkerState = Literal["registering", "healthy", "degraded", "draining"]
 # answers hold. More cores than any machine has; more deltas and requests than a year of load.
 CORES_MAX = 4_096
 Cores = Annotated[int, Meta(ge=0, le=CORES_MAX)]
+Percent = Annotated[float, Meta(ge=0.0, le=1_000.0)]  # no NaN either
+# What one worker holds, and tells of one part at once: a longer list would hold up the leader's
+# loop for a second, and with it its heartbeats.
+LISTED_MAX = 4_096
+_LISTED = Meta(max_length=LISTED_MAX)
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
@@ -120,7 +125,7 @@ class HeldParts(Fields, frozen=True, kw_only=True):
     incarnation: int
     total_cores: Cores
     free_cores: Cores
-    parts: tuple[PartStatus, ...] = ()
+    parts: Annotated[tuple[PartStatus, ...], _LISTED] = ()
 
 
 # -- worker to leader ----------------------------------------------------------------------------
@@ -132,7 +137,7 @@ class RegisterWorker(Fields, frozen=True, kw_only=True):
     node: Node
     total_cores: Annotated[int, Meta(ge=1, le=CORES_MAX)]
     free_cores: Cores
-    parts: tuple[PartStatus, ...] = ()
+    parts: Annotated[tuple[PartStatus, ...], _LISTED] = ()
     draining: bool = False
     life: Incarnation = 0  # the incarnation its process began with: what earlier ones had is gone
     cut_off: bool = False  # no answer has reached it for so long that it has ended its load
@@ -221,7 +226,7 @@ class Progress(Fields, frozen=True, kw_only=True):
     fence: Fence
     state: PartState
     elapsed_s: float
-    deltas: tuple[PackedDelta, ...] = ()
+    deltas: Annotated[tuple[PackedDelta, ...], _LISTED] = ()
     settled_seq: Count = 0  # a leader has told that it has the deltas up to this one
     snapshot: bytes = b""
     snapshot_seq: Count = 0  # deltas up to this one are in the snapshot
@@ -240,9 +245,9 @@ class ReportProgress(Fields, frozen=True, kw_only=True):
     worker: str
     incarnation: int
     free_cores: Cores
-    parts: tuple[Progress, ...] = ()
-    cpu_percent: float = 0.0
-    memory_percent: float = 0.0
+    parts: Annotated[tuple[Progress, ...], _LISTED] = ()
+    cpu_percent: Percent = 0.0
+    memory_percent: Percent = 0.0
     draining: bool = False
 
 
@@ -329,7 +334,7 @@ for _kind, _struct, _priority, _limit in (
 ):
     PARTS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)
 # Version 3 tells requests by name; since version 2 deltas are packed, most of them one way. Ten
-# thousand come in a second: the foreman judges them by what it knows of their worker anyway.
+# thousand come in a second: the manager admits them by what it knows of their worker anyway.
 PARTS.add(
     ReportProgress,
     kind="report.progress",

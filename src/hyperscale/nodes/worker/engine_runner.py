@@ -278,8 +278,8 @@ class EnginePart:
         else:
             part_run.stop(now=action == "cancel")
 
-    def leash(self, seconds: float) -> None:
-        self._part_run.leash(seconds)
+    def lease(self, seconds: float) -> None:
+        self._part_run.lease(seconds)
 
     def kill(self) -> None:
         self._part_run.kill()

@@ -37,7 +37,7 @@ def metrics(worker: Worker, pids: Pids) -> Iterator[Metric]:
         "worker_managers", "gauge", "Managers it knows.", len(worker.registration.managers)
     )
     yield single(
-        "worker_leash_seconds",
+        "worker_lease_seconds",
         "gauge",
         "How long load goes on without another answer of a manager.",
         worker.contact.remaining_s(now),

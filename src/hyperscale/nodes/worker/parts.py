@@ -65,7 +65,7 @@ Key = tuple[Part, Fence]
 class Parts:
     """`on_change` is called when there is something to tell, `on_numbers` when a part did more,
     `on_term` with every term heard and who spoke of it: it says whether that is the present one.
-    `leash_s` is how long load may run from now."""
+    `lease_s` is how long load may run from now."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Parts:
         on_change: Callable[[], None],
         on_numbers: Callable[[], None],
         on_term: Callable[[int, str], bool],
-        leash_s: Callable[[], float],
+        lease_s: Callable[[], float],
     ) -> None:
         self.cores: Cores[Key] = Cores(settings.cores)
         self.drain_state = DrainState()
@@ -89,7 +89,7 @@ class Parts:
         self._on_change = on_change
         self._on_numbers = on_numbers
         self._on_term = on_term
-        self._leash_s = leash_s
+        self._lease_s = lease_s
         self._timeouts = PartTimeouts(
             prepare_s=settings.prepare_s,
             start_wait_s=settings.start_wait_s,
@@ -238,7 +238,7 @@ class Parts:
             self._do(one, one.life.unwanted(now, "a later attempt took its place"))
         if self.draining:
             return self._refuse(self.drain_state.off, no_room=True)
-        if not self._leash_s():
+        if not self._lease_s():
             return self._refuse("this worker is cut off from its managers", no_room=True)
         if self._outbox.full:
             return self._refuse("too many results wait for a leader", no_room=True)
@@ -300,7 +300,7 @@ class Parts:
         """Managers answer: load may go on for a while, and who ended waits for their word."""
         for one in self._held.values():
             if one.life.live:
-                one.running.leash(self._leash_s())
+                one.running.lease(self._lease_s())
             else:
                 one.life.kept(now)
 
@@ -323,7 +323,7 @@ class Parts:
             if isinstance(effect, TellReady):
                 self._outbox.put(self._host.clock.now(), one.prepared())
             elif isinstance(effect, Begin):
-                one.running.leash(self._leash_s())
+                one.running.lease(self._lease_s())
                 one.running.start(one.context, one.run_age_s)
                 self._spawn(one, "run", self._run(one))
             elif isinstance(effect, Steer):

@@ -102,7 +102,7 @@ class RunningPart(Protocol):
         planned one."""
         ...
 
-    def leash(self, seconds: float) -> None:
+    def lease(self, seconds: float) -> None:
         """The load ends by itself unless this is said again in time."""
         ...
 

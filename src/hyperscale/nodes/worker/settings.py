@@ -35,7 +35,7 @@ class WorkerSettings:
     fence_s: float = 6.0
     # Deltas come from the generators every 100 ms; half of that keeps their order and adds little.
     flush_s: float = 0.05
-    # Managers hear of us at least this often, and generators are given their leash anew.
+    # Managers hear of us at least this often, and generators are given their lease anew.
     contact_s: float = 1.0
     request_timeout_s: float = 2.0
 

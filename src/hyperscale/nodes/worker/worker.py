@@ -3,7 +3,7 @@
 It joins the cluster as every node does, registers with the managers' leader, and obeys whoever
 leads. Load never depends on one manager: it goes on while one that leads answers over TCP, or a
 majority of them says that nobody does, and ends when that was `fence_s` ago, also in processes this
-one can no longer reach, by their leash.
+one can no longer reach, by their lease.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Worker:
             on_change=self.session.changed,
             on_numbers=self.session.moved,
             on_term=self._heard_term,
-            leash_s=lambda: self.contact.remaining_s(host.clock.now()),
+            lease_s=lambda: self.contact.remaining_s(host.clock.now()),
         )
         self.session.parts = self.parts
         handlers = self.parts.handlers | {DrainOrder: self._on_drain}
@@ -91,12 +91,12 @@ class Worker:
         self._pulse: WorkerPulse | None = None
         self._started = False
         self._fenced = self._fading = False
-        self._leashed_at = now
+        self._leased_at = now
         self._extension_at = now
         self._tasks: list[Task] = []
         self.over = self.node.over
         """Set when it cannot go on by itself. Whoever runs it must `stop` it: nobody minds its
-        load any more but the leash."""
+        load any more but the lease."""
         self._log = logs.logger("worker", node_id=settings.node.id)
 
     @property
@@ -184,9 +184,9 @@ class Worker:
                 self.session.seek(self.registration.leader)
             elif len(self.parts):
                 self.registration.hurry(now)
-        is_back = faded and not self._fading  # and the leash may have no second left
-        if is_back or now - self._leashed_at >= self.settings.contact_s:
-            self._leashed_at = now
+        is_back = faded and not self._fading  # and the lease may have no second left
+        if is_back or now - self._leased_at >= self.settings.contact_s:
+            self._leased_at = now
             self.parts.in_touch(now)
 
     def _mind_lateness(self, now: float, late_s: float) -> None:

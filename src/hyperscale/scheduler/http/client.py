@@ -27,6 +27,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.errors import BadInput, ExitCode, HyperscaleError, RunFailed
 from hyperscale.scheduler.addresses import is_loopback, plain_url
 from hyperscale.scheduler.http.local_token import found_token
@@ -34,8 +35,8 @@ from hyperscale.scheduler.http.local_token import found_token
 DEFAULT_URL: Final = "http://127.0.0.1:8090"
 TIMEOUT_S: Final = 10.0
 ATTEMPTS: Final = 4
-FIRST_WAIT_S: Final = 0.1
-"""Doubled each time and spread by half: four attempts take about a second."""
+BACKOFF: Final = Backoff(base_delay_s=0.2, delay_max_s=1.0)
+"""Four attempts take about a second."""
 
 Json = dict[str, Any]
 
@@ -89,6 +90,7 @@ class SchedulerClient:
         self._base = parts.path.rstrip("/")
         self._token = token
         self._lock = threading.Lock()
+        self._dice = random.Random()
         self._connection: http.client.HTTPConnection
         if parts.scheme == "https":
             self._connection = http.client.HTTPSConnection(
@@ -181,6 +183,9 @@ class SchedulerClient:
     def drain_worker(self, worker_id: str) -> Json:
         return self._object("POST", f"/api/v1/workers/{_part(worker_id)}/drain")
 
+    def undrain_worker(self, worker_id: str) -> Json:
+        return self._object("DELETE", f"/api/v1/workers/{_part(worker_id)}/drain")
+
     def letters(self, limit: int = 1000) -> list[Json]:
         return list(self._pages("/api/v1/dead-letters", "letters", limit, {}))
 
@@ -229,9 +234,8 @@ class SchedulerClient:
                 return
 
     def _object(self, method: str, path: str, body: object = None, *, again: bool = True) -> Json:
-        wait_s = FIRST_WAIT_S
-        for attempt in range(1, ATTEMPTS + 1):
-            last = attempt == ATTEMPTS or not again
+        for attempt in range(ATTEMPTS):
+            last = attempt == ATTEMPTS - 1 or not again
             try:
                 status, answer = self._exchange(method, path, body)
             except ssl.SSLCertVerificationError as error:
@@ -250,8 +254,7 @@ class SchedulerClient:
                     return answer
                 if status != 503 or last:
                     raise Refused(status, answer)
-            time.sleep(wait_s * random.uniform(0.5, 1.5))
-            wait_s *= 2
+            time.sleep(BACKOFF.delay_s(attempt, self._dice))
         raise AssertionError("the last attempt returns or raises")
 
     def _exchange(self, method: str, path: str, body: object) -> tuple[int, Json]:

@@ -18,6 +18,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.errors import HyperscaleError
 from hyperscale.runtime.logs import logger
 from hyperscale.scheduler.errors import StoreUnavailable
@@ -29,26 +30,28 @@ from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT, is_traceparent
 
-WAITS_S: Final = (0.05, 0.1, 0.2, 0.4)
-"""Together under a second and a quarter with the spread: a failover of Redis behind a proxy is
+TRIES: Final = 5
+BACKOFF: Final = Backoff(base_delay_s=0.08, delay_max_s=1.0)
+"""Together under a second and a quarter: a failover of Redis behind a proxy is
 over by then, and the client's own patience (10 s) is not."""
 GIVE_UP_S: Final = 5.0
 """No further try once so much time is gone: a store that hangs takes seconds for one."""
 
 T = TypeVar("T")
+_dice = random.Random()
 
 
 async def retrying(call: Callable[[], Awaitable[T]]) -> T:
     """Raises StoreUnavailable when the last try failed too."""
     loop = asyncio.get_running_loop()
     until = loop.time() + GIVE_UP_S
-    for wait_s in WAITS_S:
+    for tries in range(TRIES - 1):
         try:
             return await call()
         except StoreUnavailable:
             if loop.time() >= until:
                 raise
-        await asyncio.sleep(wait_s * random.uniform(0.5, 1.5))
+        await asyncio.sleep(BACKOFF.delay_s(tries, _dice))
     return await call()
 
 

@@ -74,7 +74,8 @@ async def work(
     admin_token: str,
     ready: Callable[[str, str], None],
 ) -> None:
-    """A worker alone, until a signal or until somebody drained it. With a port it has a page."""
+    """A worker alone, until a signal, or until somebody drained it and its last job is over. With a
+    port it has a page."""
     told = _signals()
     if process.port is None:
         async with _working(settings, process) as (worker, _, _):
@@ -137,7 +138,7 @@ def _signals() -> asyncio.Event:
 
 async def _working_until(told: asyncio.Event, worker: WorkerService) -> None:
     if not told.is_set():  # else it would claim before it drains
-        await _first(told.wait(), worker.wait())
+        await _first(told.wait(), worker.wait(), worker.drained())
     worker.drain()
 
 

@@ -1,5 +1,6 @@
 """Settings of the process around a scheduler or a worker: where it listens, who may ask, where its
-traces go. They stand beside the scheduler's own in flags, environment and `[scheduler]` table.
+traces go; and of whoever asks one. They stand beside the scheduler's own in flags, environment and
+`[scheduler]` table.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hyperscale.config.values import Kind, share, whole
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.addresses import is_loopback
 from hyperscale.scheduler.http.access import Access, access_for
+from hyperscale.scheduler.http.client import DEFAULT_URL
 from hyperscale.scheduler.settings import KEEP, OWN
 from hyperscale.scheduler.telemetry.hook import TraceClass
 from hyperscale.scheduler.telemetry.sampling import SHARES
@@ -66,14 +68,18 @@ _DECLARED: Final = {
     "port": Kind(whole(0, 65535)),
     "trace_share": Kind(share, SHARES[TraceClass.JOB]),
 }
-SECTION: Final = Section(
+_ASKING: Final = {"url": DEFAULT_URL, "token": "", "ca": ""}
+_ALL: Final = {**OWN, **_DECLARED, **_ASKING}
+_SECTION: Final = Section(
     "scheduler",
-    {**OWN, **_DECLARED},
-    flags=(*OWN, *_DECLARED),
-    secret=frozenset({"etcd_password"}),
+    _ALL,
+    flags=tuple(_ALL),
+    secret=frozenset({"etcd_password", "token"}),
     spelled={"worker": "--no-worker", "capabilities": "--capability"},
 )
-SECTIONS: Final = (SECTION, KEEP)
+SECTIONS: Final = (_SECTION.without("url", "ca"), KEEP)
+ASKING_SECTIONS: Final = (_SECTION.only(*_ASKING, "plain_http"), KEEP.only())
+"""Of the commands that ask a scheduler."""
 
 
 def process_settings(reading: Reading) -> ProcessSettings:

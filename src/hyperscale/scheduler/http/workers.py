@@ -111,6 +111,14 @@ async def drain_worker(worker_id: WorkerId, asked: Operator) -> WorkerView:
         return WorkerView.of(await store.move_worker(worker_id, WorkerEvent.DRAIN))
 
 
+@router.delete("/workers/{worker_id}/drain")
+async def undrain_worker(worker_id: WorkerId, asked: Operator) -> WorkerView:
+    """It takes jobs again, if it has not ended yet."""
+    async with asked.recorded("worker.undrain", worker_id):
+        store = asked.context.service.store
+        return WorkerView.of(await store.move_worker(worker_id, WorkerEvent.UNDRAIN))
+
+
 @router.delete("/workers/{worker_id}", status_code=204)
 async def remove_worker(worker_id: WorkerId, asked: Admin) -> None:
     """From the list; a living one comes back with its next registration."""

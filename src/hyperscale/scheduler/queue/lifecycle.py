@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from hyperscale.cluster.overload.backoff import grown_s
 from hyperscale.scheduler.errors import IllegalTransition
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.history import Attempt, Outcome
@@ -43,8 +44,7 @@ def decide_retry(policy: RetryPolicy, failure: Failure, retries: int, job_id: st
     roll = jitter("retry", job_id, number)
     if failure is Failure.TRANSIENT:
         return Retry(roll * TRANSIENT_SPREAD_S, elsewhere=False)
-    # The exponent is bounded so that the power cannot overflow; max_s rules long before.
-    delay = min(policy.initial_s * policy.factor ** min(retries, 64), policy.max_s)
+    delay = grown_s(policy.initial_s, retries, policy.max_s, policy.factor)
     return Retry(delay * (1 + policy.jitter * (2 * roll - 1)), failure in ELSEWHERE)
 
 
@@ -139,9 +139,14 @@ def completed(job: Job, now: Instant, exit_code: int | None, log: str) -> Step:
     return Step(done, _attempt(job, now, Outcome.COMPLETED, exit_code=exit_code, log=log))
 
 
-def released(job: Job, now: Instant) -> Step:
+def released(job: Job, now: Instant, delay_s: float, reason: str) -> Step:
+    """What shall wait was not begun, so it leaves no attempt: a target that is down for a day
+    would leave thousands."""
+    attempt: Attempt | None = None
     if job.cancel_requested:
         over, attempt = _stopped(job, "", now)
+    elif delay_s > 0:
+        over = _put_off(_queued(job, to(job, Event.RELEASE), now), delay_s, reason)
     else:
         over = _queued(job, to(job, Event.RELEASE), now)
         attempt = _attempt(job, now, Outcome.RELEASED)
@@ -207,15 +212,21 @@ def _failed(
         return _ended(job, to(job, Event.FAIL), now, failure, error), attempt
     back = _queued(job, to(job, Event.RETRY), now)
     back = replace(
-        back,
+        _put_off(back, retry.delay_s, error),
         retries=job.retries + 1,
-        due_at=after(now, retry.delay_s),
-        rank=job.spec.priority,
         avoid_worker=job.worker if retry.elsewhere else "",
         failure=failure,
-        error=error,
     )
     return back, attempt
+
+
+def _put_off(job: Job, delay_s: float, why: str) -> Job:
+    return replace(
+        job,
+        due_at=after(job.updated_at, delay_s),
+        rank=job.spec.priority,
+        error=why[:ERROR_CHARS_MAX],
+    )
 
 
 def _stopped(job: Job, error: str, now: Instant) -> tuple[Job, Attempt]:

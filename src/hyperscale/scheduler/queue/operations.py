@@ -46,6 +46,7 @@ from hyperscale.scheduler.store.tables import (
     LETTERS,
     LINES,
     LOGS,
+    WORKERS,
     DedupEntry,
     Log,
     Queue,
@@ -60,6 +61,7 @@ from hyperscale.scheduler.store.types import (
     Submitted,
     Taken,
 )
+from hyperscale.scheduler.worker.registration import CLOSED
 
 EPOCH_KEY = "leader"
 
@@ -162,7 +164,7 @@ def _step(job: Job, report: Report, now: int) -> Step:
     if isinstance(report, Beat):
         return Step(lifecycle.beaten(job, now, report.lease_s, report.progress))
     if isinstance(report, Released):
-        return lifecycle.released(job, now)
+        return lifecycle.released(job, now, report.delay_s, report.reason)
     exit_code, log = report.exit_code, report.log[-LOG_CHARS_MAX:]
     if isinstance(report, Completed):
         return lifecycle.completed(job, now, exit_code, log)
@@ -184,6 +186,9 @@ def take(queue: Queue, wanted: Claim, now: Instant, promote_max: int) -> Taken:
     """Promotes what is due, then claims; a claim of no job only promotes."""
     fence(queue, wanted.epoch)
     promoted = queue.promote(now, promote_max)
+    known = queue.get(WORKERS, wanted.worker) if wanted.limit else None
+    if known is not None and known.state in CLOSED:
+        return Taken(promoted, [])  # seen in this step: what a process remembers may be old
     limit = min(wanted.limit, BATCH_MAX)
     taken: list[Job] = []
     kinds, capabilities = frozenset(wanted.kinds), frozenset(wanted.capabilities)

@@ -19,8 +19,13 @@ BOOST_AGE: Final[Instant] = 30 * 60 * SECOND
 BOOST_POINTS: Final = 50
 
 
+def waits_since(job: Job) -> Instant:
+    """A job may be due in the past when it is made, as a backfill is: it waits since then."""
+    return max(job.due_at, job.created_at)
+
+
 def rank_at(job: Job, now: Instant) -> int:
-    steps = max(0, now - job.due_at) // BOOST_AGE
+    steps = max(0, now - waits_since(job)) // BOOST_AGE
     return max(PRIORITY_BEST, job.spec.priority - BOOST_POINTS * steps)
 
 
@@ -29,7 +34,7 @@ def next_boost_at(job: Job) -> Instant | None:
     if job.rank <= PRIORITY_BEST:
         return None
     points = job.spec.priority - job.rank
-    return job.due_at + BOOST_AGE * (points // BOOST_POINTS + 1)
+    return waits_since(job) + BOOST_AGE * (points // BOOST_POINTS + 1)
 
 
 class Place(IntEnum):

@@ -19,6 +19,7 @@ LEASE_S_MAX: Final = 3600.0
 
 LeaseSeconds = Annotated[float, Meta(gt=0, le=LEASE_S_MAX)]
 """A worker that is lost is noticed within the hour; an instant beyond the calendar is not kept."""
+DelaySeconds = Annotated[float, Meta(ge=0, le=LEASE_S_MAX)]
 ExitCode = Annotated[int, Meta(ge=-(2**31), le=2**32 - 1)]
 """A signal's number below 0, a status of Windows without its sign."""
 
@@ -53,7 +54,11 @@ class Failed(_Report, frozen=True, tag="failed"):
 
 
 class Released(_Report, frozen=True, tag="released"):
-    """Given back unharmed, free of charge: the worker stops or cannot take it."""
+    """Given back unharmed, free of charge: the worker stops or cannot take it. With a `delay_s`
+    it was not even begun, and shall wait so long."""
+
+    delay_s: DelaySeconds = 0.0
+    reason: str = ""
 
 
 Report = Started | Beat | Completed | Failed | Released

@@ -30,6 +30,11 @@ class Ground(Protocol):
 
     async def close(self) -> None: ...
 
+    async def time(self) -> Instant | None:
+        """What the database's clock shows, where callers may be on other machines. None: all share
+        one machine, and its clock."""
+        ...
+
     def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> Awaitable[T]:
         """Run it atomically; its refusal is raised. `job_ids` may tell beforehand of jobs that it
         will ask for."""

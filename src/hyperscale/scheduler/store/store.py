@@ -183,6 +183,10 @@ class Store:
         step = partial(queue.retry, job_id=job_id, new_id=new_id, now=now, limits=self._limits)
         return await self._step(calls.RETRY, step)
 
+    async def time(self) -> Instant | None:
+        """What its own clock shows; None: it has none but this machine's."""
+        return await self._run(calls.TIME, self._ground.time())
+
     # Wake-ups: mark, then claim; if nothing came, wait until the mark is old.
 
     def mark(self) -> int:

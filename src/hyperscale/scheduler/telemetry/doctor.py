@@ -216,11 +216,11 @@ def _held(facts: Facts) -> list[Finding]:
 
 def _waiting(facts: Facts) -> list[Finding]:
     ready = [job for job in facts.pending if job.due_at <= facts.now and not job.waiting]
-    homeless = [job.id for job in ready if nobody_can_run(job.spec, facts.workers)]
+    unrunnable = [job.id for job in ready if nobody_can_run(job.spec, facts.workers)]
     old = [
         job.id
         for job in ready
-        if after(job.due_at, STARVING_S) < facts.now and job.id not in set(homeless)
+        if after(job.due_at, STARVING_S) < facts.now and job.id not in set(unrunnable)
     ]
     found = []
     late_s = 0.0 if facts.next_due is None else (facts.now - facts.next_due) / SECOND
@@ -245,14 +245,14 @@ def _waiting(facts: Facts) -> list[Finding]:
                 crowded,
             )
         )
-    if homeless:
+    if unrunnable:
         found.append(
             finding(
-                "homeless",
+                "unrunnable",
                 Severity.WARNING,
                 "no worker runs this kind of job or offers the capabilities it needs",
                 "start a worker that does, or cancel the job",
-                homeless,
+                unrunnable,
             )
         )
     if old:

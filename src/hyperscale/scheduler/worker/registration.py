@@ -38,6 +38,7 @@ class WorkerEvent(StrEnum):
     HAS_ROOM = "reports room"
     IS_FULL = "reports no room"
     DRAIN = "drain"
+    UNDRAIN = "drain no more"
     LOST = "silent too long"
     LEFT = "said goodbye"
 
@@ -48,6 +49,7 @@ WORKER_TRANSITIONS: Final[dict[WorkerState, dict[WorkerEvent, WorkerState]]] = {
         WorkerEvent.HAS_ROOM: _A,
         WorkerEvent.IS_FULL: _B,
         WorkerEvent.DRAIN: _D,
+        WorkerEvent.UNDRAIN: _A,
         WorkerEvent.LOST: _U,
         WorkerEvent.LEFT: _U,
     },
@@ -55,14 +57,16 @@ WORKER_TRANSITIONS: Final[dict[WorkerState, dict[WorkerEvent, WorkerState]]] = {
         WorkerEvent.HAS_ROOM: _A,
         WorkerEvent.IS_FULL: _B,
         WorkerEvent.DRAIN: _D,
+        WorkerEvent.UNDRAIN: _B,
         WorkerEvent.LOST: _U,
         WorkerEvent.LEFT: _U,
     },
-    # Draining holds until the process goes; a new registration starts afresh.
+    # Draining holds until a person ends it or the process goes; a new registration starts afresh.
     _D: {
         WorkerEvent.HAS_ROOM: _D,
         WorkerEvent.IS_FULL: _D,
         WorkerEvent.DRAIN: _D,
+        WorkerEvent.UNDRAIN: _A,
         WorkerEvent.LOST: _U,
         WorkerEvent.LEFT: _U,
     },
@@ -70,6 +74,7 @@ WORKER_TRANSITIONS: Final[dict[WorkerState, dict[WorkerEvent, WorkerState]]] = {
         WorkerEvent.HAS_ROOM: _A,
         WorkerEvent.IS_FULL: _B,
         WorkerEvent.DRAIN: _D,
+        WorkerEvent.UNDRAIN: _U,
         WorkerEvent.LOST: _U,
         WorkerEvent.LEFT: _U,
     },
@@ -186,8 +191,8 @@ def _could_run(worker: Worker, spec: JobSpec) -> bool:
 SUSPECT_SHARE: Final = 2 / 3
 """Of the silence that is death: 30 of 45 s."""
 
-_CLOSED: Final = frozenset({WorkerState.DRAINING, WorkerState.UNAVAILABLE})
+CLOSED: Final = frozenset({WorkerState.DRAINING, WorkerState.UNAVAILABLE})
 
 
 def may_claim(worker: Worker, now: Instant, suspect_after_s: float) -> bool:
-    return worker.state not in _CLOSED and now < after(worker.seen_at, suspect_after_s)
+    return worker.state not in CLOSED and now < after(worker.seen_at, suspect_after_s)

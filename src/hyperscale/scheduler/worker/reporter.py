@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hyperscale.cluster.overload.backoff import grown_s
 from hyperscale.runtime.logs import logger
 from hyperscale.runtime.private_files import private_directory
 from hyperscale.scheduler.errors import StoreUnavailable
@@ -101,7 +102,6 @@ def _age(path: Path) -> float:
 FINAL: Final = (Completed, Failed)
 BATCH: Final = 500
 RETRY_FIRST_S: Final = 0.1
-RETRY_FACTOR: Final = 1.5
 RETRY_MAX_S: Final = 10.0
 WORTH_KEEPING_S: Final = 1.0
 """A job that ran so long is written to disk before its report is first sent; a shorter one only
@@ -198,7 +198,7 @@ class Reporter:
         asyncio.get_running_loop().call_later(RETRY_MAX_S, self._queued, report, None)
 
     async def _send(self, reports: list[Report]) -> list[Answer]:
-        delay_s = RETRY_FIRST_S
+        tries = 0
         while True:
             try:
                 answers = await self._store.report_batch(reports, self._now())
@@ -210,8 +210,8 @@ class Reporter:
                 for report in reports:
                     if isinstance(report, FINAL):
                         self._keep(report)
-            await asyncio.sleep(delay_s)
-            delay_s = min(RETRY_MAX_S, delay_s * RETRY_FACTOR)
+            await asyncio.sleep(grown_s(RETRY_FIRST_S, tries, RETRY_MAX_S))
+            tries += 1
 
     def _answered(self, report: Report, answer: Answer) -> None:
         if isinstance(report, FINAL):

@@ -16,6 +16,7 @@ from hyperscale.scheduler.worker.executors.executor import (
     Pipeline,
     Result,
     Task,
+    TurnedAway,
     permanent,
 )
 from hyperscale.scheduler.worker.executors.registry import Executors
@@ -86,15 +87,15 @@ async def execute(
     clock: Callable[[], float],
     pipeline: Pipeline | None = None,
     upcoming: Sequence[Running] = (),
-) -> Result:
+) -> Result | TurnedAway:
     """Whatever happens, a result; only cancellation passes through."""
     kind, target = running.job.spec.kind, running.target
     executor = executors.get(kind) if pipeline is None else None
     if pipeline is None and executor is None:
         return permanent(f"this worker has no executor {kind!r}")
-    if not running.admitted and not breakers.admits(target, clock()):
+    if not running.admitted and not breakers.admits(target, now_s := clock()):
         error = f"{mask(target)} keeps failing and rests"
-        return Broken(failure=Failure.EXHAUSTED, error=error)
+        return TurnedAway(error=error, delay_s=breakers.rest_s(target, now_s))
     task = running.as_task()
     if pipeline is not None:
         # It works for the upcoming ones too: what it logs is not of one job.

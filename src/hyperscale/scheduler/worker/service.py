@@ -22,7 +22,7 @@ from hyperscale.scheduler.queue.spec import normal_capabilities
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim
 from hyperscale.scheduler.telemetry import events
-from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result
+from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, TurnedAway
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
 from hyperscale.scheduler.worker.reporter import Reporter, Spool
@@ -60,7 +60,11 @@ class WorkerService:
         self._host = host
         self._tasks: list[asyncio.Task[Any]] = []
         self._room = asyncio.Event()
-        self._draining = False
+        self._leaving = False
+        """It stops. The store gives nothing to one that a person drained."""
+        self._drained = False
+        self._empty = asyncio.Event()
+        """Drained, and nothing of its own left to do."""
         self._ended = asyncio.Event()
         self._log: Any = logger("scheduler.worker")
 
@@ -74,7 +78,7 @@ class WorkerService:
 
     @property
     def draining(self) -> bool:
-        return self._draining
+        return self._leaving or self._drained
 
     async def start(self) -> None:
         """Raises StaleSession when another live process has this id."""
@@ -94,8 +98,12 @@ class WorkerService:
 
     def drain(self) -> None:
         """Finish what runs, take nothing more."""
-        self._draining = True
+        self._leaving = True
         self._room.set()
+
+    async def drained(self) -> None:
+        """Until a person has drained it and its last job is over."""
+        await self._empty.wait()
 
     async def wait(self) -> None:
         """Until the worker has ended: stopped, or replaced under its id."""
@@ -175,7 +183,7 @@ class WorkerService:
             session=self._session,
             sequence=self._sequence,
             running=len(self._held),
-            draining=self._draining,
+            draining=self._leaving,
             leaving=leaving,
         )
         try:
@@ -183,9 +191,17 @@ class WorkerService:
         except NotFound:
             await self._register()
             return
-        if worker.state is WorkerState.DRAINING and not self._draining:
-            self._log.info("asked to drain", worker=self.id)
-            self.drain()
+        drained = worker.state is WorkerState.DRAINING and not self._leaving
+        if drained != self._drained:
+            self._log.info("asked to drain" if drained else "drains no more", worker=self.id)
+        self._drained = drained
+        self._see_empty()
+
+    def _see_empty(self) -> None:
+        if self._drained and not self._held:
+            self._empty.set()
+        else:
+            self._empty.clear()
 
     async def _try_beat(self, leaving: bool = False) -> None:
         try:
@@ -202,7 +218,7 @@ class WorkerService:
     # Its jobs.
 
     async def _claim_forever(self) -> None:
-        while not self._draining:
+        while not self._leaving:
             self._room.clear()
             unanswered = self._reporter.unanswered
             wanted = self._prefetch.wanted(len(self._held), self._slots.quick(AHEAD_S))
@@ -235,7 +251,7 @@ class WorkerService:
             start=True,
         )
         jobs = await self._store.claim(claim, self._now())
-        if self._draining:
+        if self._leaving:
             for job in jobs:
                 self._release(job)
             return jobs
@@ -244,13 +260,16 @@ class WorkerService:
         self._slots.add(taken)
         return jobs
 
-    def _over(self, running: Running, result: Result, ran_s: float) -> None:
+    def _over(self, running: Running, result: Result | TurnedAway, ran_s: float) -> None:
         self._forget(running)
-        self._prefetch.ran(ran_s)
+        if not isinstance(result, TurnedAway):
+            self._prefetch.ran(ran_s)
         if running.disowned:
             return
         if running.given_back and not isinstance(result, Done):
             self._release(running.job)
+        elif isinstance(result, TurnedAway):
+            self._release(running.job, result.delay_s, result.error)
         else:
             self._reporter.finished(report_of(running.job, self.id, result), ran_s)
 
@@ -258,6 +277,7 @@ class WorkerService:
         if self._held.get(running.job.id) is running:
             del self._held[running.job.id]
         self._room.set()
+        self._see_empty()
 
     def _disown(self, running: Running) -> None:
         running.disowned = True
@@ -281,8 +301,10 @@ class WorkerService:
             if claimed_at is not None and claimed_at < since:
                 self._give_back(running)
 
-    def _release(self, job: Job) -> None:
-        self._reporter.tell(Released(job_id=job.id, worker=self.id, token=job.token))
+    def _release(self, job: Job, delay_s: float = 0.0, reason: str = "") -> None:
+        self._reporter.tell(
+            Released(job_id=job.id, worker=self.id, token=job.token, delay_s=delay_s, reason=reason)
+        )
 
     async def _beat_jobs_forever(self) -> None:
         while True:

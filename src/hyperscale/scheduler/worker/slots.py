@@ -17,8 +17,14 @@ from typing import Final
 
 from hyperscale.runtime.host import Host
 from hyperscale.scheduler.queue.job import Failure
-from hyperscale.scheduler.worker.executors.breaker import Breakers, Circuit
-from hyperscale.scheduler.worker.executors.executor import Broken, Pipeline, Pipelined, Result
+from hyperscale.scheduler.worker.executors.breaker import Breakers
+from hyperscale.scheduler.worker.executors.executor import (
+    Broken,
+    Pipeline,
+    Pipelined,
+    Result,
+    TurnedAway,
+)
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.running import CANCELLED_BY_ASKING, Running, execute, tell
 
@@ -56,7 +62,7 @@ UPCOMING_MAX: Final = 64
 REFILL_MIN: Final = 8
 """To tell a process that has work of fewer more costs more than it saves."""
 
-Ended = Callable[[Running, Result, float], None]
+Ended = Callable[[Running, Result | TurnedAway, float], None]
 """Takes a job, what became of it, and the seconds it ran. Called as soon as its slot is free."""
 
 
@@ -162,7 +168,7 @@ class Slots:
         try:
             pipeline = self._pipeline(slot, kind)
             upcoming = [] if pipeline is None else self._look_ahead(slot, kind)
-            result = await execute(
+            result: Result | TurnedAway = await execute(
                 running, self._executors, self._breakers, self._clock, pipeline, upcoming
             )
         except asyncio.CancelledError:
@@ -186,7 +192,7 @@ class Slots:
             return added
         share = self._share(slot)
         while len(added) < share and waiting[0].job.spec.kind == kind:
-            if self._breakers.circuit(waiting[0].target) is not Circuit.CLOSED:
+            if not self._breakers.is_closed(waiting[0].target):
                 break
             waiting[0].admitted = True
             added.append(waiting.popleft())

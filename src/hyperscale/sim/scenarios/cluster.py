@@ -46,7 +46,7 @@ from hyperscale.sim.scenarios.cluster_promises import (
     Kept,
     Leaving,
     PausedStays,
-    Verdict,
+    ThresholdsJudged,
     WithinCores,
 )
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S, full_body
@@ -175,7 +175,7 @@ class ClusterScenario(Scenario):
             *all_checkers(self.truth, self._leftovers),
             Leaving(self.truth),
             Kept(self.truth, self._remembered, lambda: self._jobs),
-            Verdict(self.truth),
+            ThresholdsJudged(self.truth),
             PausedStays(self.truth, self._called_paused),
             WithinCores(self.truth),
             Alone(self.truth),

@@ -107,7 +107,7 @@ class Kept(ClusterChecker):
         return keep_s(self._settings(), self.truth.finished[job].status)
 
 
-class Verdict(ClusterChecker):
+class ThresholdsJudged(ClusterChecker):
     """Each threshold is judged once, over all nodes together, and rightly; one that aborts ends
     the job, which says so."""
 

@@ -9,7 +9,14 @@ from typing import Final
 
 import msgspec
 
-from hyperscale.cluster.jobs.records import Dispatched, Failed, JobRecord, PartEnded, TimedOut
+from hyperscale.cluster.jobs.records import (
+    Dispatched,
+    Failed,
+    JobRecord,
+    PartEnded,
+    Submitted,
+    TimedOut,
+)
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.sim.scenarios.cluster_checkers import ClusterChecker, records_of
 from hyperscale.sim.scenarios.cluster_truth import Truth
@@ -45,15 +52,21 @@ class LimitsInTime(ClusterChecker):
         super().__init__(truth)
         self._unheard = unheard
         self._without_quorum: list[tuple[float, float]] = []
+        self._submitted_at: dict[str, float] = {}
         self._dispatched_at: dict[str, float] = {}
 
     def on_without_quorum(self, at: float, seconds: float) -> None:
         self._without_quorum.append((at, at + seconds))
 
+    def on_healed(self, at: float, core: tuple[str, ...]) -> None:
+        self._without_quorum = [(begin, min(end, at)) for begin, end in self._without_quorum]
+
     def on_committed(self, at: float, node: str, index: int, what: str, job: str) -> None:
         record = self.truth.log[index]
-        if isinstance(record, Dispatched):
-            self._dispatched_at.setdefault(job, at)
+        if isinstance(record, Submitted):
+            self._submitted_at.setdefault(job, at)
+        if isinstance(record, Dispatched):  # by one leader, and perhaps committed by the next
+            self._dispatched_at.setdefault(job, min(at, self._submitted_at[job] + record.age_s))
         if not _is_limit(record) or self._is_over(job, index):
             return
         unheard = self._unheard(index, job)

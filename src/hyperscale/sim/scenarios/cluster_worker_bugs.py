@@ -50,14 +50,14 @@ class FencedByProbes(Worker):
 
 
 class Outlives(Worker):
-    """A cancellation is not heard, however it comes, and generators have no leash."""
+    """A cancellation is not heard, however it comes, and generators have no lease."""
 
     def __init__(self, host: SimHost, settings: WorkerSettings, runner: Runner) -> None:
         super().__init__(host, settings, runner)
         do = self.parts._do
 
         def deaf(one: HeldPart, effects: list[LifeEffect]) -> None:
-            one.running.leash = lambda seconds: None  # type: ignore[method-assign]
+            one.running.lease = lambda seconds: None  # type: ignore[method-assign]
             if one.life._halted is not None and one.life._halted[0] == "cancelled":
                 effects = [effect for effect in effects if effect != Steer("cancel")]
                 effects = [effect for effect in effects if not isinstance(effect, Kill)]

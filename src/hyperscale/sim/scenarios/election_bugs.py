@@ -137,7 +137,7 @@ class NoPreVote(WatchedElection):
 
 
 class NoCheckQuorum(WatchedElection):
-    """Stays in office, heartbeats included, when nobody answers any more."""
+    """Keeps leading, heartbeats included, when nobody answers any more."""
 
     def _step_down(self, trigger: ElectionTrigger) -> None:
         if trigger is ElectionTrigger.QUORUM_LOST:

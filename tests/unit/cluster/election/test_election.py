@@ -278,7 +278,7 @@ def test_the_named_successor_campaigns_at_once_and_a_stale_name_does_nothing() -
     assert story.said(story.disk()) == [("m1", VoteRequest(3, 2)), ("m2", VoteRequest(3, 2))]
 
 
-def test_handovers_are_refused_without_office_successor_or_calm() -> None:
+def test_handovers_are_refused_without_the_lead_a_successor_or_while_cooling() -> None:
     story = Story()
     assert story.core.hand_over(story.now) == [HandoverRefused("not the leader")]
     story.lead()

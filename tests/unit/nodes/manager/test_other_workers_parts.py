@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
+from hyperscale.cluster.fencing import Fence
+from hyperscale.cluster.jobs.records import Part
 from hyperscale.nodes.protocol.parts import (
     PARTS,
     DispatchPart,
+    HeldParts,
     PartEnd,
     PartEvent,
     PartPrepared,
@@ -121,6 +126,74 @@ def test_a_life_nobody_reaches_does_not_keep_the_worker_out() -> None:
         assert lone.register(incarnation=4).accepted
 
     play(story)
+
+
+def test_a_life_that_was_never_heard_of_may_not_be_that_late_either() -> None:
+    async def story(lone: LoneManager) -> None:
+        forged = lone.register(incarnation=2**53)
+        assert (forged.accepted, forged.reason) == (False, "nobody lives that often")
+        assert lone.register(incarnation=1).accepted
+
+    play(story)
+
+
+def test_a_later_life_that_falls_silent_gives_way_to_the_one_that_speaks() -> None:
+    async def story(lone: LoneManager) -> None:
+        assert lone.register(incarnation=2**20).accepted
+        refused = lone.register(incarnation=1)
+        assert (refused.accepted, refused.reason) == (False, "a later life of this worker is known")
+        await lone.manager.host.clock.sleep(5.0)
+        assert lone.register(incarnation=1).accepted
+        assert lone.report().known
+
+    play(story)
+
+
+def test_a_later_life_with_parts_keeps_its_place() -> None:
+    async def story(lone: LoneManager) -> None:
+        lone.register(incarnation=7)
+        await lone.submit()
+        await lone.until(lambda: bool(lone.dispatched()))
+        await lone.manager.host.clock.sleep(5.0)
+        assert not lone.register(incarnation=1).accepted
+
+    play(story)
+
+
+MANY = tuple(
+    Progress(part=Part(f"j{number}", "Shop", 0), fence=Fence(1, 1, 1), state="running", elapsed_s=1)
+    for number in range(4_097)
+)
+HELD = tuple(PartStatus(part=one.part, fence=one.fence, state=one.state) for one in MANY)
+DELTAS = (delta(1, 1),) * 4_097
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        RegisterWorker(node=node("w2"), total_cores=1, free_cores=0, parts=HELD),
+        ReportProgress(worker="w2", incarnation=1, free_cores=0, parts=MANY),
+        ReportProgress(
+            worker="w2",
+            incarnation=1,
+            free_cores=0,
+            parts=(msgspec.structs.replace(MANY[0], deltas=DELTAS),),
+        ),
+        HeldParts(worker="w2", incarnation=1, total_cores=1, free_cores=0, parts=HELD),
+    ],
+    ids=["registering", "reporting", "deltas", "asked"],
+)
+def test_more_parts_than_a_worker_can_have_are_not_decoded(told: msgspec.Struct) -> None:
+    with pytest.raises(Refused, match="length <= 4096"):
+        decode_body(PARTS.by_struct[type(told)], msgspec.msgpack.encode(told))
+
+
+@pytest.mark.parametrize("field", ["cpu_percent", "memory_percent"])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -1.0, 1e9])
+def test_a_share_of_a_machine_that_cannot_be_is_not_decoded(field: str, number: float) -> None:
+    report = ReportProgress(worker="w2", incarnation=1, free_cores=0, **{field: number})  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="malformed"):
+        decode_body(PARTS.by_struct[ReportProgress], msgspec.msgpack.encode(report))
 
 
 @pytest.mark.parametrize("cores", [0, -1, 4_097, 2**63 - 1])

@@ -68,10 +68,10 @@ def test_others_read_it_and_do_not_steer_it() -> None:
             "job j1 belongs to alice; bob may only read it (manager.jobs_of_others)"
         )
         assert not (await cancel(lone, client(lone, "alice", certified=False))).accepted
-        assert (await cancel(lone, client(lone, "alice"), by="ada@desk")).accepted
+        assert (await cancel(lone, client(lone, "alice"), by="ada@laptop")).accepted
         job = lone.manager.jobs.job("j1")
         assert job is not None
-        assert job.by == "alice (ada@desk)"
+        assert job.by == "alice (ada@laptop)"
 
     play(story)
 
@@ -105,10 +105,10 @@ def test_nobody_who_is_not_named_by_a_certificate_is_kept_from_anything() -> Non
     async def story(lone: LoneManager) -> None:
         await lone.client_api.submit(client(lone, "alice", certified=False), submission())
         assert owner(lone.manager) == ""
-        assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@desk")).accepted
+        assert (await cancel(lone, client(lone, "bob", certified=False), by="bob@laptop")).accepted
         job = lone.manager.jobs.job("j1")
         assert job is not None
-        assert job.by == "bob@desk"
+        assert job.by == "bob@laptop"
 
     play(story)
 

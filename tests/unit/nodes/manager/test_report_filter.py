@@ -7,6 +7,7 @@ import pytest
 
 from hyperscale.nodes.manager.report_filter import (
     CORE_S,
+    LISTED,
     REPORTS_MAX,
     REPORTS_S,
     WORKERS_MAX,
@@ -66,16 +67,25 @@ def test_workers_are_told_apart_and_forgotten() -> None:
 
 def test_a_worker_that_reports_without_end_is_told_to_wait() -> None:
     reports = ReportFilter()
-    assert [reports.wait_s(0.0, "w1") for _ in range(REPORTS_MAX)] == [0.0] * REPORTS_MAX
-    assert reports.wait_s(2.0, "w1") == REPORTS_S - 2.0
+    assert [reports.wait_s(0.0, REPORT) for _ in range(REPORTS_MAX)] == [0.0] * REPORTS_MAX
+    assert reports.wait_s(2.0, REPORT) == REPORTS_S - 2.0
     reports.pass_next("w1")
-    assert reports.wait_s(2.0, "w1") == REPORTS_S - 2.0
-    assert reports.wait_s(2.0, "w2") == 0.0
-    assert reports.wait_s(REPORTS_S, "w1") == 0.0
+    assert reports.wait_s(2.0, REPORT) == REPORTS_S - 2.0
+    assert reports.wait_s(2.0, msgspec.structs.replace(REPORT, worker="w2")) == 0.0
+    assert reports.wait_s(REPORTS_S, REPORT) == 0.0
+
+
+def test_a_long_report_counts_for_several() -> None:
+    reports = ReportFilter()
+    long = msgspec.structs.replace(REPORT, parts=REPORT.parts * LISTED * 4)  # a delta in each
+    taken = 0
+    while not reports.wait_s(0.0, long):
+        taken += 1
+    assert taken == -(-REPORTS_MAX // 9)
 
 
 def test_workers_without_number_do_not_fill_the_memory() -> None:
     reports = ReportFilter()
     for number in range(WORKERS_MAX + 10):
-        reports.wait_s(0.0, f"w{number}")
+        reports.wait_s(0.0, msgspec.structs.replace(REPORT, worker=f"w{number}"))
     assert len(reports) <= WORKERS_MAX

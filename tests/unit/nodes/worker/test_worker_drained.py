@@ -23,7 +23,7 @@ def test_it_finishes_what_runs_takes_nothing_new_and_comes_back() -> None:
         await manager.until(lambda: manager.reports[-1].draining, "to hear of it")
         refused = await manager.dispatch("w1", manager.order(facts("Other")))
         assert (refused.accepted, refused.no_room) == (False, True)
-        assert "drained by ann@desk" in refused.reason
+        assert "drained by ann@laptop" in refused.reason
         assert not gauges.readiness(cluster.worker).ok
 
         end = await manager.ended(order)

@@ -27,7 +27,7 @@ def test_a_worker_is_ready_while_a_leader_counts_on_it() -> None:
         told = samples(cluster)
         assert told["worker_cores"] == {("busy",): 0.0, ("free",): float(CORES)}
         assert told["worker_registered"] == {(): 1.0}
-        assert told["worker_leash_seconds"][()] > 0
+        assert told["worker_lease_seconds"][()] > 0
         assert told["worker_talk_total"][("registrations",)] == 1.0
         assert sum(told["worker_state"].values()) == 1.0
         cluster.world.crash("m1", for_good=True)
@@ -35,7 +35,7 @@ def test_a_worker_is_ready_while_a_leader_counts_on_it() -> None:
         health = gauges.readiness(cluster.worker)
         assert not health.ok
         assert "has answered for" in health.reason
-        assert samples(cluster)["worker_leash_seconds"] == {(): 0.0}
+        assert samples(cluster)["worker_lease_seconds"] == {(): 0.0}
 
     cluster.play(story())
 

@@ -166,6 +166,8 @@ def test_a_worker_is_drained() -> None:
         assert drained["state"] == "DRAINING"
         (worker,) = (await api.get("/api/v1/workers"))["workers"]
         assert worker["state"] == "DRAINING"
+        back = await api.call("DELETE", "/api/v1/workers/w-1/drain")
+        assert (back.status_code, back.json()["state"]) == (200, "AVAILABLE")
         assert (await api.call("DELETE", "/api/v1/workers/w-1")).status_code == 204
 
     with_api(test)

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
+from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.scheduler.errors import StoreUnavailable
-from hyperscale.scheduler.http import context as patience
+from hyperscale.scheduler.http import context
 from tests.unit.scheduler.http.harness import WORK, Api, with_api
 
 JOB = {"name": "probe", **WORK}
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "WAITS_S", (0.001, 0.001, 0.001))
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "BACKOFF", Backoff(base_delay_s=0.001, delay_max_s=0.001))
 
 
 def failing(
@@ -62,7 +63,7 @@ def test_a_store_that_stays_away_is_503_with_a_time_to_come_back(
         answer = await api.call("POST", "/api/v1/jobs", JOB)
         assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
         assert int(answer.headers["retry-after"]) >= 1
-        assert len(calls) == 4
+        assert len(calls) == context.TRIES
         assert await job_count(api) == 0
 
     with_api(test)

@@ -67,13 +67,13 @@ def test_drifting() -> None:
     assert names(schedules=(replace(late, next_at=NOW - 4 * SECOND),)) == []
 
 
-def test_starving_and_homeless() -> None:
+def test_starving_and_unrunnable() -> None:
     assert names(pending=(job(due_at=NOW - 1801 * SECOND),)) == ["starving"]
     picky = job(spec=replace(SPEC, capabilities=("gpu",)))
-    assert names(pending=(picky,)) == ["homeless"]
+    assert names(pending=(picky,)) == ["unrunnable"]
     assert names(pending=(picky,), workers=(replace(WORKER, capabilities=("gpu",)),)) == []
     asks_only = replace(WORKER, metadata={"kinds": "python,command"})
-    assert names(pending=(job(),), workers=(asks_only,)) == ["homeless"]
+    assert names(pending=(job(),), workers=(asks_only,)) == ["unrunnable"]
     assert names(pending=(job(),), workers=(asks_only, WORKER)) == []
 
 

@@ -202,6 +202,7 @@ async function workers() {
       buttons(
         ["AVAILABLE", "BUSY"].includes(w.state)
           ? act("Drain", "POST", `/workers/${w.id}/drain`, { sure: `Let ${w.id} finish and take nothing new?` }) : null,
+        w.state === "DRAINING" ? act("Take back", "DELETE", `/workers/${w.id}/drain`) : null,
         w.state === "UNAVAILABLE" ? act("Forget", "DELETE", `/workers/${w.id}`, { right: "administer" }) : null)]),
       "No worker is there: hyperscale scheduler worker starts one."),
   ];

@@ -1,12 +1,13 @@
--- Promotes what is due, then takes the best jobs a worker can do. Mirrors operations/claims.py;
+-- Promotes what is due, then takes the best jobs a worker can do. Mirrors queue/operations.py;
 -- the contract suite holds the two together.
--- KEYS: counters, epochs, delayed, ready, ageing, held, holders, states, heads, runs
--- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, boost_points, worker, kinds, capabilities, limit,
+-- KEYS: counters, epochs, delayed, ready, ageing, held, holders, states, heads, runs, workers
+-- ARGV[1]: msgpack {now, epoch, promote_max, boost_age, boost_points, worker, closed, kinds, capabilities, limit,
 --                   scan, lease_until, avoid_age, whether to start them, kill_grace_s, number of the spec
 --                   in a head, field numbers of a run, number of fields}
 -- Answers {1, promoted, sign, head, run, head, run, ...}, or {0, current epoch}.
 local counters, epochs, delayed, ready, ageing = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local held, holders, states, heads, runs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local workers = KEYS[11]
 local a = cmsgpack.unpack(ARGV[1])
 local now, field = a.now, a.fields
 
@@ -41,8 +42,9 @@ for _, member in ipairs(due) do
   if job.rank > 0 then
     -- It may have been bettered before it was put off: by a worker or a leader with another clock.
     local priority = cmsgpack.unpack(redis.call('HGET', heads, job.id))[a.spec].priority
+    local since = math.max(job.due, tonumber(job.created))
     local boosts = math.floor((priority - job.rank) / a.boost_points) + 1
-    redis.call('ZADD', ageing, string.format('%.0f', job.due + a.boost_age * boosts), member)
+    redis.call('ZADD', ageing, string.format('%.0f', since + a.boost_age * boosts), member)
   end
 end
 local sign = 0
@@ -61,6 +63,10 @@ local function set_of(list)
     set[value] = true
   end
   return set
+end
+local known = redis.call('HGET', workers, a.worker)
+if known and set_of(a.closed)[cmsgpack.unpack(known).state] then
+  return answer
 end
 local kinds, offered = set_of(a.kinds), set_of(a.capabilities)
 local function fits(lane)

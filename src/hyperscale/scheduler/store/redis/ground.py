@@ -12,7 +12,7 @@ from redis.exceptions import RedisClusterException
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.errors import SchedulerError, StaleLeader, StoreUnavailable
-from hyperscale.scheduler.instants import Instant, after
+from hyperscale.scheduler.instants import SECOND, Instant, after
 from hyperscale.scheduler.queue.job import HEAD_FIELDS, RUN_FIELDS, Job, JobState
 from hyperscale.scheduler.queue.lifecycle import AVOID_S, KILL_GRACE_S
 from hyperscale.scheduler.queue.operations import AVOID_SCAN
@@ -23,10 +23,11 @@ from hyperscale.scheduler.store.redis import keys
 from hyperscale.scheduler.store.redis.committing import Committer
 from hyperscale.scheduler.store.redis.connecting import Client, connect
 from hyperscale.scheduler.store.redis.copy import Recent
-from hyperscale.scheduler.store.redis.scripts import CLAIM, Scripts
-from hyperscale.scheduler.store.tables import EPOCHS, LETTERS, SCHEDULES, Kind, Operation
+from hyperscale.scheduler.store.redis.scripts import CLAIM, TIME, Scripts
+from hyperscale.scheduler.store.tables import EPOCHS, LETTERS, SCHEDULES, WORKERS, Kind, Operation
 from hyperscale.scheduler.store.types import BATCH_MAX, Claim, Counts, JobFilter, Taken, passes
 from hyperscale.scheduler.store.wakeups import Wakeups
+from hyperscale.scheduler.worker.registration import CLOSED
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ _CLAIM_KEYS: Final = (
     keys.STATES,
     keys.HEADS,
     keys.RUNS,
+    keys.table(WORKERS),
 )
 
 
@@ -77,6 +79,11 @@ class RedisGround:
     async def close(self) -> None:
         await self._client.aclose()
 
+    async def time(self) -> Instant:
+        answer = await self._scripts.call(TIME, self._scripts.keys((keys.COUNTERS,)), ())
+        seconds, microseconds = answer
+        return int(seconds) * SECOND + int(microseconds)
+
     async def take(self, claim: Claim, now: Instant, promote_max: int) -> Taken:
         argument = {
             "now": now,
@@ -85,6 +92,7 @@ class RedisGround:
             "boost_age": BOOST_AGE,
             "boost_points": BOOST_POINTS,
             "worker": claim.worker,
+            "closed": sorted(CLOSED),
             "kinds": claim.kinds,
             "capabilities": claim.capabilities,
             "limit": min(claim.limit, BATCH_MAX),

@@ -34,6 +34,7 @@ class Script:
 FETCH: Final = Script("fetch")
 COMMIT: Final = Script("commit")
 CLAIM: Final = Script("claim")
+TIME: Final = Script("time")
 
 
 class Keys:

@@ -46,6 +46,9 @@ class SqliteGround:
         for connection in self._connections:
             connection.close()
 
+    async def time(self) -> None:
+        """Everybody who uses it is on this machine."""
+
     def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> Awaitable[T]:
         return self._writer.run_one(step, job_ids)
 

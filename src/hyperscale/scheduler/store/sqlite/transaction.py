@@ -56,7 +56,7 @@ _COUNT: Final = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT DO UPDATE SET 
 # A delayed job has its submitted priority (ageing begins when it is ready), hence the plain sum.
 _PROMOTE: Final = (
     f"UPDATE jobs SET place = {Place.READY:d},"
-    f" at = CASE WHEN rank > 0 THEN due_at + {BOOST_AGE} END"
+    f" at = CASE WHEN rank > 0 THEN max(due_at, created_at) + {BOOST_AGE} END"
     " WHERE number IN (SELECT number FROM jobs"
     f" WHERE place = {Place.DELAYED:d} AND at <= ? AND at IS NOT NULL ORDER BY at LIMIT ?)"
 )

@@ -1,28 +1,24 @@
-"""Circuit breakers: a target that keeps failing gets a rest.
+"""Circuit breakers: a target that keeps failing gets a rest, and its jobs wait for that.
 
-    state      event                                   next
-    CLOSED     `failures_max` failures in a row        OPEN, for `rest_s`
-    OPEN       `rest_s` are over                       HALF_OPEN
-    HALF_OPEN  success of the one job let through      CLOSED
-    HALF_OPEN  failure of it                           OPEN, for `rest_s`
-
-Pure: time comes in as an argument. Bounded: the breaker used least recently is forgotten.
-
-Not `cluster.overload.circuit`, which counts failures within seconds and takes a result only with
-the ticket of its request. Jobs run for seconds or for hours, so no window fits them: what counts is
-failures in a row, whenever they end. And a pipeline is told of jobs before they are known to run,
-so there is no moment at which each could be given a ticket.
+A job runs for seconds or for hours, so its circuit counts failures in a row, whenever they come,
+and a success ends the row. A pipeline is told of jobs before they are known to run, so a job has no
+ticket of its own: what ends while the circuit is half open is taken as the result of the test.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from hyperscale.cluster.overload.circuit import (
+    Circuits,
+    CircuitSettings,
+    CircuitState,
+    Ticket,
+)
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.workload.secrets import mask_body
 
@@ -34,71 +30,71 @@ TARGETS_MAX: Final = 1000
 _ALWAYS: Final = frozenset({Failure.TRANSIENT, Failure.EXHAUSTED, Failure.TIMEOUT})
 
 
-class Circuit(StrEnum):
-    CLOSED = "closed"
-    OPEN = "open"
-    HALF_OPEN = "half open"
-
-
-class _Breaker:
-    __slots__ = ("circuit", "failures", "since_s")
-
-    def __init__(self) -> None:
-        self.circuit = Circuit.CLOSED
-        self.failures = 0
-        self.since_s = 0.0
-
-
 class Breakers:
     def __init__(self, failures_max: int = FAILURES_MAX, rest_s: float = REST_S) -> None:
-        self._failures_max = failures_max
-        self._rest_s = rest_s
-        self._breakers: OrderedDict[str, _Breaker] = OrderedDict()
+        self._circuits = Circuits(
+            CircuitSettings(
+                failures_max=failures_max,
+                window_s=math.inf,
+                open_s=rest_s,
+                test_timeout_s=rest_s,
+                destinations_max=TARGETS_MAX,
+            )
+        )
+        self._tests: dict[str, Ticket] = {}
+
+    def __len__(self) -> int:
+        return len(self._circuits)
 
     def admits(self, target: str, now_s: float) -> bool:
-        """False: fail fast. A half-open circuit lets one through, and another one each time the
+        """False: turn it away. A half-open circuit lets one through, and another one each time the
         rest goes by without a word of it."""
-        breaker = self._breakers.get(target)
-        if breaker is None or breaker.circuit is Circuit.CLOSED:
+        if self.is_closed(target):
             return True
-        if now_s - breaker.since_s < self._rest_s:
-            return False
-        breaker.circuit, breaker.since_s = Circuit.HALF_OPEN, now_s
-        return True
+        ticket = self._circuits.of(now_s, target).allow(now_s)
+        if ticket is not None:
+            if len(self._tests) >= TARGETS_MAX:
+                self._tests.clear()  # of targets long forgotten; the others are tried again
+            self._tests[target] = ticket
+        return ticket is not None
+
+    def rest_s(self, target: str, now_s: float) -> float:
+        """Seconds until another one is let through."""
+        return self._circuits.retry_after_s(now_s, target)
 
     def ended(self, target: str, ok: bool, now_s: float) -> None:
+        test = self._tests.pop(target, None)
         if ok:
-            self._breakers.pop(target, None)
+            self._circuits.forget(target)
             return
-        breaker = self._breakers.setdefault(target, _Breaker())
-        self._breakers.move_to_end(target)
-        breaker.failures += 1
-        if breaker.circuit is Circuit.HALF_OPEN or breaker.failures >= self._failures_max:
-            breaker.circuit, breaker.since_s = Circuit.OPEN, now_s
-        while len(self._breakers) > TARGETS_MAX:
-            self._breakers.popitem(last=False)
+        circuit = self._circuits.of(now_s, target)
+        ticket = test or circuit.allow(now_s)
+        if ticket is not None:
+            circuit.failed(now_s, ticket)
 
-    def circuit(self, target: str) -> Circuit:
-        breaker = self._breakers.get(target)
-        return Circuit.CLOSED if breaker is None else breaker.circuit
+    def is_closed(self, target: str) -> bool:
+        return self._circuits.state(target) is CircuitState.CLOSED
 
 
 def target_of(kind: str, payload: Mapping[str, str]) -> str:
-    """What fails together: a host, a callable, a program, a test file; else the kind."""
+    """What fails together: an address without its query, a callable, a program, a test file; else
+    the kind. One broken path says nothing of the others on its host."""
     if kind == "http":
-        return f"http {_host(payload.get('url', ''))}"
+        return f"http {_endpoint(payload.get('url', ''))}"
     for name in ("call", "file", "argv"):
         if name in payload:
             return f"{kind} {_masked(payload[name])}"
     return kind
 
 
-def _host(url: str) -> str:
+@lru_cache(maxsize=TARGETS_MAX)
+def _endpoint(url: str) -> str:
     """Without user and password; empty for what is no URL, as the executor will say."""
     try:
-        return urlsplit(url).netloc.rpartition("@")[2]
+        parts = urlsplit(url)
     except ValueError:
         return ""
+    return _masked(parts.netloc.rpartition("@")[2] + parts.path)
 
 
 @lru_cache(maxsize=TARGETS_MAX)

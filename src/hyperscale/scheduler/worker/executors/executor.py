@@ -51,6 +51,14 @@ class Broken:
 Result = Done | Broken
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnedAway:
+    """It did not run: its target rests for `delay_s` more."""
+
+    error: str
+    delay_s: float
+
+
 class Executor(Protocol):
     async def run(self, task: Task) -> Result: ...
 

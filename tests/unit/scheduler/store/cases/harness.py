@@ -110,8 +110,10 @@ def failed(held: Job, failure: Failure = Failure.ERROR, error: str = "boom") -> 
     )
 
 
-def released(held: Job) -> Released:
-    return Released(job_id=held.id, worker=held.worker, token=held.token)
+def released(held: Job, delay_s: float = 0.0, reason: str = "") -> Released:
+    return Released(
+        job_id=held.id, worker=held.worker, token=held.token, delay_s=delay_s, reason=reason
+    )
 
 
 async def start_one(store: Store, worker: str = "w-1", now: Instant = NOON) -> Job:

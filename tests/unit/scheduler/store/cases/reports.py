@@ -199,6 +199,21 @@ class ReportCases:
         assert [a.outcome for a in await store.attempts("a")] == [Outcome.RELEASED]
 
     @scenario
+    async def test_a_release_with_a_delay_waits_and_is_free(self, store: Store) -> None:
+        await submit(store, job("a"))
+        held = await take_one(store, start=True)
+        answer = await store.report(released(held, 30.0, "its target rests"), at(5))
+        assert isinstance(answer, Accepted)
+        waits = answer.job
+        assert (waits.state, waits.retries, waits.due_at) == (JobState.PENDING, 0, at(35))
+        assert waits.error == "its target rests"
+        again = await store.report(released(held, 30.0, "its target rests"), at(6))
+        assert again == Accepted(waits, repeated=True)
+        assert await take(store, now=at(34)) == []
+        assert (await take_one(store, now=at(35))).token > held.token
+        assert await store.attempts("a") == []
+
+    @scenario
     async def test_concurrent_reports_on_one_job_end_it_once(self, store: Store) -> None:
         await submit(store, job("a"))
         held = await start_one(store)

@@ -150,6 +150,19 @@ class SweepCases:
         assert order == ["zero", "bulk", "new"]
 
     @scenario
+    async def test_what_was_due_before_it_was_made_waits_since_it_was_made(
+        self, store: Store
+    ) -> None:
+        old = job("backfill", at(5), due_at=at(-86_400 * 365), priority=2000)
+        await submit(store, old, job("urgent", at(6), priority=1))
+        assert await store.age(at(1804)) == 0
+        assert await store.age(at(1805)) == 1
+        aged = await store.job("backfill")
+        assert aged is not None
+        assert aged.rank == 1950
+        assert (await take_one(store, now=at(1805))).id == "urgent"
+
+    @scenario
     async def test_ageing_goes_on_in_steps(self, store: Store) -> None:
         await submit(store, job("bulk", due_at=at(10), priority=120))
         await store.promote(at(10))
@@ -311,6 +324,21 @@ class RegistryCases:
         await store.register(worker(instance="two"), at(6), 45)
         with pytest.raises(NotFound):
             await store.beat(replace(said(6, 0), worker_id="w-2"), at(6))
+
+    @scenario
+    async def test_a_drained_worker_gets_nothing_from_that_moment_until_it_is_back(
+        self, store: Store
+    ) -> None:
+        known = await store.register(worker(), NOON, 45)
+        await submit(store, job("a"), job("b", at(1)))
+        await store.move_worker("w-1", WorkerEvent.DRAIN)
+        assert await take(store, now=at(1)) == []
+        assert [each.id for each in await take(store, "w-2", now=at(1))] == ["a"]
+        back = await store.move_worker("w-1", WorkerEvent.UNDRAIN)
+        assert back.state is WorkerState.AVAILABLE
+        assert [each.id for each in await take(store, now=at(1))] == ["b"]
+        said = WorkerBeat(worker_id="w-1", session=known.session, sequence=1, running=1)
+        assert (await store.beat(said, at(2))).state is WorkerState.AVAILABLE
 
     @scenario
     async def test_workers_are_listed_bounded_and_removed(self, store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A program that runs a load on a leash and says how the load ended."""
+"""A program that runs a load under a lease and says how the load ended."""
 
 import asyncio
 import sys
@@ -42,7 +42,7 @@ async def main() -> None:
     running = asyncio.create_task(part.run_load(await part.prepare()))
     said = False
     while not running.done():
-        part.leash(1.0)
+        part.lease(1.0)
         await asyncio.sleep(0.1)
         if not said and part.aggregate.requests:
             said = True

@@ -1,0 +1,1 @@
+"""MQTT 5: `packets` are its bytes, `session` is a connection, `client` what a user calls with."""
