@@ -17,6 +17,7 @@ from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
 from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.mailbox import mailbox
+from tests.fixtures.mariadb import mariadb
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
@@ -26,6 +27,7 @@ OF_THEIR_OWN = {
     "graphql_shop.py",
     "kafka_orders.py",
     "mqtt_sensors.py",
+    "mysql.py",
     "nats_orders.py",
     "postgres.py",
     "rabbitmq_orders.py",
@@ -155,7 +157,16 @@ def test_redis_counts_the_same(tmp_path: Path) -> None:
 
 
 def test_postgres_is_started_by_the_example(tmp_path: Path) -> None:
-    results = run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1)
+    assert_transactions(run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1))
+
+
+def test_transactions_of_mysql(tmp_path: Path) -> None:
+    with mariadb() as where:
+        assert_transactions(run("mysql.py", tmp_path, "", "-d", "1s", "-w", 1, MYSQL=where))
+
+
+def assert_transactions(results: dict[str, Any]) -> None:
+    """Each began and was committed, with two statements between."""
     (bank,) = results["workflows"]
     steps = steps_of(bank)
     assert {step["failed"] for step in steps.values()} == {0}, steps

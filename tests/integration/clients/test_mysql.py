@@ -13,14 +13,12 @@ import pytest
 from hyperscale.clients import Client
 from hyperscale.errors import BadInput
 from hyperscale.workload.results import CallFailed, Outcome
+from tests.fixtures.mariadb import mariadb
 
 from .certificates import Authority
 from .conftest import Run
-from .mariadb_server import found, mariadb_server
 from .scripted import Handler, Peer, client, serve
 from .test_contract import free_port, user
-
-served = pytest.mark.skipif(not found(), reason="needs the Debian package mariadb-server")
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +29,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def url(authority: Authority) -> Iterator[str]:
     leaf = authority.issue("localhost")
-    with mariadb_server(free_port(), f"--ssl-cert={leaf}", f"--ssl-key={leaf}") as url:
+    with mariadb(f"--ssl-cert={leaf}", f"--ssl-key={leaf}") as url:
         yield url
 
 
-@served
 @pytest.mark.xdist_group("mariadb")
 class TestServed:
     def test_queries_statements_and_transactions(self, run: Run, url: str) -> None:
