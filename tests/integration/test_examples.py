@@ -18,6 +18,7 @@ from tests.fixtures.file_servers import ftp_server
 from tests.fixtures.graphql_shop import graphql_shop, seen
 from tests.fixtures.mailbox import mailbox
 from tests.fixtures.mariadb import mariadb
+from tests.fixtures.mongo_server import mongo_server
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
@@ -26,6 +27,7 @@ OF_THEIR_OWN = {
     "file_transfer.py",
     "graphql_shop.py",
     "kafka_orders.py",
+    "mongodb_shop.py",
     "mqtt_sensors.py",
     "mysql.py",
     "nats_orders.py",
@@ -158,6 +160,18 @@ def test_redis_counts_the_same(tmp_path: Path) -> None:
 
 def test_postgres_is_started_by_the_example(tmp_path: Path) -> None:
     assert_transactions(run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1))
+
+
+def test_documents_of_mongodb(tmp_path: Path) -> None:
+    with mongo_server() as server:
+        where = f"mongodb://127.0.0.1:{server.server_address[1]}/shop"
+        results = run("mongodb_shop.py", tmp_path, "", "-d", "1s", "-w", 1, MONGODB=where)
+    steps = steps_of(results["workflows"][0])
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    assert steps["look"]["count"] == server.calls["find"] > 0
+    told = {request["method"]: request["count"] for request in steps["buy"]["requests"]}
+    assert told["COMMITTRANSACTION"] == server.calls["commitTransaction"] > 0
+    assert told["UPDATE"] == server.calls["update"]
 
 
 def test_transactions_of_mysql(tmp_path: Path) -> None:

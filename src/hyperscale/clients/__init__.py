@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.kafka import KafkaClient
+    from hyperscale.clients.mongodb.client import MongoDBClient
     from hyperscale.clients.mqtt.client import MQTTClient
     from hyperscale.clients.mysql import MySQLClient
     from hyperscale.clients.nats.client import NATSClient
@@ -58,6 +59,7 @@ PROTOCOLS = {
     "mysql": ("hyperscale.clients.mysql", "MySQLPool", ("mysql", "mariadb")),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
+    "mongodb": ("hyperscale.clients.mongodb.client", "MongoDBPool", ("mongodb", "mongodbs")),
     "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
     "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
     "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
@@ -80,6 +82,7 @@ class Client:
         graphql: GraphQLClient
         mysql: MySQLClient
         kafka: KafkaClient
+        mongodb: MongoDBClient
         mqtt: MQTTClient
         nats: NATSClient
         postgres: PostgresClient

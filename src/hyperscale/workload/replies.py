@@ -215,6 +215,26 @@ class MySQLResponse(SQLResponse):
         self.last_id = 0
 
 
+class MongoDBResponse(TCPResponse):
+    """`reply` is what the server answered, `documents` are those that a query found, `count` is how
+    many were found, inserted, matched or deleted."""
+
+    __slots__ = ("count", "documents", "reply")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.reply: dict[str, Any] = {}
+        self.documents: list[dict[str, Any]] = []
+        self.count = 0
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The first one; None without one."""
+        if self.outcome not in (Outcome.OK, Outcome.FAILED):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.documents[0] if self.documents else None
+
+
 class GraphQLResponse(Reply):
     """`data` and `errors` of the answer; `http` is the response that carried it."""
 

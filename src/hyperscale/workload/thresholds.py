@@ -43,6 +43,7 @@ KINDS = (
     "redis",
     "postgres",
     "mysql",
+    "mongodb",
     "graphql",
     "smtp",
     "grpc",
