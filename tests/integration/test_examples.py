@@ -15,7 +15,7 @@ import pytest
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
-from tests.fixtures.graphql_shop import graphql_shop, seen
+from tests.fixtures.graphql_shop import graphql_shop, graphql_shop_h2, seen
 from tests.fixtures.mailbox import mailbox
 from tests.fixtures.mariadb import mariadb
 from tests.fixtures.mongo_server import mongo_server
@@ -25,6 +25,7 @@ from tests.integration.cli.program import environment, hyperscale
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
     "file_transfer.py",
+    "graphql_http2.py",
     "graphql_shop.py",
     "kafka_orders.py",
     "mongodb_shop.py",
@@ -70,6 +71,15 @@ def test_bytes_there_and_back(tmp_path: Path) -> None:
         counts = {step["name"]: step["count"] for step in workflow["steps"]}
         assert counts == {"line": echo.lines, "datagram": echo.datagrams}
         assert echo.lines > 0
+
+
+def test_queries_over_http2_are_counted_the_same(tmp_path: Path) -> None:
+    with graphql_shop_h2() as port:
+        where = f"http://127.0.0.1:{port}/"
+        results = run("graphql_http2.py", tmp_path, "", "-d", "1s", "-w", 1, GRAPHQL=where)
+        (show,) = results["workflows"][0]["steps"]
+        assert (show["failed"], show["count"]) == (0, seen["HTTP/2"])
+        assert show["count"] > 0
 
 
 def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "ftp": ("hyperscale.clients.ftp", "FTPPool", ("ftp", "ftps")),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
+    "graphqlh2": ("hyperscale.clients.graphql", "GraphQLH2Pool", ()),
     "mysql": ("hyperscale.clients.mysql", "MySQLPool", ("mysql", "mariadb")),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
@@ -80,6 +81,7 @@ class Client:
         ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
+        graphqlh2: GraphQLClient
         mysql: MySQLClient
         kafka: KafkaClient
         mongodb: MongoDBClient
