@@ -24,6 +24,7 @@ from hyperscale.cluster.membership.messages import (
     Ping,
     PingRequest,
     Sender,
+    Summary,
     Suspect,
     Update,
     decode_datagram,
@@ -260,6 +261,7 @@ def test_the_longest_names_still_fit(heartbeat: int, accusers: int) -> None:
         Alive(other),
         Suspect("o" * 64, far, tuple(f"{i}" * 64 for i in range(accusers))),
     ]
+    core.exchanged(0.0, encode(HEAD, Summary(Sender(other), (0,) * BUCKETS)))
     sent = core.receive(0.0, encode(HEAD, Ping(Sender(other), 1, me.node_id, news)))
     for second in range(20):
         sent += core.tick(float(second))

@@ -16,10 +16,10 @@ def test_they_expire_in_order_and_only_if_not_forgotten() -> None:
                 everything.set()
 
         deadlines = Deadlines(note)
-        deadlines.add(5, 0.03)
-        deadlines.add(1, 0.01)
-        deadlines.add(2, 0.02)
-        deadlines.add(3, 0.015)
+        deadlines.add(5, 0.6)
+        deadlines.add(1, 0.2)
+        deadlines.add(2, 0.4)
+        deadlines.add(3, 0.3)
         deadlines.forget(3)
         deadlines.forget(99)
         assert len(deadlines) == 3
