@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -144,12 +145,22 @@ class ClientPool:
         `own`: protocols of the test itself, which come before ours of the same name."""
         self._options = http
         self._network = Network(http)
-        self._http = HTTPPool(http, self._network)
         self._limit = RequestLimit(rps) if rps else None
-        self._protocols: dict[str, ProtocolPool] = {}
+        self._protocols: dict[str, Any] = {}
+        self._http, self._http_client = self._http_of(http)
         self._own = own
         self._client: type[Client] = type("Client", (Client,), _first_uses(own)) if own else Client
         self._trace: Callable[[Any], None] | None = None
+
+    def _http_of(self, options: HTTPOptions) -> tuple[HTTPPool, Callable[[], HTTPClient]]:
+        if options.version != "auto":
+            pool = HTTPPool(options, self._network)
+            return pool, partial(HTTPClient, pool, self._limit)
+        from hyperscale.clients.http2.auto import AutoClient, EitherPool, EitherRequest
+
+        pool = HTTPPool(options, self._network, EitherRequest)
+        streams = self._protocols["auto"] = EitherPool(options, self._network)
+        return pool, partial(AutoClient, pool, streams, self._limit)
 
     @property
     def trace(self) -> Callable[[Any], None] | None:
@@ -211,7 +222,7 @@ class ClientPool:
         return self._http
 
     def client(self) -> Client:
-        return self._client(self, HTTPClient(self._http, self._limit))
+        return self._client(self, self._http_client())
 
     def sweep(self, now: float) -> None:
         """End calls past their deadline. The pool does so by itself; calling it is harmless."""

@@ -204,17 +204,6 @@ class MySQLClient(DatabaseClient[MySQLPool, Session, MySQLResponse]):
         """A statement of which the number of rows matters."""
         return await self._ask("EXECUTE", address, sql, values, timeout, name)
 
-    async def prepare(
-        self, address: Place, sql: str, *, timeout: Any = None, name: str | None = None
-    ) -> MySQLResponse:
-        """Prepare the statement now, to measure that by itself; the others do when they must."""
-
-        async def talk(session: Session, call: Call, answer: MySQLResponse) -> None:
-            call.begin()
-            await session.prepared(sql)
-
-        return await self._run("PREPARE", address, sql, talk, timeout, name)
-
     async def _ask(
         self,
         method: str,

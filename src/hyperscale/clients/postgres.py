@@ -197,17 +197,6 @@ class PostgresClient(DatabaseClient[PostgresPool, Session, PostgresResponse]):
 
         return await self._run("EXECUTE", address, sql, talk, timeout, name)
 
-    async def prepare(
-        self, address: Place, sql: str, *, timeout: Any = None, name: str | None = None
-    ) -> PostgresResponse:
-        """Prepare the statement now, to measure that by itself; the others do when they must."""
-
-        async def talk(session: Session, call: Call, answer: PostgresResponse) -> None:
-            call.begin()
-            await session.prepared(sql)
-
-        return await self._run("PREPARE", address, sql, talk, timeout, name)
-
     async def copy_in(
         self,
         address: Place,

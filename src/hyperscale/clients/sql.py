@@ -33,6 +33,8 @@ class Session(Protocol):
 
     def shut(self) -> None: ...
 
+    async def prepared(self, sql: str) -> Any: ...
+
 
 class Database(Protocol):
     """An address, taken apart once."""
@@ -142,6 +144,17 @@ class DatabaseClient(ProtocolClient[P], Generic[P, S, R]):
     async def _command(self, session: S, sql: str, answer: R) -> None:
         """Run a statement without values."""
         raise NotImplementedError
+
+    async def prepare(
+        self, address: Place, sql: str, *, timeout: Any = None, name: str | None = None
+    ) -> R:
+        """Prepare the statement now, to measure that by itself; the others do when they must."""
+
+        async def talk(session: S, call: Call, answer: R) -> None:
+            call.begin()
+            await session.prepared(sql)
+
+        return await self._run("PREPARE", address, sql, talk, timeout, name)
 
     @asynccontextmanager
     async def transaction(

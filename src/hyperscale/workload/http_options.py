@@ -70,6 +70,7 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hosts: dict[str, str] = {}  # "name", "name:port" or "*.name" to "address" or "address:port"
     dns_ttl: float = 300.0  # how long a lookup is kept; 0: look up for every connection
     local_addresses: tuple[str, ...] = ()  # addresses or networks that connections go out from
+    version: Literal["1.1", "auto"] = "1.1"  # auto: HTTP/2 where the server chooses it (ALPN)
     # per_vu: each VU keeps its own; shared: all VUs of a process draw from one pool;
     # fresh: a new connection for every request
     connections: Literal["per_vu", "shared", "fresh"] = "per_vu"
@@ -103,6 +104,11 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.connections not in ("per_vu", "shared", "fresh"):
             raise BadInput(
                 f"http.connections must be per_vu, shared or fresh, not {self.connections!r}"
+            )
+        if self.version not in ("1.1", "auto"):
+            raise BadInput(
+                f'http.version must be "1.1" or "auto", not {self.version!r}',
+                "self.client.http2 speaks HTTP/2 only",
             )
         if self.ip not in ("any", "4", "6"):
             raise BadInput(f"http.ip must be any, 4 or 6, not {self.ip!r}")

@@ -381,6 +381,6 @@ def test_preparing_resolves_reads_and_says_what_is_wrong(run: Run, tmp_path: Pat
         with pytest.raises(BadInput, match="missing"):
             await made.prepare(File(tmp_path / "missing"))
         with pytest.raises(BadInput, match="not a URL that HTTP can call"):
-            await made.prepare(URL("ftp://host/"))
+            await made.prepare(URL("gopher://host/"))
 
     run(go())

@@ -335,7 +335,7 @@ class HTTPClient(OriginClient[HTTPResponse, HTTPPool]):
             return await self._settle(response, deadline, hops, expect, pool.sink)
         return await self._call(request, timeout, redirects, expect, self._pool.sink)
 
-    async def _take(self, route: Route, deadline: float, new: bool) -> Connection:
+    async def _take(self, route: Route, deadline: float, new: bool) -> Carrier:
         return await self._pool.acquire(self._idle, route, deadline, new)
 
     def _leave(self, carrier: Carrier) -> None:

@@ -11,6 +11,7 @@ import socket
 from hyperscale.clients.http.connection import Connection
 from hyperscale.clients.http.origin_pool import OriginPool
 from hyperscale.clients.http.queue import ConnectionQueue, Resting
+from hyperscale.clients.http.request import Request
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.io.channel import RECEIVE_BYTES_SMALL
 from hyperscale.clients.net import failures
@@ -22,8 +23,10 @@ from hyperscale.workload.results import Connect
 class HTTPPool(OriginPool[Connection]):
     queue: ConnectionQueue
 
-    def __init__(self, options: HTTPOptions, network: Network) -> None:
-        super().__init__(options, network, "http/1.1")
+    def __init__(
+        self, options: HTTPOptions, network: Network, kind: type[Request] = Request
+    ) -> None:
+        super().__init__(options, network, "http/1.1", kind)
         self.queue = ConnectionQueue(options.max_connections)
         self._resting = Resting(self.queue)
         self.receive_bytes = RECEIVE_BYTES_SMALL  # that a new connection looks for, by what came
@@ -64,6 +67,17 @@ class HTTPPool(OriginPool[Connection]):
             return Connection(self, route, idle, sock, connect)
 
         return await self._open(route, deadline, made)
+
+    def adopt(
+        self, idle: list[Connection], route: Route, sock: socket.socket, connect: Connect
+    ) -> Connection:
+        """One that was opened elsewhere."""
+        if self.stopped:
+            sock.close()
+            raise failures.cancelled()
+        made = Connection(self, route, idle, sock, connect)
+        self._keep_looking()
+        return made
 
     def release(self, connection: Connection) -> None:
         if not connection.alive:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from functools import partial
 from typing import ClassVar
 
 from hyperscale.clients.http.origin_pool import OriginPool
@@ -81,16 +82,16 @@ class StreamPool(OriginPool[Connection]):
         return held.count(route) < most
 
     async def _opened(self, held: Held, route: Route, deadline: float) -> Connection:
-        def made(sock: socket.socket, connect: Connect) -> Connection:
-            if isinstance(sock, ssl.SSLSocket) and sock.selected_alpn_protocol() != "h2":
-                sock.close()
-                text = f"{route.authority} does not speak HTTP/2 over TLS (it did not choose h2)"
-                raise Failure(Outcome.PROTOCOL, text)
-            return Connection(self, route, held, sock, connect)
-
         held.opening[route] += 1
         try:
-            return await self._open(route, deadline, made)
+            return await self._open(route, deadline, partial(self._made, held, route))
         finally:
             held.opening[route] -= 1
             held.wake_all()
+
+    def _made(self, held: Held, route: Route, sock: socket.socket, connect: Connect) -> Connection:
+        if isinstance(sock, ssl.SSLSocket) and sock.selected_alpn_protocol() != "h2":
+            sock.close()
+            text = f"{route.authority} does not speak HTTP/2 over TLS (it did not choose h2)"
+            raise Failure(Outcome.PROTOCOL, text)
+        return Connection(self, route, held, sock, connect)
