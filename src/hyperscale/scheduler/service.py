@@ -314,6 +314,7 @@ def _worker(
         telemetry,
         loadtest_dir=settings.loadtest_dir,
         http_allow=settings.http_allow,
+        processes=numbers.processes,
     )
     return WorkerService(host, store, numbers, executors, now)
 

@@ -39,6 +39,7 @@ async def main(role: str, store: str, election: str, node: str, slots: str, spoo
         grace_s=2.0,
         shutdown_timeout_s=10.0,
         python_allow=("tests.integration.scheduler.nap:nap",),
+        command=True,
     )
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

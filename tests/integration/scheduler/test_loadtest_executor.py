@@ -9,9 +9,11 @@ from pathlib import Path
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, Task
 from hyperscale.scheduler.worker.executors.loadtest import LoadtestExecutor
+from hyperscale.scheduler.worker.executors.orphans import Children
 
 TEST_FILE = """
 from hyperscale import Workflow, step
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.testing import URL, HTTPResponse
 
 class Home(Workflow):
@@ -41,7 +43,7 @@ async def run(path: Path, **payload: str) -> Result:
         job_id="j", token=1, payload={"file": str(file), **payload}, progress=lambda _: None
     )
     async with server, asyncio.timeout(100):
-        return await LoadtestExecutor(path).run(task)
+        return await LoadtestExecutor(path, Children()).run(task)
 
 
 def test_the_result_is_in_the_log(tmp_path: Path) -> None:

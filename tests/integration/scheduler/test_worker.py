@@ -477,6 +477,32 @@ def test_capabilities_decide_and_progress_is_told(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_job_that_writes_moves_and_a_silent_one_does_not(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import time\nwhile True:\n    print('on')\n    time.sleep(0.05)\n")
+    jobs = {
+        "python": ("python", {"call": "runpy:run_path", "args": json.dumps([str(script)])}),
+        "command": ("command", {"argv": '["sh", "-c", "while echo on; do sleep 0.05; done"]'}),
+        "silent": ("command", {"argv": '["sleep", "600"]'}),
+    }
+
+    async def run() -> None:
+        async with bench(tmp_path) as b:
+            executors = open_executors(("runpy:run_path",), command=True)
+            worker = await b.worker(executors, slots=3, shutdown_timeout_s=0)
+            for name, (kind, payload) in jobs.items():
+                await b.submit(name, kind, payload)
+
+            async def moved() -> bool:
+                return None not in [(await b.job(n)).progress_at for n in ("python", "command")]
+
+            await until(moved)
+            assert (await b.job("silent")).progress_at is None
+            await worker.stop()
+
+    asyncio.run(run())
+
+
 def test_a_worker_replaced_under_its_id_kills_its_jobs_and_ends(tmp_path: Path) -> None:
     async def run() -> None:
         async with bench(tmp_path) as b:

@@ -18,7 +18,7 @@ from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.history import Attempt, Outcome
 from hyperscale.scheduler.queue.identity import jitter
 from hyperscale.scheduler.queue.job import TRANSITIONS, Event, Failure, Job, JobState
-from hyperscale.scheduler.queue.reports import ERROR_CHARS_MAX
+from hyperscale.scheduler.queue.reports import ERROR_CHARS_MAX, Beat
 from hyperscale.scheduler.queue.spec import RetryPolicy
 
 TRANSIENT_SPREAD_S: Final = 1.0
@@ -98,11 +98,12 @@ def started(job: Job, now: Instant, lease_s: float) -> Job:
     )
 
 
-def beaten(job: Job, now: Instant, lease_s: float, progress: float | None) -> Job:
+def beaten(job: Job, now: Instant, beat: Beat) -> Job:
     to(job, Event.BEAT)
-    if progress is not None and progress != job.progress:
+    progress = job.progress if beat.progress is None else beat.progress
+    if beat.moved or progress != job.progress:
         job = replace(job, progress=min(1.0, max(0.0, progress)), progress_at=now)
-    until = _lease_end(job, now, lease_s, job.started_at, job.progress_at)
+    until = _lease_end(job, now, beat.lease_s, job.started_at, job.progress_at)
     return replace(job, lease_until=until, last_report="", updated_at=now)
 
 

@@ -162,7 +162,7 @@ def _step(job: Job, report: Report, now: int) -> Step:
     if isinstance(report, Started):
         return Step(lifecycle.started(job, now, report.lease_s))
     if isinstance(report, Beat):
-        return Step(lifecycle.beaten(job, now, report.lease_s, report.progress))
+        return Step(lifecycle.beaten(job, now, report))
     if isinstance(report, Released):
         return lifecycle.released(job, now, report.delay_s, report.reason)
     exit_code, log = report.exit_code, report.log[-LOG_CHARS_MAX:]

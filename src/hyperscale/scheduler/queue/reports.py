@@ -35,10 +35,12 @@ class Started(_Report, frozen=True, tag="started"):
 
 
 class Beat(_Report, frozen=True, tag="beat"):
-    """Still alive; with `progress`, also moving (0 to 1)."""
+    """Still alive; with another `progress` (0 to 1), or `moved`, also moving."""
 
     lease_s: LeaseSeconds
     progress: float | None = None
+    moved: bool = False
+    """Since the heartbeat before: it wrote something, or sent requests."""
 
 
 class Completed(_Report, frozen=True, tag="completed"):

@@ -36,6 +36,7 @@ class Running:
         "disowned",
         "given_back",
         "job",
+        "moved",
         "progress",
         "stopped",
         "target",
@@ -48,6 +49,8 @@ class Running:
         """What its circuit breaker is for."""
         self._as_task: Task | None = None
         self.progress: float | None = None
+        self.moved = False
+        """Since its last heartbeat."""
         self.task: asyncio.Task[None] | None = None
         self.admitted = False
         """Past its circuit breaker already: a pipeline was told of it."""
@@ -60,6 +63,9 @@ class Running:
     def told(self, progress: float) -> None:
         self.progress = progress
 
+    def has_moved(self) -> None:
+        self.moved = True
+
     def as_task(self) -> Task:
         """The same each time: a pipeline is told of it first, and then to run it."""
         if self._as_task is None:
@@ -69,6 +75,7 @@ class Running:
                 token=job.token,
                 payload=job.spec.payload,
                 progress=self.told,
+                moved=self.has_moved,
                 tags=job.spec.tags,
                 correlation_id=job.correlation_id or job.id,
             )

@@ -23,6 +23,7 @@ from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import Claim
 from hyperscale.scheduler.telemetry import events
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, TurnedAway
+from hyperscale.scheduler.worker.executors.orphans import end_orphans
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerState, check_worker
 from hyperscale.scheduler.worker.reporter import Reporter, Spool
@@ -84,6 +85,7 @@ class WorkerService:
         """Raises StaleSession when another live process has this id."""
         self._spool = await asyncio.to_thread(Spool, self._settings.spool)
         self._reporter = Reporter(self._store, self._spool, self._now)
+        await asyncio.to_thread(end_orphans, self._settings.processes)
         await self._register()
         self._spawn("worker reports", self._reporter.run)
         await self._reporter.send_left()
@@ -318,12 +320,14 @@ class WorkerService:
         job = running.job
         if self._held.get(job.id) is not running:
             return
+        moved, running.moved = running.moved, False
         beat = Beat(
             job_id=job.id,
             worker=self.id,
             token=job.token,
             lease_s=self._settings.lease_s,
             progress=running.progress,
+            moved=moved,
         )
         answer = await self._reporter.ask(beat)
         if self._held.get(job.id) is not running:

@@ -53,3 +53,8 @@ class WorkerSettings:
     poll_s: float = 1.0
     """A claim is asked for at least so often, whatever the wake-ups say."""
     shutdown_timeout_s: float = 60.0
+
+    @property
+    def processes(self) -> Path:
+        """Where the marks of jobs' processes are; see `orphans`."""
+        return self.spool / "processes"

@@ -10,6 +10,7 @@ from hyperscale.runtime.real import run
 from hyperscale.scheduler.queue.job import Failure, new_job
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, Task
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.python import PythonExecutor
 from hyperscale.scheduler.worker.executors.registry import Executors
 from hyperscale.scheduler.worker.running import Running
@@ -35,7 +36,7 @@ class Bench:
     def __init__(self, count: int) -> None:
         self.ended: dict[str, Result] = {}
         self._changed = asyncio.Event()
-        executors = Executors({"python": PythonExecutor(["os:getpid", "time:*"])})
+        executors = Executors({"python": PythonExecutor(["os:getpid", "time:*"], Children())})
         self.executors = executors
         self.slots = Slots(host_of(), count, executors, self._over)
 

@@ -20,12 +20,16 @@ from hyperscale.scheduler.worker.executors.executor import (
     decoded,
     permanent,
 )
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import run_process
 
 EX_TEMPFAIL: Final = 75
 
 
 class CommandExecutor:
+    def __init__(self, children: Children) -> None:
+        self._children = children
+
     async def run(self, task: Task) -> Result:
         try:
             argv = decoded(task.payload, "argv", list[str], [])
@@ -40,7 +44,10 @@ class CommandExecutor:
             "HYPERSCALE_FENCING_TOKEN": str(task.token),
         }
         try:
-            exited = await run_process(argv, env, task.payload.get("cwd") or None)
+            cwd = task.payload.get("cwd") or None
+            exited = await run_process(
+                argv, self._children, env, cwd, lambda _: task.moved()
+            )
         except (FileNotFoundError, PermissionError, NotADirectoryError, ValueError) as error:
             return permanent(f"{argv[0]!r} cannot be run: {error}")
         except OSError as error:

@@ -30,6 +30,8 @@ class Task:
     payload: Mapping[str, str]
     progress: Callable[[float], None]
     """0 to 1."""
+    moved: Callable[[], None] = lambda: None
+    """It wrote something, or its requests went on: it has not stalled."""
     tags: Mapping[str, str] = field(default_factory=dict)
     correlation_id: str = ""
 

@@ -14,7 +14,7 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from hyperscale.scheduler.worker.executors.executor import (
     permanent,
     required,
 )
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import Exited, run_process
 
 ENV_FILE: Final = "--env-file"
@@ -102,6 +103,7 @@ def _parted(word: str) -> tuple[str, str | None]:
     return (word[:2], word[2:] or None) if word.startswith("-") else ("", None)
 
 
+_PROGRESS: Final = re.compile(rb"\s(?P<name>\S+)\s.*\srequests=(?P<count>\d+)\s")
 SUMMARY_BYTES_MAX: Final = 16 * 1024
 _FINAL: Final = {
     ExitCode.BAD_INPUT: "the test file or an option cannot be used",
@@ -109,9 +111,28 @@ _FINAL: Final = {
 }
 
 
+class Requests:
+    """Whether a run moves: it tells every few seconds how many requests it has sent, also when
+    they are as many as before."""
+
+    def __init__(self, moved: Callable[[], None]) -> None:
+        self._moved = moved
+        self._counts: dict[bytes, bytes] = {}
+
+    def written(self, data: bytes) -> None:
+        for line in data.splitlines():
+            found = _PROGRESS.search(line)
+            if found is not None and self._counts.get(found["name"]) == found["count"]:
+                continue
+            if found is not None:
+                self._counts[found["name"]] = found["count"]
+            self._moved()
+
+
 class LoadtestExecutor:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, children: Children) -> None:
         self._directory = directory
+        self._children = children
 
     async def run(self, task: Task) -> Result:
         try:
@@ -121,9 +142,12 @@ class LoadtestExecutor:
         with tempfile.TemporaryDirectory(prefix="hyperscale-loadtest-") as directory:
             report = Path(directory) / "result.json"
             argv = [sys.executable, "-m", "hyperscale", "run", *words]
-            argv += ["--ui", "none", "--json", str(report)]
+            argv += ["--ui", "ci", "--json", str(report)]
+            written = Requests(task.moved).written
             try:
-                exited = await run_process(argv, cwd=str(self._directory))
+                exited = await run_process(
+                    argv, self._children, cwd=str(self._directory), written=written
+                )
             except OSError as error:
                 return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
             summary = await asyncio.to_thread(_summary, report)

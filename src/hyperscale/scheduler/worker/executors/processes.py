@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from hyperscale.scheduler.worker.executors.orphans import MARK, Children
 from hyperscale.scheduler.worker.executors.tail import Tail
 
 TERM_GRACE_S: Final = 2.0
@@ -90,21 +91,38 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 
 async def run_process(
-    argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
+    argv: Sequence[str],
+    children: Children,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    written: Callable[[bytes], None] = lambda _: None,
 ) -> Exited:
-    """To its end, output kept from the end backwards. Cancelled: the whole tree is killed.
-    Raises OSError when it cannot be started."""
+    """To its end, output kept from the end backwards and told to `written` as it comes. Cancelled:
+    the whole tree is killed. Raises OSError when it cannot be started."""
+    mark = children.mark()
+    try:
+        return await _run_marked(argv, {**os.environ, **(env or {}), MARK: mark}, cwd, written)
+    finally:
+        children.unmark(mark)
+
+
+async def _run_marked(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    written: Callable[[bytes], None],
+) -> Exited:
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env=None if env is None else {**os.environ, **env},
+        env=env,
         cwd=cwd,
         start_new_session=True,
     )
     tail = Tail()
-    reading = asyncio.create_task(_drain(process, tail))
+    reading = asyncio.create_task(_drain(process, tail, written))
     try:
         code = await _ended(process)
         # What the child left running may hold the pipe open for ever; it ends with its job.
@@ -135,7 +153,10 @@ def _let_go(process: asyncio.subprocess.Process) -> None:
     process._transport.close()  # type: ignore[attr-defined]
 
 
-async def _drain(process: asyncio.subprocess.Process, tail: Tail) -> None:
+async def _drain(
+    process: asyncio.subprocess.Process, tail: Tail, written: Callable[[bytes], None]
+) -> None:
     assert process.stdout is not None
     while data := await process.stdout.read(_READ_BYTES):
         tail.add(data)
+        written(data)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.scheduler.worker.executors.allowed import Allowed
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Result, Task, permanent
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import to_the_end
 from hyperscale.scheduler.worker.executors.python_child import Call, Returned
 from hyperscale.scheduler.worker.executors.python_process import Fate, Pending, PythonProcess
@@ -24,12 +25,13 @@ _FAILURES = {"permanent": Failure.PERMANENT, "transient": Failure.TRANSIENT, "":
 
 
 class PythonExecutor:
-    def __init__(self, allow: Sequence[str]) -> None:
+    def __init__(self, allow: Sequence[str], children: Children) -> None:
         """Patterns such as `shop.jobs:*` or `shop.jobs:nightly`."""
         allowed = Allowed(allow)
         self._named = allowed.named
         self._matched = lru_cache(maxsize=ALLOWED_MAX)(allowed.matched)
         """Remembered, because jobs are many and callables few."""
+        self._children = children
         self._idle: list[PythonProcess] = []
         self._closed = False
 
@@ -58,7 +60,7 @@ class PythonExecutor:
             process = self._idle.pop()
             if not process.gone:
                 return process
-        return await PythonProcess.start()
+        return await PythonProcess.start(self._children)
 
     async def give_back(self, process: PythonProcess) -> None:
         if self._closed or process.gone:
@@ -103,6 +105,7 @@ class PythonPipeline:
                     return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
                 self._send(process, call)
                 sent = self._sent.pop(task.job_id)
+            sent.process.moved = task.moved
             done = sent.pending.done()
             outcome = sent.pending.result() if done else await self._outcome(sent)
             if isinstance(outcome, Returned):

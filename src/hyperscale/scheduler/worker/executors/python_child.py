@@ -11,6 +11,8 @@ import os
 import socket
 import struct
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,6 +25,10 @@ from hyperscale.scheduler.worker.executors.tail import plain
 
 HEAD = struct.Struct("!II")
 """Number and size, before a call and before an answer."""
+MOVED = 0
+"""In place of a number: the call that runs has written something. Calls count from 1."""
+TELL_S = 1.0
+"""So often that is told at most."""
 TICKET = struct.Struct("!I")
 LOG_CHARS = 64 * 1024
 
@@ -49,7 +55,8 @@ class Returned(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Captured(io.TextIOBase):
-    def __init__(self) -> None:
+    def __init__(self, moved: Callable[[], None]) -> None:
+        self._moved = moved
         self._parts: list[str] = []
         self._size = 0
 
@@ -62,6 +69,7 @@ class _Captured(io.TextIOBase):
         if self._size > 2 * LOG_CHARS:
             self._parts = [self.text()]
             self._size = len(self._parts[0])
+        self._moved()
         return len(text)
 
     def text(self) -> str:
@@ -92,8 +100,8 @@ def _decoded(name: str, text: str, type_: type[T]) -> T:
         raise ValueError(f"{name!r} in the payload: {error}") from error
 
 
-def answer(call: Call) -> Returned:
-    captured = _Captured()
+def answer(call: Call, moved: Callable[[], None]) -> Returned:
+    captured = _Captured(moved)
     os.environ["HYPERSCALE_JOB_ID"] = call.job_id
     os.environ["HYPERSCALE_FENCING_TOKEN"] = str(call.token)
     with redirect_stdout(captured), redirect_stderr(captured):
@@ -119,9 +127,31 @@ def _raised(error: BaseException, kind: str, captured: _Captured) -> Returned:
     return Returned(plain(f"{type(error).__name__}: {error}"), kind, captured.text())
 
 
+class _Answers:
+    """Out of this process. A callable's threads may write while an answer is sent, and its forks
+    have the socket too: those tell nothing."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._pid = os.getpid()
+        self._told_s = time.monotonic()
+
+    def moved(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s >= TELL_S and os.getpid() == self._pid:
+            self._told_s = now_s
+            self.send(MOVED, b"")
+
+    def send(self, number: int, body: bytes) -> None:
+        with self._sending:
+            self._connection.sendall(HEAD.pack(number, len(body)) + body)
+
+
 def serve(connection: socket.socket, tickets: socket.socket) -> None:
     decoder = msgspec.msgpack.Decoder(Call)
     encoder = msgspec.msgpack.Encoder()
+    answers = _Answers(connection)
     calls = connection.makefile("rb")
     while ticket := tickets.recv(TICKET.size):
         (wanted,) = TICKET.unpack(ticket)
@@ -129,8 +159,7 @@ def serve(connection: socket.socket, tickets: socket.socket) -> None:
         while number != wanted:  # those between were withdrawn
             number, size = HEAD.unpack(calls.read(HEAD.size))
             call = calls.read(size)
-        body = encoder.encode(answer(decoder.decode(call)))
-        connection.sendall(HEAD.pack(number, len(body)) + body)
+        answers.send(number, encoder.encode(answer(decoder.decode(call), answers.moved)))
 
 
 def main() -> None:

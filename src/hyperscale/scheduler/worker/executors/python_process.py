@@ -8,17 +8,19 @@ call, so a call is either begun or withdrawn, never both. At most one call is be
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Final, cast
 
 import msgspec
 
+from hyperscale.scheduler.worker.executors.orphans import MARK, Children
 from hyperscale.scheduler.worker.executors.processes import kill_tree
-from hyperscale.scheduler.worker.executors.python_child import HEAD, TICKET, Call, Returned
+from hyperscale.scheduler.worker.executors.python_child import HEAD, MOVED, TICKET, Call, Returned
 
 _TICKETS_BYTES: Final = 64 * 1024
 _LAST_WORDS_S: Final = 1.0
@@ -43,25 +45,31 @@ class PythonProcess(asyncio.Protocol):
 
     process: asyncio.subprocess.Process
 
-    def __init__(self, tickets: socket.socket, taken: socket.socket) -> None:
+    def __init__(
+        self, tickets: socket.socket, taken: socket.socket, over: Callable[[], None]
+    ) -> None:
         self._tickets = tickets
         self._taken = taken
+        self._over = over
         self._pending: dict[int, Pending] = {}
         self._number = 0
         self._received = bytearray()
         self._lost = asyncio.Event()
         self.killed = False
+        self.moved: Callable[[], None] = lambda: None
+        """Told when the call that runs has written something."""
 
     @property
     def gone(self) -> bool:
         return self._lost.is_set()
 
     @classmethod
-    async def start(cls) -> PythonProcess:
+    async def start(cls, children: Children) -> PythonProcess:
         """Raises OSError."""
+        mark = children.mark()
         ours, theirs = socket.socketpair()
         tickets, taken = socket.socketpair()
-        made = cls(tickets, taken)
+        made = cls(tickets, taken, lambda: children.unmark(mark))
         try:
             with theirs:
                 made.process = await asyncio.create_subprocess_exec(
@@ -71,6 +79,7 @@ class PythonProcess(asyncio.Protocol):
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,
                     pass_fds=(taken.fileno(),),
+                    env={**os.environ, MARK: mark},
                     start_new_session=True,
                 )
             ours.setblocking(False)
@@ -78,6 +87,7 @@ class PythonProcess(asyncio.Protocol):
         except BaseException:
             for end in (ours, tickets, taken):
                 end.close()
+            made._over()
             raise
         return made
 
@@ -134,14 +144,17 @@ class PythonProcess(asyncio.Protocol):
             end = start + HEAD.size + size
             if len(received) < end:
                 break
-            answer = _decode(received[start + HEAD.size : end])
-            start = end
-            _settle(self._pending.pop(number), answer)
+            body, start = received[start + HEAD.size : end], end
+            if number == MOVED:
+                self.moved()
+            else:
+                _settle(self._pending.pop(number), _decode(body))
         del received[:start]
 
     def connection_lost(self, _: Exception | None) -> None:
         self.withdraw()
         self._lost.set()
+        self._over()
         for end in (self._tickets, self._taken):
             end.close()
         left, self._pending = self._pending, {}

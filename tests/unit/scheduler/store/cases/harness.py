@@ -94,9 +94,16 @@ def started(held: Job, lease_s: float = 45.0) -> Started:
     return Started(job_id=held.id, worker=held.worker, token=held.token, lease_s=lease_s)
 
 
-def beat(held: Job, progress: float | None = None, lease_s: float = 45.0) -> Beat:
+def beat(
+    held: Job, progress: float | None = None, lease_s: float = 45.0, moved: bool = False
+) -> Beat:
     return Beat(
-        job_id=held.id, worker=held.worker, token=held.token, lease_s=lease_s, progress=progress
+        job_id=held.id,
+        worker=held.worker,
+        token=held.token,
+        lease_s=lease_s,
+        progress=progress,
+        moved=moved,
     )
 
 

@@ -214,6 +214,16 @@ class ReportCases:
         assert await store.attempts("a") == []
 
     @scenario
+    async def test_a_job_that_moves_has_not_stalled(self, store: Store) -> None:
+        await submit(store, job("a", stall_timeout_s=20.0))
+        held = await start_one(store)
+        await store.report(beat(held, moved=True), at(15))
+        await store.report(beat(held), at(30))
+        assert await store.expire(at(34)) == []
+        (lost,) = await store.expire(at(35))
+        assert (lost.failure, lost.error) == (Failure.TIMEOUT, "no progress for 20 s")
+
+    @scenario
     async def test_concurrent_reports_on_one_job_end_it_once(self, store: Store) -> None:
         await submit(store, job("a"))
         held = await start_one(store)

@@ -19,6 +19,7 @@ from hyperscale.scheduler.worker.executors.command import CommandExecutor
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Executor, Result, Task
 from hyperscale.scheduler.worker.executors.http import HttpExecutor
 from hyperscale.scheduler.worker.executors.loadtest import LoadtestExecutor, _judged
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import Exited
 from hyperscale.scheduler.worker.executors.python import PythonExecutor
 from hyperscale.scheduler.worker.executors.reach import Reach
@@ -64,7 +65,7 @@ def shell(script: str) -> str:
 
 def test_command_output_and_exit_code() -> None:
     done, bad, full = run(
-        CommandExecutor(),
+        CommandExecutor(Children()),
         task(argv=shell("echo out; echo err >&2; echo $HYPERSCALE_FENCING_TOKEN")),
         task(argv=shell("exit 3")),
         task(argv=shell("exit 75")),
@@ -79,14 +80,14 @@ def test_command_output_and_exit_code() -> None:
 
 @pytest.mark.parametrize("argv", ["", "[]", "not json", '["/no/such/program"]', '["a\\u0000b"]'])
 def test_a_command_that_cannot_run_is_not_tried_again(argv: str) -> None:
-    (result,) = run(CommandExecutor(), task(argv=argv))
+    (result,) = run(CommandExecutor(Children()), task(argv=argv))
     assert isinstance(result, Broken)
     assert result.failure is Failure.PERMANENT
 
 
 def test_command_log_is_bounded() -> None:
     (result,) = run(
-        CommandExecutor(),
+        CommandExecutor(Children()),
         task(argv=json.dumps([sys.executable, "-c", "print('x' * 10**6); print('end')"])),
     )
     assert len(result.log) <= 64 * 1024 + 10
@@ -106,7 +107,7 @@ def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
         return [int(line) for line in pids.read_text().split()] if pids.exists() else []
 
     async def cancelled() -> None:
-        job = asyncio.create_task(CommandExecutor().run(task(argv=shell(script))))
+        job = asyncio.create_task(CommandExecutor(Children()).run(task(argv=shell(script))))
         await asyncio.to_thread(wait_until, lambda: len(written()) == 3)
         job.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -122,7 +123,7 @@ def test_cancelling_twice_still_waits_for_the_end(tmp_path: Path) -> None:
     script = f"trap '' TERM; echo $$ > {pid}; while :; do sleep 0.05; done"
 
     async def cancelled() -> None:
-        job = asyncio.create_task(CommandExecutor().run(task(argv=shell(script))))
+        job = asyncio.create_task(CommandExecutor(Children()).run(task(argv=shell(script))))
         await asyncio.to_thread(wait_until, lambda: pid.exists() and bool(pid.read_text()))
         for _ in range(3):
             job.cancel()
@@ -136,7 +137,8 @@ def test_cancelling_twice_still_waits_for_the_end(tmp_path: Path) -> None:
 
 def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    (result,) = run(CommandExecutor(), task(argv=shell(f"sleep 600 & echo $! > {pid}; echo ok")))
+    script = f"sleep 600 & echo $! > {pid}; echo ok"
+    (result,) = run(CommandExecutor(Children()), task(argv=shell(script)))
     assert isinstance(result, Done)
     assert result.log == "ok\n"
     wait_until(lambda: gone(int(pid.read_text())))
@@ -144,7 +146,7 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 def test_python_calls_reuse_a_process() -> None:
     first, second, loud = run(
-        PythonExecutor(["os:getpid", "builtins:print"]),
+        PythonExecutor(["os:getpid", "builtins:print"], Children()),
         task(call="os:getpid"),
         task(call="os:getpid"),
         task(call="builtins:print", args='["hello"]'),
@@ -158,7 +160,7 @@ def test_python_calls_reuse_a_process() -> None:
 def test_a_python_job_may_print_and_raise_what_is_no_text() -> None:
     """As `os.fsdecode` makes it of a file name that is no UTF-8."""
     printed, raised = run(
-        PythonExecutor(["builtins:exec"]),
+        PythonExecutor(["builtins:exec"], Children()),
         task(call="builtins:exec", args=json.dumps([r"print('caf\udce9.csv')"])),
         task(call="builtins:exec", args=json.dumps([r"raise ValueError('caf\udce9.csv')"])),
     )
@@ -182,7 +184,7 @@ def test_a_python_job_may_print_and_raise_what_is_no_text() -> None:
     ],
 )
 def test_python_failures_by_class(payload: dict[str, str], failure: Failure) -> None:
-    executor = PythonExecutor([*OS_CALLS, "socket:create_connection"])
+    executor = PythonExecutor([*OS_CALLS, "socket:create_connection"], Children())
     result, after = run(executor, task(**payload), task(call="os:getpid"))
     assert isinstance(result, Broken)
     assert result.failure is failure
@@ -191,7 +193,7 @@ def test_python_failures_by_class(payload: dict[str, str], failure: Failure) -> 
 
 def test_a_cancelled_python_job_takes_its_process_with_it() -> None:
     async def cancelled() -> None:
-        executor = PythonExecutor(["os:getpid", "time:sleep"])
+        executor = PythonExecutor(["os:getpid", "time:sleep"], Children())
         before = await executor.run(task(call="os:getpid"))
         job = asyncio.create_task(executor.run(task(call="time:sleep", args="[600]")))
         await asyncio.sleep(0.05)
@@ -327,7 +329,7 @@ def test_loadtest_judges_exit_codes_and_refuses_flags_as_names() -> None:
         result = _judged(Exited(code, "log"), '{"a":1}')
         assert result.log == '{"a":1}\nlog'
         assert getattr(result, "failure", None) is failure
-    dashed, missing = run(LoadtestExecutor(Path()), task(file="--debug"), task())
+    dashed, missing = run(LoadtestExecutor(Path(), Children()), task(file="--debug"), task())
     assert isinstance(dashed, Broken)
     assert dashed.failure is Failure.PERMANENT
     assert isinstance(missing, Broken)

@@ -9,13 +9,18 @@ import pytest
 import typer
 
 from hyperscale.cli.app import app
+from hyperscale.metrics.results import WorkflowResult
 from hyperscale.scheduler.errors import InvalidJob
 from hyperscale.scheduler.worker.executors.loadtest import (
     PLAIN,
     VALUED,
+    Requests,
     checked_words,
     file_beneath,
 )
+from hyperscale.ui.ci import progress
+from hyperscale.ui.window import RateWindow
+from tests.unit.ui.sample import checkout, search
 
 
 def test_each_flag_takes_a_value_or_not_as_run_says() -> None:
@@ -75,3 +80,24 @@ def test_a_file_lies_beneath_the_directory_also_through_links(tmp_path: Path) ->
     for name in ("out.py", "../outside.py", str(outside), "loop.py", "none.py", "shop", "a\0b"):
         with pytest.raises(InvalidJob, match="no file beneath"):
             file_beneath(tests, name)
+
+
+def test_a_run_moves_while_it_sends_requests() -> None:
+    told: list[bool] = []
+    run = Requests(lambda: told.append(True))
+
+    def line(workflow: WorkflowResult) -> bytes:
+        return f"00:05  {progress(workflow, RateWindow())}\n".encode()
+
+    shop, more, other = line(checkout()), line(checkout(scale=2.0)), line(search())
+    for written, moved in (
+        (b"00:00  Checkout  started\n", True),
+        (shop, True),
+        (shop, False),
+        (more + other, True),
+        (more + other, False),
+        (other + b"00:06  Checkout  stopping\n", True),
+    ):
+        told.clear()
+        run.written(written)
+        assert bool(told) is moved, written

@@ -17,6 +17,7 @@ import pytest
 from hyperscale.runtime.real import run
 from hyperscale.scheduler.queue.job import Failure
 from hyperscale.scheduler.worker.executors.executor import Broken, Done, Task
+from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.python import PythonExecutor, PythonPipeline
 
 OS_CALLS = [f"os:{name}" for name in ("getpid", "mkdir", "rmdir", "_exit")]
@@ -34,7 +35,7 @@ def pid_of(job_id: str) -> Task:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[PythonPipeline]:
-    executor = PythonExecutor([*OS_CALLS, "time:sleep"])
+    executor = PythonExecutor([*OS_CALLS, "time:sleep"], Children())
     pipeline = executor.pipeline()
     try:
         async with asyncio.timeout(60):
