@@ -29,7 +29,10 @@ TABLES = (RUN, "cluster", "node", "manager", "worker", "jobs", "records", "sched
 NOT_SETTINGS = frozenset(
     {
         VARIABLE,
-        *(f"{ENV_PREFIX}{name}" for name in ("JOB_ID", "FENCING_TOKEN", "PROCESS_MARK", "READINESS")),
+        *(
+            f"{ENV_PREFIX}{name}"
+            for name in ("JOB_ID", "FENCING_TOKEN", "PROCESS_MARK", "READINESS")
+        ),
         *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER")),
     }
 )
