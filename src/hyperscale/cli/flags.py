@@ -131,7 +131,7 @@ Debug = Annotated[bool, _option(SHOW, "--debug", help="show tracebacks of errors
 
 Out = Annotated[
     Texts,
-    _option(WRITE, "-o", "--out", metavar="FILE", help=".json .csv .xml .html .md; repeatable"),
+    _option(WRITE, "-o", "--out", metavar="FILE", help=".json .csv .xml .html .md, or a URL"),
 ]
 Html = Annotated[
     Text,

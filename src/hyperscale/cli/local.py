@@ -82,6 +82,7 @@ class Show:
     def __init__(self, settings: Settings, mode: str, files: list[outputs.File]) -> None:
         self.mode = mode
         self.files = files
+        self._reporters = outputs.reporters(settings)
         self._settings = settings
         self._trend_stats = parse_trend_stats(settings.summary_trend_stats or DEFAULT_STATS)
 
@@ -92,6 +93,8 @@ class Show:
             os.environ["NO_COLOR"] = "1"
         show = cls(settings, _mode(settings), outputs.requested(settings))
         outputs.check(show.files)
+        for error in outputs.reach(show._reporters):
+            streams.note(f"{error.message}; the end of the run tries again")
         return show
 
     def stop_notice(self) -> None:
@@ -122,6 +125,7 @@ class Show:
         if unwritten and results.passed:
             fail(results, ExitCode.FAILED, "a result file could not be written")
             outputs.write(self.files, results)  # those that can be written agree with the verdict
+        unsent = outputs.send(self._reporters, results)
         unadded = outputs.append_step_summary(results)  # a convenience: it fails no run
         if failure is None or results.requests:
             print_summary(
@@ -132,7 +136,13 @@ class Show:
             )
         if streams.debug and failure is not None and failure.detail:
             streams.note(failure.detail.rstrip())
-        for error in (failure or nothing_succeeded(results), *unreported, *unwritten, unadded):
+        for error in (
+            failure or nothing_succeeded(results),
+            *unreported,
+            *unwritten,
+            *unsent,
+            unadded,
+        ):
             if error is not None:
                 print_error(error)
         return results.exit_code

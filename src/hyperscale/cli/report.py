@@ -20,22 +20,26 @@ def report(
             "-o",
             "--out",
             metavar="FILE",
-            help=".html .json .csv .xml; repeatable (FILE.html)",
+            help=".html .json .csv .xml .md, or a URL (FILE.html)",
         ),
     ] = None,
 ) -> int:
     """Make the HTML report, or another file, from results."""
     from hyperscale.cli import outputs
     from hyperscale.config.run import Settings
+    from hyperscale.reporting.reporters import shown
 
     path = Path(results)
     loaded = outputs.read(path)
-    files = outputs.requested(Settings(out=list(out or [str(path.with_suffix(".html"))])))
+    settings = Settings(out=list(out or [str(path.with_suffix(".html"))]))
+    files, urls = outputs.requested(settings), outputs.reporters(settings)
     outputs.check(files)
     with outputs.consistent(str(path)):
-        failed = outputs.write(files, loaded)
+        failed = outputs.write(files, loaded) + outputs.send(urls, loaded)
     if failed:
         raise failed[0]
     for file in files:
         streams.say(f"wrote {file.path}")
+    for url in urls:
+        streams.say(f"sent to {shown(url)}")
     return 0

@@ -325,5 +325,5 @@ def shown(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(value)
+        return ", ".join(map(shown, value))
     return re.sub(_PASSWORD, "***@", str(value))

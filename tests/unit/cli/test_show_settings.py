@@ -67,3 +67,9 @@ def test_other_commands_tell_theirs(
     words: list[str], name: str, row: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert shown(capsys, *words)[name] == row
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_password_of_a_database_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = shown(capsys, "run", "shop.py", "-o", "sqlite://a.db", "-o", "postgres://ada:pw@h/db")
+    assert rows["run.out"] == ["sqlite://a.db,", "postgres://***@h/db", "--out"]
