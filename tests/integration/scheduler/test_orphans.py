@@ -29,9 +29,7 @@ def test_processes_of_a_killed_worker_end(tmp_path: Path) -> None:
         pids = tmp_path / name
         shell = f"setsid sh {deaf} >> {pids} & echo $! $$ >> {pids}; wait"
         payload = {"argv": json.dumps(["sh", "-c", shell])}
-        spec = JobSpec(
-            name=name, kind="command", payload=payload, retry=RetryPolicy(max_retries=0)
-        )
+        spec = JobSpec(name=name, kind="command", payload=payload, retry=RetryPolicy(max_retries=0))
         now = wall_clock()
         await store.submit(Submission(job=new_job(name, spec, now)), now)
 

@@ -45,9 +45,7 @@ class CommandExecutor:
         }
         try:
             cwd = task.payload.get("cwd") or None
-            exited = await run_process(
-                argv, self._children, env, cwd, lambda _: task.moved()
-            )
+            exited = await run_process(argv, self._children, env, cwd, lambda _: task.moved())
         except (FileNotFoundError, PermissionError, NotADirectoryError, ValueError) as error:
             return permanent(f"{argv[0]!r} cannot be run: {error}")
         except OSError as error:
