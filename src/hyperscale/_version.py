@@ -1,4 +1,4 @@
-"""The version, where any room may read it without opening the package's front door."""
+"""The version, where any module may read it without importing the whole package."""
 
 from __future__ import annotations
 

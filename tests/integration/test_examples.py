@@ -15,17 +15,22 @@ import pytest
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
-from tests.fixtures.graphql_shop import graphql_shop, seen
+from tests.fixtures.graphql_shop import graphql_shop, graphql_shop_h2, seen
 from tests.fixtures.mailbox import mailbox
+from tests.fixtures.mariadb import mariadb
+from tests.fixtures.mongo_server import mongo_server
 from tests.fixtures.redis_at_port import redis_at_port
 from tests.integration.cli.program import environment, hyperscale
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_THEIR_OWN = {
     "file_transfer.py",
+    "graphql_http2.py",
     "graphql_shop.py",
     "kafka_orders.py",
+    "mongodb_shop.py",
     "mqtt_sensors.py",
+    "mysql.py",
     "nats_orders.py",
     "postgres.py",
     "rabbitmq_orders.py",
@@ -66,6 +71,15 @@ def test_bytes_there_and_back(tmp_path: Path) -> None:
         counts = {step["name"]: step["count"] for step in workflow["steps"]}
         assert counts == {"line": echo.lines, "datagram": echo.datagrams}
         assert echo.lines > 0
+
+
+def test_queries_over_http2_are_counted_the_same(tmp_path: Path) -> None:
+    with graphql_shop_h2() as port:
+        where = f"http://127.0.0.1:{port}/"
+        results = run("graphql_http2.py", tmp_path, "", "-d", "1s", "-w", 1, GRAPHQL=where)
+        (show,) = results["workflows"][0]["steps"]
+        assert (show["failed"], show["count"]) == (0, seen["HTTP/2"])
+        assert show["count"] > 0
 
 
 def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:
@@ -155,7 +169,28 @@ def test_redis_counts_the_same(tmp_path: Path) -> None:
 
 
 def test_postgres_is_started_by_the_example(tmp_path: Path) -> None:
-    results = run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1)
+    assert_transactions(run("postgres.py", tmp_path, "", "-d", "1s", "-w", 1))
+
+
+def test_documents_of_mongodb(tmp_path: Path) -> None:
+    with mongo_server() as server:
+        where = f"mongodb://127.0.0.1:{server.server_address[1]}/shop"
+        results = run("mongodb_shop.py", tmp_path, "", "-d", "1s", "-w", 1, MONGODB=where)
+    steps = steps_of(results["workflows"][0])
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+    assert steps["look"]["count"] == server.calls["find"] > 0
+    told = {request["method"]: request["count"] for request in steps["buy"]["requests"]}
+    assert told["COMMITTRANSACTION"] == server.calls["commitTransaction"] > 0
+    assert told["UPDATE"] == server.calls["update"]
+
+
+def test_transactions_of_mysql(tmp_path: Path) -> None:
+    with mariadb() as where:
+        assert_transactions(run("mysql.py", tmp_path, "", "-d", "1s", "-w", 1, MYSQL=where))
+
+
+def assert_transactions(results: dict[str, Any]) -> None:
+    """Each began and was committed, with two statements between."""
     (bank,) = results["workflows"]
     steps = steps_of(bank)
     assert {step["failed"] for step in steps.values()} == {0}, steps

@@ -14,7 +14,7 @@ from hyperscale.metrics.results import Results, decode
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.runtime.host import Address
 from hyperscale.sim import run
-from hyperscale.sim.part_runner import ITERATIONS_PER_VU_S
+from hyperscale.sim.part_slice import ITERATIONS_PER_VU_S
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
 from hyperscale.sim.scenarios.cluster_shapes import load_test
 from hyperscale.sim.scenarios.cluster_users import Wish

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hyperscale.config.run import Settings
     from hyperscale.nodes.protocol.jobs import JobResults
 
-WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "junit")
+WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "junit", "markdown")
 SHOW = ("ui", "headless", *WRITE)
 
 

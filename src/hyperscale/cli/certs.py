@@ -75,12 +75,12 @@ def certs(
     ] = None,
 ) -> int:
     """Make a certificate authority and node certificates for a cluster, renew or withdraw them."""
-    from hyperscale.cli.certs_care import ACTIONS, care
+    from hyperscale.cli.certs_directory import ACTIONS, act
     from hyperscale.wire.certificates import CertificateIdentity, make_node
 
     given = names or []
     if directory in ACTIONS:
-        return care(directory, Path(given[0] if given else "certs"), given[1:], _days(days))
+        return act(directory, Path(given[0] if given else "certs"), given[1:], _days(days))
     if given:
         raise BadInput(f"certs makes nodes by --node ROLE:NAME, not {given[0]!r}")
 

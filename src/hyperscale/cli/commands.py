@@ -65,8 +65,9 @@ Examples:
 Each option is also read from HYPERSCALE_<OPTION>, e.g. HYPERSCALE_VUS=50.
 """,
     "new": """
-Example:
+Examples:
   hyperscale new test.py --url https://staging.example.com/
+  hyperscale new --from shop.har
 """,
     "ping": """
 Example:

@@ -131,11 +131,16 @@ Debug = Annotated[bool, _option(SHOW, "--debug", help="show tracebacks of errors
 
 Out = Annotated[
     Texts,
-    _option(WRITE, "-o", "--out", metavar="FILE", help=".json .csv .xml .html; repeatable"),
+    _option(WRITE, "-o", "--out", metavar="FILE", help=".json .csv .xml .html .md; repeatable"),
 ]
 Html = Annotated[
     Text,
-    _option(WRITE, "--html", metavar="FILE", help="a report; likewise --json, --csv, --junit FILE"),
+    _option(
+        WRITE,
+        "--html",
+        metavar="FILE",
+        help="a report; likewise --json --csv --junit --markdown",
+    ),
 ]
 Json = Annotated[
     Text,
@@ -156,6 +161,9 @@ Junit = Annotated[
     _option(
         WRITE, "--junit", metavar="FILE", help="thresholds and checks as test cases", hidden=True
     ),
+]
+Markdown = Annotated[
+    Text, _option(WRITE, "--markdown", metavar="FILE", help="for a pull request", hidden=True)
 ]
 
 Workers = Annotated[

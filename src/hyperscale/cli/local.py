@@ -122,6 +122,7 @@ class Show:
         if unwritten and results.passed:
             fail(results, ExitCode.FAILED, "a result file could not be written")
             outputs.write(self.files, results)  # those that can be written agree with the verdict
+        unadded = outputs.append_step_summary(results)  # a convenience: it fails no run
         if failure is None or results.requests:
             print_summary(
                 results,
@@ -131,7 +132,7 @@ class Show:
             )
         if streams.debug and failure is not None and failure.detail:
             streams.note(failure.detail.rstrip())
-        for error in (failure or nothing_succeeded(results), *unreported, *unwritten):
+        for error in (failure or nothing_succeeded(results), *unreported, *unwritten, unadded):
             if error is not None:
                 print_error(error)
         return results.exit_code

@@ -6,6 +6,7 @@ before the run. A disk that fills up meanwhile costs that file only, never the s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,14 @@ def _html(results: Results) -> bytes:
     return render(results).encode()
 
 
+def _markdown(results: Results) -> bytes:
+    from hyperscale.ui.markdown import render_markdown
+
+    return render_markdown(results).encode()
+
+
 FORMATS["html"] = Format("html", (".html", ".htm"), {"": _html})
+FORMATS["markdown"] = Format("markdown", (".md", ".markdown"), {"": _markdown})
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,19 @@ def write(files: list[File], results: Results) -> list[HyperscaleError]:
         except HyperscaleError as error:
             errors.append(error)
     return errors
+
+
+def append_step_summary(results: Results) -> HyperscaleError | None:
+    """Add the run to the page of a GitHub workflow; each command of a job adds to the same file."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return None
+    try:
+        with open(path, "ab") as file:
+            file.write(_markdown(results) + b"\n")
+    except OSError as error:
+        return BadInput(f"the step summary {path} cannot be written: {error.strerror}")
+    return None
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def run(
     json: flags.Json = None,
     csv: flags.Csv = None,
     junit: flags.Junit = None,
+    markdown: flags.Markdown = None,
     tag: flags.Tag = None,
     workers: flags.Workers = None,
     env: flags.Env = None,

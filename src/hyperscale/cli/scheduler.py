@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from hyperscale.cli import flags, streams, tables
-from hyperscale.cli import scheduler_care as care
 from hyperscale.cli import scheduler_client as shared
+from hyperscale.cli import scheduler_operations as operations
 from hyperscale.cli.shared_options import options_of
 from hyperscale.errors import BadInput, ExitCode
 
@@ -28,7 +28,7 @@ API = "Its API"
 STATE = "Where it keeps its state"
 WORKER = "Its worker"
 WATCH = "What it tells"
-ACTIONS = ("worker", *care.ACTIONS)
+ACTIONS = ("worker", *operations.ACTIONS)
 LIBRARIES = ("fastapi", "prometheus_client", "pydantic", "redis", "uvicorn")
 
 
@@ -41,7 +41,9 @@ def scheduler(
     ctx: typer.Context,
     action: Annotated[
         str,
-        typer.Argument(metavar="ACTION", help="none: start it; worker; " + ", ".join(care.ACTIONS)),
+        typer.Argument(
+            metavar="ACTION", help="none: start it; worker; " + ", ".join(operations.ACTIONS)
+        ),
     ] = "",
     files: Annotated[
         list[str] | None, typer.Argument(metavar="LOG...", help="explain: JSON logs, - is stdin")
@@ -118,14 +120,14 @@ def scheduler(
         str, _option(WATCH, "--log-level", metavar="LEVEL", help="debug, info, warning (warning)")
     ] = "warning",
     reason: Annotated[
-        str, _option(care.PANEL, "--reason", metavar="TEXT", help="stop: why; others read it")
+        str, _option(operations.PANEL, "--reason", metavar="TEXT", help="stop: why; others read it")
     ] = "",
     cancel_running: Annotated[
-        bool, _option(care.PANEL, "--cancel-running", help="stop: also what runs now")
+        bool, _option(operations.PANEL, "--cancel-running", help="stop: also what runs now")
     ] = False,
     job: Annotated[
         str,
-        _option(care.PANEL, "--job", metavar="ID", help="explain: one job or correlation id"),
+        _option(operations.PANEL, "--job", metavar="ID", help="explain: one job or correlation id"),
     ] = "",
     config: flags.Config = None,
     show_settings: flags.ShowSettings = False,
@@ -138,9 +140,9 @@ def scheduler(
         raise BadInput(f"there is no action {action!r}", f"there are: {', '.join(ACTIONS)}")
     if files and action != "explain":
         raise BadInput(f"{action or 'scheduler'} takes no further words", "explain does")
-    if action in care.ACTIONS:
-        asked = care.Asked(ctx.params, json, files or [], reason, cancel_running, job)
-        return care.ACTIONS[action](asked)
+    if action in operations.ACTIONS:
+        asked = operations.Asked(ctx.params, json, files or [], reason, cancel_running, job)
+        return operations.ACTIONS[action](asked)
     given = {
         **ctx.params,
         "worker": False if no_worker else None,

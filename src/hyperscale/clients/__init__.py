@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
     from hyperscale.clients.kafka import KafkaClient
+    from hyperscale.clients.mongodb.client import MongoDBClient
     from hyperscale.clients.mqtt.client import MQTTClient
+    from hyperscale.clients.mysql import MySQLClient
     from hyperscale.clients.nats.client import NATSClient
     from hyperscale.clients.postgres import PostgresClient
     from hyperscale.clients.rabbitmq.client import RabbitMQClient
@@ -54,8 +56,11 @@ PROTOCOLS = {
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
     "ftp": ("hyperscale.clients.ftp", "FTPPool", ("ftp", "ftps")),
     "graphql": ("hyperscale.clients.graphql", "GraphQLPool", ()),
+    "graphqlh2": ("hyperscale.clients.graphql", "GraphQLH2Pool", ()),
+    "mysql": ("hyperscale.clients.mysql", "MySQLPool", ("mysql", "mariadb")),
     "postgres": ("hyperscale.clients.postgres", "PostgresPool", ("postgresql", "postgres")),
     "kafka": ("hyperscale.clients.kafka", "KafkaPool", ("kafka", "kafkas")),
+    "mongodb": ("hyperscale.clients.mongodb.client", "MongoDBPool", ("mongodb", "mongodbs")),
     "mqtt": ("hyperscale.clients.mqtt.client", "MQTTPool", ("mqtt", "mqtts")),
     "nats": ("hyperscale.clients.nats.client", "NATSPool", ("nats", "natss")),
     "rabbitmq": ("hyperscale.clients.rabbitmq.client", "RabbitMQPool", ("amqp", "amqps")),
@@ -76,7 +81,10 @@ class Client:
         ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
+        graphqlh2: GraphQLClient
+        mysql: MySQLClient
         kafka: KafkaClient
+        mongodb: MongoDBClient
         mqtt: MQTTClient
         nats: NATSClient
         postgres: PostgresClient

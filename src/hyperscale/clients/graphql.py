@@ -1,4 +1,5 @@
-"""GraphQL: queries and mutations over the user's own HTTP client, subscriptions over WebSocket.
+"""GraphQL: queries and mutations over the user's own client of HTTP/1.1 or HTTP/2, subscriptions
+over WebSocket.
 
 A request is one exchange of HTTP, with the user's cookies and connections, and is told as GraphQL.
 An answer that has errors is a failure, whatever its status. Subscriptions speak
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -45,6 +46,8 @@ class Document(NamedTuple):
 
 class GraphQLPool(ProtocolPool):
     kind = "graphql"
+    carrier: ClassVar[Literal["http", "http2"]] = "http"
+    """The client of the user that carries queries."""
 
     def __init__(self, options: Any, network: Any, limit: Any = None) -> None:
         super().__init__(options, network)  # the limit is that of the HTTP client
@@ -67,6 +70,10 @@ class GraphQLPool(ProtocolPool):
                 self._documents.clear()
             self._documents[text] = known
         return known
+
+
+class GraphQLH2Pool(GraphQLPool):
+    carrier = "http2"
 
 
 class GraphQLClient(ProtocolClient[GraphQLPool]):
@@ -95,7 +102,7 @@ class GraphQLClient(ProtocolClient[GraphQLPool]):
 
         async def talk(call: Call, answer: GraphQLResponse) -> None:
             with _unrecorded():
-                got = await self._user.http.post(
+                got: HTTPResponse = await getattr(self._user, self._pool.carrier).post(
                     url, data=body, headers=given, cookies=cookies, auth=auth, timeout=timeout
                 )
             _take_over(call, answer, got)

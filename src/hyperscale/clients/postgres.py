@@ -9,37 +9,27 @@ in bytes it does not tell.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from hyperscale.clients.contract import Call, ProtocolClient, ProtocolPool
+from hyperscale.clients.contract import Call
 from hyperscale.clients.extras import library
 from hyperscale.clients.net import failures
 from hyperscale.clients.net.endpoint import Endpoint
 from hyperscale.clients.net.failures import Failure
-from hyperscale.errors import BadInput, RunFailed
-from hyperscale.workload.arguments import URL
+from hyperscale.clients.sql import DatabaseClient, DatabasePool, Place, Refusal
+from hyperscale.errors import BadInput
 from hyperscale.workload.replies import PostgresResponse
 from hyperscale.workload.results import Connect, Outcome
-from hyperscale.workload.scope import Label
 from hyperscale.workload.secrets import mask_url
-from hyperscale.workload.texts import shown
 
 PREPARED_MAX = 200  # statements of a connection: a test may make up others without end
-NAME_MAX = 80
-ROWS_SHOWN = 20  # to those who look on
-_BLANKS = re.compile(r"\s+")
 _SCHEMES = ("postgres", "postgresql")
 _TLS = {"require": True, "verify-ca": True, "verify-full": True, "disable": False}
 # Of SQLSTATE: the connection itself is over.
 _GONE = ("08", "57P")
-
-Talk = Callable[["Session", Call, PostgresResponse], Awaitable[None]]
 
 
 class Database:
@@ -71,7 +61,7 @@ class Database:
             self._endpoint = endpoint
             self.where = endpoint.authority
         self.dsn = urlunsplit(parts._replace(query=urlencode(query)))
-        self.idle: list[Session] = []  # of all users, where they share
+        self.idle: list[Any] = []  # of all users, where they share
 
     @property
     def host(self) -> str:
@@ -85,35 +75,17 @@ class Database:
         return {"host": host, "port": port}
 
 
-class PostgresPool(ProtocolPool):
+class PostgresPool(DatabasePool[Database]):
     kind = "postgres"
 
     def __init__(self, *args: Any) -> None:
         self.asyncpg = library("asyncpg", "postgres")
         super().__init__(*args)
-        self.tls = self.network.tls()
-        self.shares = self.options.connections == "shared"
-        self.keeps = self.options.connections != "fresh"
-        self._databases: dict[str, Database] = {}
-        most = self.options.max_connections if self.shares else 0
-        self._places = asyncio.Semaphore(most) if most else None
+        self.server_error = self.asyncpg.PostgresError
+        self.author_error = self.asyncpg.InterfaceError
 
-    def database(self, address: str | URL) -> Database:
-        text = str(address)
-        known = self._databases.get(text)
-        if known is None:
-            known = self._databases[text] = Database(self, text)
-        return known
-
-    async def prepare(self, url: URL) -> None:
-        database = self.database(url)
-        if database.host:
-            try:
-                await self.network.resolver.addresses(database.place()["host"])
-            except Failure as failure:
-                raise RunFailed(
-                    failure.error, f"check the host of {mask_url(str(url))} and this machine's DNS"
-                ) from None
+    def parsed(self, text: str) -> Database:
+        return Database(self, text)
 
     def client(self) -> PostgresClient:
         return PostgresClient(self)
@@ -156,19 +128,14 @@ class PostgresPool(ProtocolPool):
             return Failure(Outcome.RESET, f"the connection broke: {error}")
         return super().failure(error)
 
-    async def take_place(self) -> None:
-        """Among the connections that users may share."""
-        if self._places is not None:
-            await self._places.acquire()
-
-    def free_place(self) -> None:
-        if self._places is not None:
-            self._places.release()
-
-    async def close(self) -> None:
-        await super().close()
-        for database in self._databases.values():
-            _shut(database.idle)
+    def refused(self, error: Exception, database: Database, told: str) -> Refusal:
+        gone = _gone(error, database)
+        if gone is not None:
+            raise gone from error
+        if getattr(error, "severity", None) is None:  # asyncpg's own, of a value
+            raise BadInput(f"{told}: {error}") from error
+        state: str = error.sqlstate  # type: ignore[attr-defined]
+        return Refusal(f"{state} {error}", state)
 
 
 class Session:
@@ -197,24 +164,8 @@ class Session:
         self.connection.terminate()
 
 
-class Transaction:
-    """One connection, from BEGIN to COMMIT or ROLLBACK; calls take it in place of an address."""
-
-    __slots__ = ("database", "has_failed", "held")
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.held: list[Session] = []
-        self.has_failed = False
-
-
-Place = str | URL | Transaction
-
-
-class PostgresClient(ProtocolClient[PostgresPool]):
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._idle: dict[Database, list[Session]] = {}
+class PostgresClient(DatabaseClient[PostgresPool, Session, PostgresResponse]):
+    response = PostgresResponse
 
     async def query(
         self, address: Place, sql: str, *values: Any, timeout: Any = None, name: str | None = None
@@ -298,143 +249,11 @@ class PostgresClient(ProtocolClient[PostgresPool]):
 
         return await self._run("COPY", address, f"copy ({sql}) to stdout", talk, timeout, name)
 
-    @asynccontextmanager
-    async def transaction(
-        self, address: str | URL, *, timeout: Any = None
-    ) -> AsyncIterator[Transaction]:
-        """`async with ... as tx:`, and `tx` in place of the address. It is rolled back when the
-        block raises or a call in it fails, else committed; each of that is a call of its own."""
-        pool = self._pool
-        transaction = Transaction(pool.database(address))
-        await pool.take_place()
-        try:
-            await self._run("EXECUTE", transaction, "begin", _of("begin"), timeout, None)
-            ends = "rollback"
-            try:
-                yield transaction
-                ends = "rollback" if transaction.has_failed else "commit"
-            finally:
-                if transaction.held:
-                    await self._run("EXECUTE", transaction, ends, _of(ends), timeout, None)
-        finally:
-            self._give_back(transaction.database, transaction.held)
-            pool.free_place()
-
-    async def _run(
-        self,
-        method: str,
-        address: Place,
-        sql: str,
-        talk: Talk,
-        timeout: Any,
-        name: str | None,
-    ) -> PostgresResponse:
-        if type(sql) is not str:
-            raise BadInput(f"a statement is {shown(sql)} but must be text")
-        if isinstance(address, Transaction):
-            held = address.held
-            answer = await self._on(held, method, address.database, sql, talk, timeout, name)
-            address.has_failed = address.has_failed or not answer.ok
-            return answer
-        pool = self._pool
-        database = pool.database(address)
-        held = []
-        await pool.take_place()
-        try:
-            return await self._on(held, method, database, sql, talk, timeout, name)
-        finally:
-            self._give_back(database, held)
-            pool.free_place()
-
-    async def _on(
-        self,
-        held: list[Session],
-        method: str,
-        database: Database,
-        sql: str,
-        talk: Talk,
-        timeout: Any,
-        name: str | None,
-    ) -> PostgresResponse:
-        """A call on the connection that is held, or on one that is held from then on."""
-        pool = self._pool
-
-        async def on_session(call: Call, answer: PostgresResponse) -> None:
-            if not held:
-                held.append(self._kept(database) or await pool.open(database, call))
-            try:
-                await talk(held[0], call, answer)
-            except pool.asyncpg.PostgresError as error:
-                gone = _gone(error, database)
-                if gone is not None:
-                    raise gone from error
-                if getattr(error, "severity", None) is None:  # asyncpg's own, of a value
-                    raise BadInput(f"{told}: {error}") from error
-                answer.refused(f"{error.sqlstate} {error}", error.sqlstate)
-            if pool.trace is not None and not answer.content:
-                rows = map(repr, answer.rows[:ROWS_SHOWN])
-                answer.content = "\n".join((answer.told, *rows)).strip().encode()
-
-        make = partial(_response, database.where, sql)
-        told = name or _BLANKS.sub(" ", sql).strip()[:NAME_MAX]
-        try:
-            answer = await self.call(method, told, make, on_session, timeout)
-        except BadInput:
-            raise
-        except BaseException as error:
-            if not isinstance(error, pool.asyncpg.InterfaceError):
-                _shut(held)
-                raise
-            raise BadInput(f"{told}: {error}") from error
-        if not answer.ok and answer.outcome is not Outcome.STATUS:
-            _shut(held)
-        return answer
-
-    def _kept(self, database: Database) -> Session | None:
-        idle = database.idle if self._pool.shares else self._idle.get(database)
-        while idle:
-            session = idle.pop()
-            if session.is_open:
-                return session
-        return None
-
-    def _give_back(self, database: Database, held: list[Session]) -> None:
-        pool = self._pool
-        for session in held:
-            if not session.is_open:
-                continue
-            if not pool.keeps or pool.stopped:
-                session.shut()
-            elif pool.shares:
-                database.idle.append(session)
-            else:
-                self._idle.setdefault(database, []).append(session)
-
-    def close(self) -> None:
-        for idle in self._idle.values():
-            _shut(idle)
+    async def _command(self, session: Session, sql: str, answer: PostgresResponse) -> None:
+        answer.tell(await session.connection.execute(sql))
 
 
 def _gone(error: Any, database: Database) -> Failure | None:
     if (error.sqlstate or "").startswith(_GONE):
         return Failure(Outcome.RESET, f"{database.where} ended the connection: {error}")
     return None
-
-
-def _response(target: str, sql: str, label: Label) -> PostgresResponse:
-    made = PostgresResponse(label, target)
-    made.request_bytes = sql.encode("utf-8", "replace")
-    return made
-
-
-def _of(sql: str) -> Talk:
-    async def talk(session: Session, call: Call, answer: PostgresResponse) -> None:
-        call.begin()
-        answer.tell(await session.connection.execute(sql))
-
-    return talk
-
-
-def _shut(sessions: list[Session]) -> None:
-    while sessions:
-        sessions.pop().shut()

@@ -63,6 +63,7 @@ class Settings:
     json: str | None = None
     csv: str | None = None
     junit: str | None = None
+    markdown: str | None = None
 
     def over(self, weaker: Settings) -> Settings:
         """These settings where they say something, `weaker` where they do not.

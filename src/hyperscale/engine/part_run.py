@@ -54,7 +54,7 @@ Outcome = Literal["completed", "failed", "cancelled", "cut off"]
 
 class GeneratorLost(RunFailed):
     """A generator process died before the load; `lost` has a sentence for each. Another attempt
-    makes sense unless it was this side that lost patience."""
+    makes sense unless this side timed out."""
 
     def __init__(self, lost: Sequence[str], *, again: bool) -> None:
         super().__init__("; ".join(lost))

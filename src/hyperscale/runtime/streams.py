@@ -151,8 +151,11 @@ class RealStream(asyncio.Protocol, Stream):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = True
         self._error = exc
+        # Its buffers, a quarter of a megabyte under TLS, would stay until somebody collects cycles.
+        self._transport = None
         if self._linger is not None:
             self._linger.cancel()
+            self._chunks.clear()
         self._wake_reader()
         self.resume_writing()
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Final, Literal, get_args
 
 from hyperscale.cluster.fencing import Fence
@@ -20,19 +19,14 @@ from hyperscale.engine.messages import Prepare, Stamped, Values
 from hyperscale.engine.part_plan import PartPlan, slices, users_by_core
 from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import BadInput, RunFailed
-from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
-from hyperscale.metrics.histogram import LATENCY, Sparse
 from hyperscale.nodes.protocol.parts import DispatchPart
 from hyperscale.nodes.worker.runner import LoadEnded, LoadReady, MachineUse, Progressed
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.timed_event import TimedEvent
+from hyperscale.sim.part_slice import SimSlice
 from hyperscale.workload.hooks import HookType
-from hyperscale.workload.load import ArrivalRate, Load, RampingRate
 
 TICK_S: Final = 0.25
-ITERATIONS_PER_VU_S: Final = 5.0
-LATENCY_S: Final = 0.02
-FAILED_SHARE: Final = 0.01
 PREPARE_S: Final = (0.05, 0.4)
 ONCE_S: Final = (0.1, 0.8)  # a workflow that is no test
 TEARDOWN_S: Final = 0.1
@@ -124,7 +118,7 @@ class SimPart:
         self._observer = observer
         self._steps = [s.name for s in order.facts.steps if s.hook_type is HookType.TEST]
         self._aggregate = aggregate_of(order.facts)
-        self._shares = [_Slice(made.load, made.core) for made in _prepares(order)]
+        self._shares = [SimSlice(made.load, made.core) for made in _prepares(order)]
         self._vus = order.facts.load.peak_vus  # of the whole workflow, as it was scaled last
         self._at_s = order.resume_at_s
         self._limit_s = self._planned_s()
@@ -330,77 +324,6 @@ class SimPart:
 
     def _stamped(self, value: bytes) -> Stamped:
         return Stamped(0, self.order.first_core, value)
-
-
-class _Slice:
-    """One core: iterations at a steady pace, one request per step and iteration."""
-
-    def __init__(self, load: Load, core: int) -> None:
-        self.load = load
-        self.core = core
-        self.vus = load.peak_vus
-        self._left = load.planned_iterations
-        self._owed = 0.0
-        self._seq = 0
-
-    @property
-    def done(self) -> bool:
-        return self._left == 0
-
-    @property
-    def rate(self) -> float:
-        if isinstance(self.load, ArrivalRate):
-            return self.load.rate
-        if isinstance(self.load, RampingRate):
-            return max(stage.target for stage in self.load.stages) / 2
-        return self.vus * ITERATIONS_PER_VU_S
-
-    def hang(self) -> Delta:
-        """All users wait for something that never comes; the process itself lives."""
-        self._seq += 1
-        return Delta(seq=self._seq, vus=self.vus, lag=_latencies(1, 0.001))
-
-    def make(
-        self, since_s: float, until_s: float, steps: list[str], luck: float, cpu: float
-    ) -> Delta | None:
-        self._owed += self.rate * (until_s - since_s)
-        count = int(self._owed)
-        if self._left is not None:
-            count = min(count, self._left)
-            self._left -= count
-        self._owed = 0.0 if self.done else self._owed - count
-        offered = float(count)
-        if self._left is None:
-            offered = self.load.load_until(until_s) - self.load.load_until(since_s)
-        if not count and not offered:
-            return None
-        self._seq += 1
-        if not count:
-            return Delta(seq=self._seq, vus=self.vus, offered=offered)
-        failed = int(count * FAILED_SHARE + luck)
-        latencies = _latencies(count, LATENCY_S * (0.5 + round(luck, 1)))
-        return Delta(
-            seq=self._seq,
-            vus=0 if self.done else self.vus,
-            iteration=latencies,
-            requests=[
-                RequestDelta(
-                    RequestKey(name), count=count, failed=min(failed, count), service=latencies
-                )
-                for name in steps
-            ],
-            cpu=cpu,
-            offered=offered,
-        )
-
-
-@cache
-def _latencies(count: int, seconds: float) -> Sparse:
-    import numpy as np
-
-    (bucket,) = LATENCY.buckets(np.array([seconds])).tolist()
-    total = seconds * count
-    return Sparse.of([bucket], [count], seconds, seconds, total, seconds * total)
 
 
 def _prepares(order: DispatchPart) -> list[Prepare]:

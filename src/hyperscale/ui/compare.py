@@ -7,10 +7,10 @@ eye is when the command ends; in Markdown, for the page of a CI run, it stands f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from hyperscale.metrics.compare import Change, Compared, Comparison
-from hyperscale.ui import text
+from hyperscale.ui import markdown, text
 from hyperscale.ui.output import Paint
 
 _NAMES = {"error_share": "errors"}
@@ -49,20 +49,16 @@ def markdown_comparison(
     comparison: Comparison, *, before: str, after: str, all_rows: bool = False
 ) -> str:
     shown = _shown(comparison, all_rows)
-    table = [_markdown_row(_HEADINGS), "|---|--:|--:|--:|--:|---|"] if shown else []
+    table = [markdown.row(_HEADINGS), "|---|--:|--:|--:|--:|---|"] if shown else []
     for scope in shown:
-        table.append(_markdown_row((f"**{text.one_line(scope.name)}**", "", "", "", "", "")))
+        table.append(markdown.row((f"**{text.one_line(scope.name)}**", "", "", "", "", "")))
         for change in scope.changes:
             *cells, verdict = _row(change)
-            table.append(_markdown_row((*cells, f"**{verdict}**" if verdict else "")))
+            table.append(markdown.row((*cells, f"**{verdict}**" if verdict else "")))
     remarks = [*_without_rows(comparison, shown, before, after), *comparison.notes]
     paragraphs = [f"**{_verdict(comparison, Paint(on=False))}**", "\n".join(table)]
     paragraphs += [text.one_line(remark) for remark in remarks]
     return "\n\n".join(filter(None, paragraphs)) + "\n"
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def _shown(comparison: Comparison, all_rows: bool) -> list[Compared]:

@@ -11,10 +11,10 @@ from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 from hyperscale.ui.totals import request_label, tag_words, told_requests, views_differ
 
-_HEADINGS = (
+HEADINGS = (
     "name", "#reqs", "#fails", "avg", "min", "med", "p95", "p99", "max", "req/s", "step p95",
 )  # fmt: skip
-_FAILS = _HEADINGS.index("#fails")
+_FAILS = HEADINGS.index("#fails")
 _NAME_MIN = 16
 _GAP = "  "
 # Left out one by one where even a short name does not fit beside them.
@@ -25,19 +25,19 @@ Row = tuple[str, ...]  # of one cell: a remark under the row above
 
 def step_table(workflow: WorkflowResult, width: int | None, paint: Paint) -> list[str]:
     """Without a width the lines are as long as the names need."""
-    rows: list[Row] = [_HEADINGS]
+    rows: list[Row] = [HEADINGS]
     for step in workflow.steps:
-        rows += _rows(workflow, step)
-    shown = list(range(len(_HEADINGS)))
+        rows += step_rows(workflow, step)
+    shown = list(range(len(HEADINGS)))
     if not any(step.duration.count for step in workflow.steps):
-        shown.remove(_HEADINGS.index("step p95"))
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(_HEADINGS))]
+        shown.remove(HEADINGS.index("step p95"))
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(HEADINGS))]
     widths[0] = max(len(row[0]) for row in rows if len(row) > 1)
     if width is not None:
         for heading in _GIVE_WAY:
             if _space_for_name(shown, widths, width) >= min(_NAME_MIN, widths[0]):
                 break
-            shown.remove(_HEADINGS.index(heading))
+            shown.remove(HEADINGS.index(heading))
         widths[0] = max(1, min(widths[0], _space_for_name(shown, widths, width)))
     lines: list[str] = []
     for row in rows:
@@ -48,7 +48,7 @@ def step_table(workflow: WorkflowResult, width: int | None, paint: Paint) -> lis
     return lines
 
 
-def _rows(workflow: WorkflowResult, step: StepResult) -> list[Row]:
+def step_rows(workflow: WorkflowResult, step: StepResult) -> list[Row]:
     label = f"{step.method} {step.name}" if step.method else step.name
     spent = text.short_duration(step.duration.p95_ms) if step.duration.count else text.NOTHING
     rows: list[Row] = [(*_numbers(label, step), spent)]

@@ -25,7 +25,7 @@ from hyperscale.ui.lines import INDENT, Lines
 from hyperscale.ui.output import Output, Paint
 from hyperscale.ui.steptable import step_table
 from hyperscale.ui.summary_failures import checks, errors
-from hyperscale.ui.totals import coverage, explains_cut, generator_cost, unmeasured, views_differ
+from hyperscale.ui.totals import generator_cost, judged, notes, unmeasured, views_differ
 from hyperscale.ui.trend import DEFAULT_STATS, Trend
 from hyperscale.ui.verdict import verdict
 
@@ -104,14 +104,8 @@ def _thresholds(lines: Lines, results: Results) -> None:
     lines.section("THRESHOLDS")
     for threshold in results.thresholds:
         sign = lines.paint.good("✓") if threshold.passed else lines.paint.bad("✗")
-        actual = threshold.actual_text
-        if threshold.actual is None:
-            actual = "nothing to judge"
-        elif not actual:
-            actual = text.number(threshold.actual)
-        if threshold.aborted_at_s is not None:
-            actual += f", stopped the run at {text.seconds(threshold.aborted_at_s)}"
-        lines.add(f"{INDENT}{sign} {threshold.scope} '{threshold.expression}'  {actual}")
+        scope, expression = threshold.scope, threshold.expression
+        lines.add(f"{INDENT}{sign} {scope} '{expression}'  {judged(threshold)}")
 
 
 def _requests(lines: Lines, results: Results) -> None:
@@ -240,13 +234,8 @@ def _notes(lines: Lines, results: Results) -> None:
             what = text.one_line(f"{name}: {mark.text}" if name else mark.text)
             begin = f"{INDENT}{text.seconds(mark.at_s):>7}  "
             lines.extend(text.wrapped(begin + what, lines.width, hanging=" " * len(begin)))
-    notes = [(workflow.name, workflow.error) for workflow in results.workflows if workflow.error]
-    notes += [("warning", each) for each in (results.saturation, *results.warnings) if each]
-    if covered := coverage(results):
-        notes.append(("coverage", covered))
-    if results.cut and not explains_cut(results):
-        notes.append(("cut short", results.cut_reason or f"by {results.cut}"))
-    if notes:
+    told = notes(results)
+    if told:
         lines.add("")
-    for label, sentence in notes:
+    for label, sentence in told:
         lines.sentence(label, sentence)

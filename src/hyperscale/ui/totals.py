@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hyperscale.metrics.results import RequestResult, Results, StepResult, WorkflowResult
+from hyperscale.metrics.results import (
+    RequestResult,
+    Results,
+    StepResult,
+    ThresholdResult,
+    WorkflowResult,
+)
 from hyperscale.ui import text
 
 _PARTS = {"warmup": "the warm-up"}
@@ -35,6 +41,29 @@ def coverage(results: Results) -> str:
 def explains_cut(results: Results) -> bool:
     """Whether the cut is the loss itself, so that saying it again would be news to nobody."""
     return bool(results.lost) and results.cut_reason == "; ".join(results.lost)
+
+
+def notes(results: Results) -> list[tuple[str, str]]:
+    """What a reader must know before trusting the numbers: a label and a sentence each."""
+    found = [(workflow.name, workflow.error) for workflow in results.workflows if workflow.error]
+    found += [("warning", each) for each in (results.saturation, *results.warnings) if each]
+    if covered := coverage(results):
+        found.append(("coverage", covered))
+    if results.cut and not explains_cut(results):
+        found.append(("cut short", results.cut_reason or f"by {results.cut}"))
+    return found
+
+
+def judged(threshold: ThresholdResult) -> str:
+    """What a threshold found, and whether that stopped the run."""
+    actual = threshold.actual_text
+    if threshold.actual is None:
+        actual = "nothing to judge"
+    elif not actual:
+        actual = text.number(threshold.actual)
+    if threshold.aborted_at_s is not None:
+        actual += f", stopped the run at {text.seconds(threshold.aborted_at_s)}"
+    return actual
 
 
 def request_label(request: RequestResult) -> str:

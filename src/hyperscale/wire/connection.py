@@ -180,7 +180,7 @@ class Connection:
             case Verb.PONG:
                 self._calls.ponged(envelope)
             case verb:
-                raise Malformed(f"verb {verb} in the middle of a conversation")
+                raise Malformed(f"verb {verb} is not allowed after the handshake")
 
     def _screen(self, flags: int, size: int, beginning: bytes) -> bool | None:
         """Refuse by its first bytes what is larger than its kind allows, or not wanted here."""

@@ -48,11 +48,6 @@ READ_BYTES = 64 * 1024
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def capabilities_of(protocol: tuple[int, int]) -> frozenset[str]:
-    """What a node of that version announces."""
-    return frozenset(name for name, since in INTRODUCED.items() if since <= protocol)
-
-
 class Threshold(msgspec.Struct, frozen=True):
     """The part of a greeting that is read before anything else."""
 

@@ -35,8 +35,8 @@ class Priority(IntEnum):
 class Kind:
     """One kind of message. `wire_name` and `decoder` are made once, for the hot path.
 
-    `self_judged`: not the node's door but its handler decides whether it comes in, which then must
-    be a plain function. `on_behalf`: its `asked_by` names for whom a manager asks."""
+    `self_judged`: not the node's admission but the handler decides whether it is let in, and must
+    then be a plain function. `on_behalf`: its `asked_by` names for whom a manager asks."""
 
     name: str
     struct: type[msgspec.Struct]

@@ -173,9 +173,8 @@ class RedisResponse(Reply):
         super().refused(error, code or error.partition(" ")[0])
 
 
-class PostgresResponse(TCPResponse):
-    """Rows, by position or by name (`row["id"]`), how many there were, and the server's own words
-    for what it did (`INSERT 0 1`)."""
+class SQLResponse(TCPResponse):
+    """Rows, how many there were, and the server's own words for what it did."""
 
     __slots__ = ("row_count", "rows", "told")
 
@@ -185,17 +184,55 @@ class PostgresResponse(TCPResponse):
         self.row_count = 0
         self.told = ""
 
-    def tell(self, told: str) -> None:
-        self.told = told
-        last = told.rpartition(" ")[2]
-        self.row_count = int(last) if last.isdecimal() else 0
-
     @property
     def value(self) -> Any:
         """The first column of the first row; None without one."""
         if self.outcome not in (Outcome.OK, Outcome.FAILED):
             raise CallFailed(self.outcome, self.error, self)
         return self.rows[0][0] if self.rows else None
+
+
+class PostgresResponse(SQLResponse):
+    """A row is told by position or by name (`row["id"]`); the words are such as `INSERT 0 1`."""
+
+    __slots__ = ()
+
+    def tell(self, told: str) -> None:
+        self.told = told
+        last = told.rpartition(" ")[2]
+        self.row_count = int(last) if last.isdecimal() else 0
+
+
+class MySQLResponse(SQLResponse):
+    """A row is a tuple, told by position; `columns` are their names, `last_id` is the number that
+    the server gave to a new row."""
+
+    __slots__ = ("columns", "last_id")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.columns: tuple[str, ...] = ()
+        self.last_id = 0
+
+
+class MongoDBResponse(TCPResponse):
+    """`reply` is what the server answered, `documents` are those that a query found, `count` is how
+    many were found, inserted, matched or deleted."""
+
+    __slots__ = ("count", "documents", "reply")
+
+    def __init__(self, label: Label, target: str) -> None:
+        super().__init__(label, target)
+        self.reply: dict[str, Any] = {}
+        self.documents: list[dict[str, Any]] = []
+        self.count = 0
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The first one; None without one."""
+        if self.outcome not in (Outcome.OK, Outcome.FAILED):
+            raise CallFailed(self.outcome, self.error, self)
+        return self.documents[0] if self.documents else None
 
 
 class GraphQLResponse(Reply):

@@ -42,6 +42,8 @@ KINDS = (
     "sse",
     "redis",
     "postgres",
+    "mysql",
+    "mongodb",
     "graphql",
     "smtp",
     "grpc",

@@ -35,7 +35,11 @@ class Ended:
 
 def environment(**more: str) -> dict[str, str]:
     """Without what the machine of the developer says about Hyperscale and colours."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HYPERSCALE_") and k != "CI"}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("HYPERSCALE_", "GITHUB_")) and k != "CI"
+    }
     return kept | more
 
 

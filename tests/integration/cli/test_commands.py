@@ -100,16 +100,29 @@ class TestRun:
         ended = hyperscale(
             "run", "try.py", "-w", 1, "-i", 5, "--json", "a.json", "--csv", "a.csv",
             "--junit", "a.xml", "--html", "a.html", "-o", "made/of/folders.json",
-            "--summary-export", "b.json", "--threshold", "p(95)<10s", cwd=folder,
+            "--summary-export", "b.json", "--threshold", "p(95)<10s", "--markdown", "a.md",
+            cwd=folder, GITHUB_STEP_SUMMARY=str(folder / "step.md"),
         )  # fmt: skip
         assert ended.code == 0, ended
         assert results_in(folder / "made/of/folders.json")["workflows"][0]["iterations"] == 5
         rows = list(csv.DictReader((folder / "a.csv").open()))
         assert rows[0]["workflow"] == "Try"
         assert ElementTree.parse(folder / "a.xml").getroot().tag == "testsuites"
+        assert (folder / "a.md").read_text().startswith("### Load test `Try`\n\n**✓ passed: 5 ")
+        assert (folder / "step.md").read_text() == (folder / "a.md").read_text() + "\n"
         # the later of two names for one setting wins, as everywhere
         assert not (folder / "a.json").exists()
         assert (folder / "b.json").exists()
+
+    def test_runs_add_to_the_page_of_a_workflow(self, folder: Path, target: str) -> None:
+        write_workflow(folder, target)
+        words = ("run", "try.py", "-w", 1, "-i", 1, "-q")
+        for _ in range(2):
+            hyperscale(*words, cwd=folder, GITHUB_STEP_SUMMARY=str(folder / "step.md"))
+        assert (folder / "step.md").read_text().count("### Load test `Try`") == 2
+        ended = hyperscale(*words, cwd=folder, GITHUB_STEP_SUMMARY=str(folder))
+        assert ended.code == 0
+        assert "cannot be written" in ended.err
 
     def test_once_shows_every_exchange(self, folder: Path, target: str) -> None:
         write_workflow(folder, f"{target}/json")

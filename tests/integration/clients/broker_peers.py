@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import Any
 
 from pamqp import commands, frame
@@ -48,6 +49,16 @@ class MQTTPeer(BrokerPeer):
             at = 2 + int.from_bytes(packet[:2], "big")
             self.message(b"\x40\x02" + packet[at : at + 2])
         return 2 + len(packet)
+
+
+class MongoDBPeer(BrokerPeer):
+    def read(self, data: bytes) -> int | None:
+        if len(data) < 16 or len(data) < int.from_bytes(data[:4], "little"):
+            return None
+        reply = b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0"  # {"ok": 1.0}
+        head = (21 + len(reply), 1, int.from_bytes(data[4:8], "little"), 2013, 0, 0)
+        self.message(struct.pack("<iiiiIB", *head) + reply)
+        return int.from_bytes(data[:4], "little")
 
 
 class NATSPeer(BrokerPeer):

@@ -15,7 +15,7 @@ from hyperscale.clients import Client, ClientPool
 from hyperscale.workload.results import CallFailed, CallResult, Outcome
 from hyperscale.workload.scope import CURRENT, Label, Note, Unrecorded
 
-from .broker_peers import MQTTPeer, NATSPeer, RabbitMQPeer
+from .broker_peers import MongoDBPeer, MQTTPeer, NATSPeer, RabbitMQPeer
 from .conftest import Run
 from .h2_server import Peer, hello, serve_h2
 from .scripted import pool, until
@@ -106,6 +106,7 @@ ANSWERS = {
     "tcp": b"ok\n\n",
     "ws": b"ok",
     "redis": b"+ok\r\n",
+    "mongodb": b"",
     "mqtt": b"",
     "nats": b"",
     "rabbitmq": b"",
@@ -113,6 +114,7 @@ ANSWERS = {
 }
 PROTOCOLS: dict[str, Any] = {
     "ws": Upgraded,
+    "mongodb": MongoDBPeer,
     "mqtt": MQTTPeer,
     "nats": NATSPeer,
     "rabbitmq": RabbitMQPeer,
@@ -170,6 +172,9 @@ ASK: dict[str, Ask] = {
     ),
     "udp": lambda vu, port, timeout: vu.udp.request(
         f"udp://127.0.0.1:{port}", b"hi", timeout=timeout
+    ),
+    "mongodb": lambda vu, port, timeout: vu.mongodb.command(
+        f"mongodb://127.0.0.1:{port}", {"ping": 1}, timeout=timeout
     ),
     "mqtt": lambda vu, port, timeout: vu.mqtt.publish(
         f"mqtt://127.0.0.1:{port}", "a", "hi", timeout=timeout
@@ -318,7 +323,7 @@ def test_calls_at_the_same_time_get_their_own_answers(run_each_way: Run, kind: s
         async with serving(kind) as server, user() as (vu, scope, _):
             got = await asyncio.gather(*(ASK[kind](vu, server.port, None) for _ in range(20)))
             assert all(one.ok for one in got)
-            if kind in ("tcp", "redis", "ws", "mqtt", "nats", "rabbitmq"):
+            if kind in ("tcp", "redis", "ws", "mongodb", "mqtt", "nats", "rabbitmq"):
                 assert len(server.peers) == 1, "the first one opens it for all"
             scope.leave_out_upgrades()
             assert server.seen == len(scope.noted) == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from hyperscale.errors import BadInput
 from hyperscale.workload.results import CallFailed, Outcome
-from tests.fixtures.graphql_shop import graphql_shop, seen
+from tests.fixtures.graphql_shop import graphql_shop, graphql_shop_h2, seen
 
 from .conftest import Run
 from .scripted import client, response, serve
@@ -55,6 +56,27 @@ def test_queries_mutations_and_errors(run: Run, port: int) -> None:
         assert seen == {"item": 3, "buy": 1}
 
     run(go())
+
+
+def test_queries_over_http2(run: Run) -> None:
+    async def go() -> None:
+        async with user() as (vu, scope, _):
+            url = f"http://127.0.0.1:{port}/"
+            asked = (vu.graphqlh2.query(url, ITEM, {"id": n}) for n in range(1, 11))
+            many = await asyncio.gather(*asked)
+            names = [one.data["item"]["name"] for one in many]
+            assert names == [f"item {n}" for n in range(1, 11)]
+            assert scope.connects == 1, "all are streams of one connection"
+            missing = await vu.graphqlh2.query(url, ITEM, {"id": 101})
+            assert (missing.status, missing.error) == (200, "there is no item 101")
+            assert (await vu.graphqlh2.mutation(url, "mutation { buy(id: 3) }")).data == {"buy": 3}
+            assert {each[0] for each in scope.noted} == {"graphql"}
+            gone = await vu.graphqlh2.query(f"http://127.0.0.1:{free_port()}/", ITEM, {"id": 1})
+            assert gone.outcome is Outcome.REFUSED
+
+    with graphql_shop_h2() as port:
+        run(go())
+        assert seen == {"item": 11, "buy": 1, "HTTP/2": 12}
 
 
 def test_subscriptions(run: Run, port: int) -> None:

@@ -42,8 +42,9 @@ def speaking(
     *,
     to: str = "m1",
     incarnation: int = 1,
+    kinds: Registry = ALL,
 ) -> T:
-    """What comes of `talk` with a manager, over the certificate of `name`."""
+    """What comes of `talk` with a node, over the certificate of `name`."""
 
     async def connected() -> T:
         async with RealHost(name, os.devnull) as host:
@@ -60,7 +61,7 @@ def speaking(
                         datacenter=DC,
                     )
                 ),
-                ALL,
+                kinds,
                 credentials=Credentials(
                     certs / "ca.pem", certs / f"{name}.pem", certs / f"{name}-key.pem"
                 ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +180,26 @@ def test_half_a_message_goes_with_its_connection(tmp_path: Path) -> None:
             assert decoder.screen is None
 
     run(main())
+
+
+def test_the_buffers_of_a_connection_go_with_it(tmp_path: Path) -> None:
+    """Also when the collector of cycles does not run for a long time, as in a manager."""
+
+    async def main() -> None:
+        async with RealHost("host", tmp_path) as host:
+            server = await serving(host)
+            stream = await greeted(host, server)
+            await until(lambda: bool(server.connections))
+            transport = weakref.ref(server.connections[0]._stream._transport)  # type: ignore[attr-defined]
+            stream.write(begun(Verb.CANCEL, 100_000, b"", kept=50_000))
+            await until(lambda: not server.connections)
+            await until(lambda: transport() is None)
+
+    gc.disable()
+    try:
+        run(main())
+    finally:
+        gc.enable()
 
 
 def test_refusals_are_still_heard(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hyperscale.wire.endpoint import Endpoint, Limits
 from hyperscale.wire.envelope import HEADER, Verb, pack_message, pack_plain
 from hyperscale.wire.errors import Disconnected, Reason, Refused, WireError
 from hyperscale.wire.frames import FrameDecoder, encode_frame
-from hyperscale.wire.handshake import Introduction, capabilities_of
+from hyperscale.wire.handshake import INTRODUCED, Introduction
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.server import Server
 from tests.integration.wire.nodes import (
@@ -111,8 +111,9 @@ def test_a_manager_without_gates_lets_clients_in(tmp_path: Path) -> None:
 def test_what_both_can_do_is_the_intersection(tmp_path: Path) -> None:
     async def main() -> None:
         async with door(tmp_path) as (host, server):
+            can = {name for name, since in INTRODUCED.items() if since <= (1, 1)}
             older = introduction(
-                "worker", protocol=(1, 1), capabilities=capabilities_of((1, 1)) | {"telepathy"}
+                "worker", protocol=(1, 1), capabilities=frozenset(can | {"telepathy"})
             )
             session = (await caller(host, server, older).connection()).session
             assert session.capabilities == {"cancellation", "batched_stats"}

@@ -7,15 +7,14 @@ serialized for each call, unless they are typed arguments (`Data`) or bytes.
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Any
 
-from hyperscale._version import __version__
 from hyperscale.clients.counting import note
 from hyperscale.clients.grpc.call import GRPCCall, Request
+from hyperscale.clients.grpc.head import Metadata, head_of, pairs_of
 from hyperscale.clients.grpc.methods import (
     REFLECTION,
     Method,
@@ -26,6 +25,7 @@ from hyperscale.clients.grpc.methods import (
     path_of,
     question,
 )
+from hyperscale.clients.grpc.streaming import BidiStream, send_all
 from hyperscale.clients.http.request import NAME_MAX, keep
 from hyperscale.clients.http.request import Request as HTTPRequest
 from hyperscale.clients.http.route import Route
@@ -40,15 +40,12 @@ from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.errors import BadInput, RunFailed
 from hyperscale.workload.arguments import URL
 from hyperscale.workload.grpc_response import GRPCResponse
-from hyperscale.workload.headers import header_lines, header_name
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos, protobuf
-from hyperscale.workload.results import CallFailed, Outcome
+from hyperscale.workload.results import Outcome
 from hyperscale.workload.scope import Label, Tags
 from hyperscale.workload.texts import UNPRINTABLE, shown
 
-Pairs = tuple[tuple[str, str], ...]
-Metadata = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 _SCHEMES = {"grpc": "http", "grpcs": "https", "http": "http", "https": "https"}
 
 
@@ -218,11 +215,11 @@ class GRPCClient:
     @asynccontextmanager
     async def open(
         self, address: str | URL, method: str, **named: Any
-    ) -> AsyncIterator[Conversation]:
+    ) -> AsyncIterator[BidiStream]:
         """A stream to talk on: `send`, `receive`, `end`. It is one call, counted when it is over;
         leaving the block ends it, and `response` is there."""
         request = await self._streaming("STREAM", address, method, None, named)
-        talk = Conversation(request)
+        talk = BidiStream(request)
         if isinstance(request, Request):
             began = perf_counter()
             if self._pool.limit is not None:
@@ -260,7 +257,7 @@ class GRPCClient:
         if single:
             await self._over(call, waiter)
             return self._noted(call)
-        sending = asyncio.ensure_future(_send_all(call, messages))
+        sending = asyncio.ensure_future(send_all(call, messages))
         try:
             await self._over(call, waiter)
         finally:
@@ -307,7 +304,7 @@ class GRPCClient:
         asked for its description."""
         kind, address, name, protos, timeout, compress, told_as, _ = key
         pool = self._pool
-        pairs = _pairs(metadata)
+        pairs = pairs_of(metadata)
         tagged = tuple((str(tag), str(value)) for tag, value in (tags or {}).items())
         known = (*key, pairs, tagged) if pairs or tagged else key
         if known in pool.requests:
@@ -334,7 +331,7 @@ class GRPCClient:
             if wanted is not None and wanted != is_many:
                 many = "many messages" if is_many else "one message"
                 raise BadInput(f"{path[1:]} {what} {many}: {kind.lower()} is not for it")
-        head = _head(target, path, pairs, allowed, compress)
+        head = head_of(target, path, pairs, allowed, compress)
         request = Request(method, route, head, label, pairs, allowed, compress is not None)
         keep(pool.requests, known, request)
         return request
@@ -361,7 +358,7 @@ class GRPCClient:
         for package in REFLECTION:
             asked = f"/{package}.ServerReflection/ServerReflectionInfo"
             label = Label("REFLECTION", asked[1:], kind="grpc")
-            head = _head(target, asked, (), pool.timeout, None)
+            head = head_of(target, asked, (), pool.timeout, None)
             method = Method(asked, None, gives, True, True)
             request = Request(method, pool.route(target), head, label, (), pool.timeout, False)
             found = Reflected()
@@ -446,133 +443,3 @@ class GRPCClient:
         if not self._pool.shares:
             for connection in list(self._held.connections):
                 connection.close()
-
-
-class Conversation:
-    """A stream that is open: messages go and come in the order that the author likes."""
-
-    def __init__(self, request: Request | GRPCResponse) -> None:
-        self.call: GRPCCall | None = None
-        self.waiter: asyncio.Future[None] | None = None
-        self.made = request if isinstance(request, GRPCResponse) else None
-        self._request = request
-        self._has_ended = False
-
-    @property
-    def response(self) -> GRPCResponse:
-        """How the call went; complete when the block is left."""
-        if self.made is not None:
-            return self.made
-        assert self.call is not None
-        return self.call.answer
-
-    async def send(self, message: Any) -> None:
-        """Raises CallFailed when the call is over."""
-        call = self._open()
-        await call.send(
-            call.request.framed(encoded(call.request.method, message)), False, perf_counter()
-        )
-
-    async def receive(self) -> Any:
-        """The next message; None when the server has ended the call."""
-        call = self._open(may_be_over=True)
-        while True:
-            data = call.take()
-            if data is not None:
-                gives = call.request.method.gives
-                return data if gives is None else gives.FromString(data)
-            if call.is_over:
-                if not call.answer.ok:
-                    raise CallFailed(call.answer.outcome, call.answer.error, call.answer)
-                return None
-            await call.change()
-
-    async def end(self) -> None:
-        """Nothing more is sent; what the server still has to say can be received."""
-        call = self._open(may_be_over=True)
-        if not self._has_ended:
-            self._has_ended = True
-            await call.send(b"", True, perf_counter())
-
-    async def finish(self) -> None:
-        assert self.call is not None
-        await self.end()
-        while not self.call.is_over:
-            await self.call.change()
-
-    def _open(self, may_be_over: bool = False) -> GRPCCall:
-        call = self.call
-        if call is None or (call.is_over and not may_be_over):
-            answer = self.response
-            raise CallFailed(answer.outcome, answer.error or "the call is over", answer)
-        return call
-
-
-async def _send_all(call: GRPCCall, messages: Any) -> None:
-    request = call.request
-
-    async def send(message: Any) -> None:
-        await call.send(request.framed(encoded(request.method, message)), False, perf_counter())
-
-    try:
-        if hasattr(messages, "__aiter__"):
-            async for message in messages:
-                await send(message)
-        else:
-            for message in messages:
-                await send(message)
-                await asyncio.sleep(0)
-    except BaseException as error:
-        if not isinstance(error, asyncio.CancelledError):
-            call.abort_call()
-        raise
-    await call.send(b"", True, perf_counter())
-
-
-def _head(
-    target: Target, path: str, metadata: Pairs, timeout: float, compress: str | None
-) -> bytes:
-    """The lines of a request."""
-    fields = [
-        (":method", "POST"),
-        (":scheme", target.scheme),
-        (":path", path),
-        (":authority", target.host_header),
-        ("te", "trailers"),
-        ("content-type", "application/grpc"),
-        ("user-agent", f"hyperscale-grpc/{__version__}"),
-        ("grpc-accept-encoding", "identity,gzip"),
-        ("grpc-timeout", _timeout(timeout)),
-    ]
-    if compress:
-        fields.append(("grpc-encoding", compress))
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields).encode("ascii")
-    return lines + header_lines(metadata)[0]
-
-
-def _pairs(metadata: Metadata) -> Pairs:
-    """As text, with names in lower case."""
-    if metadata is None:
-        return ()
-    given = metadata.items() if isinstance(metadata, Mapping) else metadata
-    pairs = []
-    for name, value in given:
-        lower = header_name(name)[1]
-        if lower.startswith("grpc-") or lower in ("te", "content-type", "host"):
-            raise BadInput(f"metadata may not have the name {name!r}: gRPC uses it itself")
-        if lower.endswith("-bin"):
-            data = value if isinstance(value, bytes) else str(value).encode()
-            value = base64.b64encode(data).rstrip(b"=").decode()
-        elif isinstance(value, bytes):
-            raise BadInput(f"metadata {name!r} is bytes", "bytes are for names that end in -bin")
-        pairs.append((lower, str(value)))
-    return tuple(pairs)
-
-
-def _timeout(seconds: float) -> str:
-    """At most eight digits, rounded up."""
-    for unit, size in (("m", 1e3), ("S", 1.0), ("M", 1 / 60)):
-        amount = int(seconds * size) + (seconds * size % 1 > 0)
-        if amount < 10**8:
-            return f"{max(amount, 1)}{unit}"
-    return "99999999H"

@@ -179,7 +179,7 @@ class Voter:
         self._durable = durable
         self._outbox.write(durable)
 
-    # -- patience ----------------------------------------------------------------------------------
+    # -- timeouts ----------------------------------------------------------------------------------
 
     def _election_delay(self) -> float:
         settings = self.settings

@@ -302,7 +302,7 @@ class Pool:
         return Signals(live, ready, progress, self.is_lost(now, worker), overdue)
 
     def _progress(self, now: float, worker: Worker) -> Progress:
-        """Whoever asked for patience is not stuck as long as it lasts."""
+        """A worker that asked for more time is not stuck until that time is over."""
         limits = self._settings
         found = worker.pace.progress(now, limits.stalled_s, limits.stuck_s)
         if found is Progress.STUCK and worker.extensions.excuses(now):

@@ -88,7 +88,7 @@ class JobSettings:
     """After a record could not be written."""
 
     append_unknown_s: float = 5.0
-    """After nobody knows whether it was: a quorum's patience."""
+    """After this nobody knows whether it was: the timeout of a quorum."""
 
     queue_jobs_max: int = 1_000
     jobs_max: int = 10_000

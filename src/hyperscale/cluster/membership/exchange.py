@@ -47,7 +47,7 @@ class Exchanges:
 
     def answer(self, summary: Summary) -> Difference:
         """The callee's part: its rows where the two differ."""
-        self._updates.greet(summary.sender)
+        self._updates.greet(summary.sender, proven=True)
         mine = self._shared.view.digests
         differing = tuple(
             index
@@ -66,7 +66,7 @@ class Exchanges:
 
     def merge(self, difference: Difference) -> None:
         teller = difference.sender.node.node_id
-        self._updates.greet(difference.sender)
+        self._updates.greet(difference.sender, proven=True)
         for entry in difference.entries:
             self._updates.merge(entry, teller)
 

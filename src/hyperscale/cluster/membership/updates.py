@@ -23,12 +23,15 @@ from hyperscale.cluster.membership.messages import (
 from hyperscale.cluster.membership.state import SharedState, Timer
 from hyperscale.cluster.membership.suspicion import Suspicion
 
+ASK_WHO_S = 1.0
+
 
 class Updates:
-    __slots__ = ("_shared",)
+    __slots__ = ("_asked_who_at", "_shared")
 
     def __init__(self, shared: SharedState) -> None:
         self._shared = shared
+        self._asked_who_at = -ASK_WHO_S
 
     # --- entrances ----------------------------------------------------------------------------
 
@@ -79,11 +82,15 @@ class Updates:
         suspect_s = self._shared.now - known.changed_at
         return known.state is MemberState.SUSPECT and suspect_s >= self._waits()[0]
 
-    def greet(self, sender: Sender) -> bool:
-        """Somebody spoke to us first-hand; True when it was believed gone and lives again."""
+    def greet(self, sender: Sender, *, proven: bool = False) -> bool:
+        """Somebody spoke to us first-hand; True when it was believed gone and lives again.
+        `proven`: by its certificate. Whoever has the secret seals datagrams in every name, so a
+        far life of somebody unknown is asked for over a connection."""
         node = sender.node
         member = self._shared.view.get(node.node_id)
-        if member is not None and self._leaps(node.node_id, node.incarnation):
+        if (member is not None or not proven) and self._leaps(node.node_id, node.incarnation):
+            if member is None:
+                self._ask_who(node)
             return False
         revived = False
         if member is None or member.incarnation < node.incarnation:
@@ -100,9 +107,16 @@ class Updates:
             self._heartbeat(member, sender)
         return revived
 
+    def _ask_who(self, node: Node) -> None:
+        """Once a second at most: strangers must not make us call whom they like."""
+        shared = self._shared
+        if shared.now >= self._asked_who_at + ASK_WHO_S:
+            self._asked_who_at = shared.now
+            shared.out.append(Exchange(node.tcp))
+
     def _leaps(self, node_id: NodeId, incarnation: int) -> bool:
         """Nobody lives that many lives between two words of it. Of one that is not known at all
-        only its own word may be that high."""
+        only its own word may be that high, if it is proven."""
         if incarnation <= JUMP_MAX:
             return False
         shared = self._shared

@@ -206,12 +206,6 @@ class Admission:
             for kind in Priority
         }
 
-    def fill(self, priority: Priority) -> float:
-        """Share of the ceiling in use, for warnings; 0 where there is no limit."""
-        if priority is Priority.CRITICAL:
-            return 0.0
-        return sum(self._in_flight[priority:]) / self._ceilings[priority]
-
     def _acquire_critical(self, source: str) -> AdmissionResult:
         mine = self._per_source.get(source, 0)
         if mine >= self._settings.critical_per_source:

@@ -1,11 +1,12 @@
-"""Viewstamped Replication: one log of operations, kept by a group of replicas.
+"""Viewstamped Replication: logs of operations, each kept by a group of replicas.
 
-`states` has the theory and the table, `replica` decides, `group` joins it to a disk and a network.
+`states` has the theory and the table, `replica` decides for one group, `replica_set` for all groups
+of a node, `groups` joins them to a disk and a network.
 """
 
-from hyperscale.ledger.vsr.group import Group, Unknown
+from hyperscale.ledger.vsr.groups import Groups, Unknown
 from hyperscale.ledger.vsr.messages import Entry
 from hyperscale.ledger.vsr.replica import NotPrimary
 from hyperscale.ledger.vsr.settings import VsrSettings
 
-__all__ = ["Entry", "Group", "NotPrimary", "Unknown", "VsrSettings"]
+__all__ = ["Entry", "Groups", "NotPrimary", "Unknown", "VsrSettings"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from random import Random
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from hyperscale.cluster.invariants import invariant
-from hyperscale.ledger.vsr.lease import Lease
 from hyperscale.ledger.vsr.messages import (
     Adopted,
     AnyMessage,
@@ -41,6 +41,19 @@ class Committed:
 Effect: TypeAlias = Save | Send | Committed
 
 
+class Hears(Protocol):
+    """What is heard of other nodes that concerns this group."""
+
+    def promised_at(self, peer: str) -> float:
+        """When the last heartbeat was sent in answer to which it promised to follow."""
+
+    def heard_at(self, peer: str) -> float:
+        """When it last said that it is primary of what this node follows it in."""
+
+    def is_there(self, peer: str, now: float) -> bool:
+        """Whether it is worth repeating something."""
+
+
 class ReplicaCore:
     def __init__(
         self,
@@ -49,28 +62,34 @@ class ReplicaCore:
         now: float,
         settings: VsrSettings,
         random: Random,
+        hears: Hears,
         *,
+        bound_until: float = 0.0,
         status: Status = Status.NORMAL,
     ) -> None:
-        """`status`: RECOVERING if the disk was lost. The state is what `Saved` records give."""
+        """`status`: RECOVERING if the disk was lost. `bound_until`: what was promised in a life
+        before is not known, but that it is over by then. The state is what `Saved` records give."""
         self.me = me
         self.state = state
         self.settings = settings
         self.status = status
         self.commit = 0
         self._random = random
-        self._lease = Lease(random.getrandbits(53), settings)
+        self._hears = hears
         self._effects: list[Effect] = []
         self._saves = 0
         self._unsaved: list[tuple[int, int]] = []  # number of the save, op after it
         self._stable_op = state.op
         self._acked: dict[str, int] = {}  # by member, in this view
+        self._knows: dict[str, int] = {}  # how far each knows what is committed
+        self._began_at = now  # this view, here
         self._ready_op = state.op  # a primary answers reads when this is committed
         self._due_at = now  # of whatever is repeated
-        self._waits_until = 0.0  # then the next view is tried
-        # What was promised in a life before is not known.
-        self._bound_until = now + settings.lease_bound_s
+        self._waits_from = now
+        self._patience_s = 0.0  # how much later the next view is tried
+        self._bound_until = bound_until
         self._wanted = 0  # the view that this replica would move to
+        self._wanted_at = 0.0
         self._votes: set[str] = set()  # who would, too
         self._logs: dict[str, DoViewChange] = {}
         self._nonce = random.getrandbits(53)
@@ -83,6 +102,7 @@ class ReplicaCore:
             self.status = Status.VIEW_CHANGE
         if status is Status.NORMAL and me not in state.members:
             self.status = Status.RETIRED
+            self._before = state.members_before  # they may not have heard of their successors
         self._wait(now)
 
     # -- questions ---------------------------------------------------------------------------------
@@ -97,20 +117,22 @@ class ReplicaCore:
 
     def may_read(self, now: float) -> bool:
         """Whether what is committed here is all that anybody was ever told."""
-        return (
-            self.is_primary
-            and self.commit >= self._ready_op
-            and self._lease.held(now, self._others(), self.state.quorum - 1)
-        )
+        return self.is_primary and self.commit >= self._ready_op and self._holds_lease(now)
+
+    def _holds_lease(self, now: float) -> bool:
+        """A quorum has promised to follow, counted from when it was asked, and in this view."""
+        needed = self.state.quorum - 1
+        asked = sorted(map(self._hears.promised_at, self._others()), reverse=True)[:needed]
+        return all(self._began_at < at and now < at + self.settings.lease_held_s for at in asked)
 
     # -- a view begins ---------------------------------------------------------------------------
 
     def _begin_view(self, now: float) -> None:
         self._enter(Status.NORMAL)
-        self._wanted, self._votes, self._logs, self._acked = 0, set(), {}, {}
+        self._wanted, self._votes, self._logs = 0, set(), {}
+        self._acked, self._knows = {}, {}
         self._ready_op = self.state.op
-        self._lease.forget()
-        self._due_at = now
+        self._began_at = self._due_at = now
         self._wait(now)
 
     def _keeps_committed(self, log: tuple[Entry, ...]) -> None:
@@ -126,7 +148,15 @@ class ReplicaCore:
             if self.status is Status.VIEW_CHANGE
             else self.settings.lease_s
         )
-        self._waits_until = now + allowed_s * self._random.uniform(1, 1.5)
+        self._waits_from = now
+        self._patience_s = allowed_s * self._random.uniform(1, 1.5)
+
+    def _follows(self) -> bool:
+        return self.status is Status.NORMAL and not self.is_primary
+
+    def _waits_until(self) -> float:
+        heard_at = self._hears.heard_at(self.state.primary) if self._follows() else -inf
+        return max(self._waits_from, heard_at) + self._patience_s
 
     # -- saying and writing ------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""What replicas of one group say to each other, and what they write to disk before they say it.
+"""What replicas say to each other, and what they write to disk before they say it.
 
 Names are those of "Viewstamped Replication Revisited" (Liskov and Cowling, 2012). `Prepare` also
-carries the commit number and the heartbeat, so that one message serves all three.
+carries the commit number. Heartbeats are of a pair of nodes, for all of their groups together.
 """
 
 from __future__ import annotations
@@ -25,24 +25,15 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     view: int
 
 
-class Beat(msgspec.Struct, frozen=True, array_like=True):
-    """Which heartbeat of which life of the primary: the answer renews its lease from the moment
-    at which this one was sent."""
-
-    life: int
-    number: int
-
-
 class Prepare(Message, frozen=True, array_like=True):
     after_op: int
     entries: tuple[Entry, ...]
     commit: int
-    beat: Beat
 
 
 class PrepareOk(Message, frozen=True, array_like=True):
     op: int  # everything up to here is on this replica's disk
-    beat: Beat
+    commit: int
 
 
 class StartViewChange(Message, frozen=True, array_like=True):
@@ -112,6 +103,42 @@ AnyMessage: TypeAlias = (
 )
 
 
+# -- between two nodes -------------------------------------------------------------------------
+
+
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
+    """`life` and `number` tell which one of which life of the sender. `digests` stand for the
+    groups, and their tokens, of which it is primary and the other one a member."""
+
+    life: int
+    number: int
+    digests: tuple[int, ...]
+
+
+class HeartbeatOk(msgspec.Struct, frozen=True, array_like=True):
+    """The sender follows those groups, but for the buckets that differ: a promise for all of the
+    others, which the primary counts from the moment at which it sent the heartbeat."""
+
+    life: int
+    number: int
+    differ: tuple[int, ...]
+    own_life: int
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True):
+    group: str
+    members: tuple[str, ...]  # of its first epoch, for whoever has not heard of it
+    message: AnyMessage
+
+
+class Bundle(msgspec.Struct, frozen=True, array_like=True):
+    """All that one node has to say to another at a moment."""
+
+    items: tuple[Item, ...] = ()
+    beat: Heartbeat | None = None
+    answer: HeartbeatOk | None = None
+
+
 # -- on disk -----------------------------------------------------------------------------------
 
 
@@ -137,6 +164,19 @@ class Adopted(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 Saved: TypeAlias = Promised | Appended | Adopted
 
+
+class Opened(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The first record. `forgetful`: there was a disk before this one, and what it held is gone."""
+
+    forgetful: bool
+
+
+class OfGroup(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    group: str
+    members: tuple[str, ...]  # of its first epoch
+    record: Saved
+
+
 encode = msgspec.msgpack.Encoder().encode
-decode_message = msgspec.msgpack.Decoder(AnyMessage).decode
-decode_saved = msgspec.msgpack.Decoder(Saved).decode
+decode_bundle = msgspec.msgpack.Decoder(Bundle).decode
+decode_record = msgspec.msgpack.Decoder(Opened | OfGroup).decode

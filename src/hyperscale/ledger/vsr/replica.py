@@ -53,7 +53,7 @@ class Replica(ViewChange):
             known = self.state.op + 1
             self._save(Appended((Entry(known, request, payload, members),)))
             for other in self._others():
-                self._prepare(now, other)
+                self._prepare(other)
         return known, self._taken()
 
     def resign(self, now: float) -> list[Effect]:
@@ -74,9 +74,32 @@ class Replica(ViewChange):
         if now >= self._due_at:
             self._due_at = now + self.settings.retry_s
             self._repeat(now)
-        if now >= self._waits_until and now >= self._bound_until:
+        if self._wanted and self._waits_until() > self._wanted_at + self._patience_s:
+            self._wanted, self._votes = 0, set()  # the primary was heard again
+        if now >= self._waits_until() and now >= self._bound_until:
             self._give_up(now)
         return self._taken()
+
+    def remind(self, peer: str) -> list[Effect]:
+        """That node has begun anew, or does not know what it should."""
+        self._acked.pop(peer, None)
+        if self.is_primary and peer in self.state.members:
+            self._prepare(peer)
+        return self._taken()
+
+    def is_idle(self, now: float) -> bool:
+        """Nothing is to be repeated, as long as its primary is heard."""
+        if self.status not in (Status.NORMAL, Status.RETIRED) or self._wanted or self._announces():
+            return False
+        return not self.is_primary or not any(
+            self._lacks(other) and self._hears.is_there(other, now) for other in self._others()
+        )
+
+    def _lacks(self, other: str) -> bool:
+        return self._acked.get(other) != self.state.op or self._knows.get(other) != self.commit
+
+    def _announces(self) -> bool:
+        return bool(self._before) and not self._has_started()
 
     def receive(self, now: float, sender: str, message: AnyMessage) -> list[Effect]:
         if isinstance(message, StartEpoch | EpochStarted):
@@ -114,12 +137,11 @@ class Replica(ViewChange):
 
     # -- the normal case ---------------------------------------------------------------------------
 
-    def _prepare(self, now: float, other: str) -> None:
+    def _prepare(self, other: str) -> None:
         state = self.state
         after = min(self._acked.get(other, self._ready_op), state.op)
         entries = tuple(state.log[after : after + self.settings.batch_entries_max])
-        beat = self._lease.beat(now)
-        self._send(other, Prepare(*state.token, after, entries, self.commit, beat))
+        self._send(other, Prepare(*state.token, after, entries, self.commit))
 
     def _on_prepare(self, now: float, sender: str, message: Prepare) -> None:
         state = self.state
@@ -136,10 +158,9 @@ class Replica(ViewChange):
             self._advance(now, message.commit)
         if self.state.token != token:
             return  # the epoch ended with what was committed
-        self._bound_until = now + self.settings.lease_s
         self._wanted, self._votes = 0, set()
         self._wait(now)
-        self._send(sender, PrepareOk(*token, state.op, message.beat))
+        self._send(sender, PrepareOk(*token, state.op, self.commit))
 
     def _on_prepare_ok(self, now: float, sender: str, message: PrepareOk) -> None:
         state = self.state
@@ -148,20 +169,20 @@ class Replica(ViewChange):
         if sender not in state.members:
             return
         invariant(message.op <= state.op, f"{sender} has op {message.op} of {state.op}")
-        self._lease.answered(sender, message.beat)
+        self._knows[sender] = message.commit
         before = self._acked.get(sender, -1)
         self._acked[sender] = max(before, message.op)
         if before < message.op < state.op or before == -1:
-            self._prepare(now, sender)
+            self._prepare(sender)
         self._count(now)
 
     # -- repeating ---------------------------------------------------------------------------------
 
     def _repeat(self, now: float) -> None:
         if self.is_primary:
-            self._due_at = now + min(self.settings.heartbeat_s, self.settings.retry_s)
             for other in self._others():
-                self._prepare(now, other)
+                if self._lacks(other):
+                    self._prepare(other)
         elif self._wanted:
             for other in self._others():
                 self._ask_for(other, self._wanted)
@@ -175,5 +196,5 @@ class Replica(ViewChange):
         elif self.status is Status.TRANSITIONING:
             for other in sorted({*self._others(), *self._before} - {self.me}):
                 self._send(other, GetState(*self._joining, self.commit))
-        if self._before and not self._has_started() and self.status is not Status.RECOVERING:
+        if self._announces() and self.status is not Status.RECOVERING:
             self._announce()

@@ -14,7 +14,7 @@ from hyperscale.ledger.vsr.messages import Adopted, Appended, Entry, Promised, S
 class ReplicaState:
     def __init__(self, members: tuple[str, ...]) -> None:
         """A group that begins."""
-        self.members = members
+        self.first_members = self.members = members
         self.epoch = 0
         self.view = 0
         self.normal_view = 0  # the last view whose log this is
@@ -30,6 +30,12 @@ class ReplicaState:
         """The last one of the epochs before."""
         ends = [entry.op for entry in self.log if entry.members]
         return ends[self.epoch - 1] if self.epoch else 0
+
+    @property
+    def members_before(self) -> tuple[str, ...]:
+        """Of the epoch before; nobody for the first one."""
+        ends = [entry.members for entry in self.log if entry.members]
+        return (self.first_members, *ends)[self.epoch - 1] if self.epoch else ()
 
     def epochs_ended(self, op: int) -> int:
         return sum(bool(entry.members) for entry in self.log[:op])

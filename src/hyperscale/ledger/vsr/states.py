@@ -27,9 +27,10 @@ until a quorum of others, the primary of the newest view among them, has told it
 The others count only if they are in the normal case, so a view change that it may have promised is
 over.
 
-*Lease.* A backup that answers a heartbeat joins no view change for `lease_s`. The primary counts
-from the moment it sent the heartbeat, takes off a bound for drifting clocks, and answers reads from
-its own log only while a quorum's promises hold. A view change needs a quorum too, so one of its
+*Lease.* Heartbeats are between nodes, for all groups that both are in (`contact`). A backup whose
+node answers one that covers its group joins no view change for `lease_s`. The primary counts from
+the moment it sent the heartbeat, takes off a bound for drifting clocks, and answers reads from its
+own log only while a quorum's promises hold. A view change needs a quorum too, so one of its
 members was bound by the lease until it was over. Promises are not on disk: who starts joins no
 view change for a lease. A primary that resigns frees the others at once.
 

@@ -22,7 +22,7 @@ class ViewChange(Committing):
             self._want(now, max(self._wanted, self.state.view + 1))
 
     def _want(self, now: float, view: int) -> None:
-        self._wanted, self._votes = view, {self.me}
+        self._wanted, self._wanted_at, self._votes = view, now, {self.me}
         for other in self._others():
             self._ask_for(other, view)
         self._vote(now)
@@ -72,8 +72,12 @@ class ViewChange(Committing):
             self._send(state.primary, log)
 
     def _is_bound(self, now: float) -> bool:
-        held = self.is_primary and self._lease.held(now, self._others(), self.state.quorum - 1)
-        return held or now < self._bound_until
+        if now < self._bound_until:
+            return True
+        if self.is_primary:
+            return self._holds_lease(now)
+        heard_at = self._hears.heard_at(self.state.primary)
+        return self._follows() and now < heard_at + self.settings.lease_s
 
     def _on_do_view_change(self, now: float, sender: str, message: DoViewChange) -> None:
         state = self.state

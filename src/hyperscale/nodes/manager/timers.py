@@ -1,4 +1,4 @@
-"""What a manager does by the clock: deadlines of jobs, windows, thresholds, looking for orphans.
+"""What a manager does by the clock: deadlines of jobs, windows, thresholds, parts without a job.
 
 One job that cannot be dealt with is reported; it must not end the timer for all others. A manager
 that lost a timer altogether ends.

@@ -1,6 +1,6 @@
 """Full-state exchanges over the node's own connections: authenticated, on the one TCP port.
 
-Membership speaks to a stream. Here a stream is a conversation of requests under one id: what the
+Membership speaks to a stream. Here a stream is an exchange: requests under one id: what the
 caller wrote travels when it drains, and the answer brings what the other side wrote meanwhile. So
 certificates, roles, cluster, environment and versions are judged by the wire's handshake before a
 byte of membership is looked at. Each message also proves that its sender holds the cluster secret:
@@ -27,7 +27,7 @@ from hyperscale.wire.messages import Priority, Registry
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
-# Conversations open at one time; membership itself takes fewer and ends them within seconds.
+# Exchanges open at one time; membership itself takes fewer and ends them within seconds.
 OPEN_MAX = 256
 ID_BITS = 64
 
@@ -35,7 +35,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
 
 
 class Said(msgspec.Struct, frozen=True, tag="member.exchange"):
-    """`id` names the conversation, in the logs of both sides too."""
+    """`id` names the exchange, in the logs of both sides too."""
 
     id: Id
     proof: Annotated[bytes, msgspec.Meta(max_length=64)]
@@ -93,9 +93,9 @@ class ExchangeService:
 
     def connect(self, address: Address, timeout_s: float) -> Stream:
         assert self.endpoint is not None
-        conversation = f"{self._host.random.getrandbits(ID_BITS):016x}"
+        exchange_id = f"{self._host.random.getrandbits(ID_BITS):016x}"
         peer = Peer(self.endpoint, address)
-        return Calling(peer, conversation, self._proof, timeout_s, self._on_refused)
+        return Calling(peer, exchange_id, self._proof, timeout_s, self._on_refused)
 
     # -- as a handler ------------------------------------------------------------------------
 
@@ -137,13 +137,13 @@ class Calling(Stream):
     def __init__(
         self,
         peer: Peer,
-        conversation: str,
+        exchange_id: str,
         proof: bytes,
         timeout_s: float,
         on_refused: Callable[[Address, WireError], None],
     ) -> None:
         self._peer = peer
-        self._conversation = conversation
+        self._exchange_id = exchange_id
         self._proof = proof
         self._timeout_s = timeout_s
         self._on_refused = on_refused
@@ -163,12 +163,12 @@ class Calling(Stream):
         self._out += data
 
     async def drain(self) -> None:
-        said = Said(self._conversation, self._proof, bytes(self._out))
+        said = Said(self._exchange_id, self._proof, bytes(self._out))
         self._out.clear()
         try:
             answer = await self._peer.request(said, Answered, self._timeout_s)
         except WireError as error:
-            with correlated(correlation_id=self._conversation):
+            with correlated(correlation_id=self._exchange_id):
                 self._on_refused(self._peer.address, error)
             raise
         assert self._peer.identity is not None

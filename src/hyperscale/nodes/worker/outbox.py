@@ -18,7 +18,7 @@ from hyperscale.cluster.overload.backoff import Backoff
 from hyperscale.nodes.protocol.parts import PartEnd, PartEvent, PartPrepared
 
 # Without an end: what happened to a part is told for as long as it takes. Thirty seconds
-# between tries would outlast a leader's patience.
+# between tries would outlast a leader's timeout.
 BACKOFF = Backoff(base_delay_s=0.25, delay_max_s=5.0)
 
 

@@ -48,7 +48,7 @@ class WorkerSettings:
     hold_s: float = 120.0  # an ended part waits for its teardown this long without a manager
     drain_s: float = 600.0  # running parts may finish for this long after SIGTERM
     tombstone_s: float = 900.0  # how long a finished part's token is remembered
-    starved_s: float = 1.0  # our own loop runs this late: ask managers for patience
+    starved_s: float = 1.0  # our own loop runs this late: ask managers for more time
 
     def __post_init__(self) -> None:
         if self.node.role != "worker":

@@ -1,4 +1,4 @@
-"""The scenarios of the house: every module here that defines a `Scenario`."""
+"""The scenarios: every module here that defines a `Scenario`."""
 
 from __future__ import annotations
 

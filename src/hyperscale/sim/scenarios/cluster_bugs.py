@@ -381,7 +381,7 @@ MANAGERS: Final[dict[str, type[Manager]]] = {
 
 
 class PlantedNodes:
-    """Which code plays the nodes: that of the house, but for one bug."""
+    """Which code plays the nodes: that of the package, but for one bug."""
 
     def __init__(self, planted_bug: str) -> None:
         self.manager = MANAGERS.get(planted_bug, Manager)

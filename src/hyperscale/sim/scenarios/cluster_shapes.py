@@ -82,7 +82,7 @@ def load_test(
     )
 
 
-def errand(name: str, *, mishap: str = "", **more: Any) -> WorkflowFacts:
+def without_load(name: str, *, mishap: str = "", **more: Any) -> WorkflowFacts:
     """A workflow that is no test."""
     return WorkflowFacts(
         name=name,
@@ -107,7 +107,7 @@ def _by_iterations(dice: Random) -> list[WorkflowFacts]:
 def _layers(dice: Random) -> list[WorkflowFacts]:
     """Something to begin with, a test that uses it, and one after that."""
     handed_on = {"token": ("Second", "Third")}
-    first = errand("First", provides=handed_on)
+    first = without_load("First", provides=handed_on)
     if dice.random() < 0.4:
         first = load_test("First", _closed(dice), provides=handed_on)
     return [
@@ -123,7 +123,7 @@ def _wide(dice: Random) -> list[WorkflowFacts]:
         load_test(f"Load{number}", _closed(dice), priority=dice.choice(priorities))
         for number in range(1, dice.randint(2, 3) + 1)
     ]
-    return [*tests, errand("Beside")]
+    return [*tests, without_load("Beside")]
 
 
 def _set_up(dice: Random) -> list[WorkflowFacts]:
@@ -142,7 +142,7 @@ def _failing(dice: Random) -> list[WorkflowFacts]:
     load, luck = _closed(dice), dice.random()
     fails = load_test("Fails", load, mishap=mishap, tears_down=luck < 0.3)
     if mishap == "dies" and luck > 0.6:
-        fails = errand("Fails", mishap=mishap)
+        fails = without_load("Fails", mishap=mishap)
     return [
         fails,
         load_test("Beside", _closed(dice)),

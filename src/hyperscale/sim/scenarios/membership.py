@@ -44,7 +44,7 @@ from hyperscale.sim.world import World
 
 PORT = 7_000
 SEEDS = 3
-CROWD = 20
+MANY_NODES = 20
 HEARTBEAT_EVERY_S = 5.0
 TOLD = (
     Change.SUSPECTED,
@@ -87,8 +87,8 @@ class MembershipScenario(Scenario):
 
     def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
         super().__init__(nodes, planted_bug)
-        if self.nodes > CROWD:
-            # As many events in less time: a history of a crowd costs a hundred times more.
+        if self.nodes > MANY_NODES:
+            # As many events in less time: a history of many nodes costs a hundred times more.
             self.safety_s = 12.0
             self.steady_s = 3.0
             self.limits = Limits(down_max_s=6.0, cut_max_s=8.0, pause_max_s=8.0)

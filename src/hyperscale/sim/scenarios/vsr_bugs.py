@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import Final
 
-from hyperscale.ledger.vsr.core import Effect, Send
-from hyperscale.ledger.vsr.group import Group
+from hyperscale.ledger.vsr.contact import Contact
+from hyperscale.ledger.vsr.core import Send
+from hyperscale.ledger.vsr.groups import Groups
 from hyperscale.ledger.vsr.messages import (
     DoViewChange,
-    Prepare,
+    Heartbeat,
+    HeartbeatOk,
     Promised,
     RecoveryResponse,
     Saved,
-    encode,
 )
 from hyperscale.ledger.vsr.replica import Replica
+from hyperscale.ledger.vsr.replica_set import NodeEffect, OfReplica, ReplicaSet
 from hyperscale.ledger.vsr.states import Status
 
 PLANTED_BUGS: Final = {
@@ -25,6 +29,7 @@ PLANTED_BUGS: Final = {
     "recover-from-anybody": "framework",
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
+    "promise-whatever": "liveness",
 }
 
 
@@ -63,20 +68,24 @@ class ReadWithoutLease(Replica):
 
 
 class LeaveWithinLease(Replica):
-    """Waits for its primary for a tenth of what it promised."""
+    """Leaves its primary after a quarter of the time that it promised."""
 
-    def _on_prepare(self, now: float, sender: str, message: Prepare) -> None:
-        super()._on_prepare(now, sender, message)
-        self._bound_until = now
-        self._waits_until = now + self.settings.lease_s / 10
+    def _is_bound(self, now: float) -> bool:
+        return self.is_primary and super()._is_bound(now)
+
+    def _wait(self, now: float) -> None:
+        super()._wait(now)
+        self._bound_until = -inf
+        self._patience_s *= 0.25
 
 
-class AnswerBeforeSync(Group):
-    async def _carry_out_batch(self, batch: list[Effect]) -> None:
-        for effect in batch:
-            if isinstance(effect, Send):
-                self._send(effect.to, encode(effect.message))
-        await super()._carry_out_batch([one for one in batch if not isinstance(one, Send)])
+class AnswerBeforeSync(Groups):
+    async def _carry_out_batch(self, batch: list[NodeEffect]) -> None:
+        self._say(batch)
+        sends = [
+            one for one in batch if isinstance(one, OfReplica) and isinstance(one.effect, Send)
+        ]
+        await super()._carry_out_batch([one for one in batch if one not in sends])
 
 
 REPLICAS: Final[dict[str, type[Replica]]] = {
@@ -85,13 +94,41 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
     "promise-in-memory": PromiseInMemory,
     "recover-from-anybody": RecoverFromAnybody,
     "read-without-lease": ReadWithoutLease,
-    "leave-within-lease": LeaveWithinLease,
 }
 
 
-def plant(group: Group, planted_bug: str) -> None:
-    """Change the class of a fresh replica."""
-    if planted_bug == "answer-before-sync":
-        group.__class__ = AnswerBeforeSync
-    elif planted_bug:
-        group.replica.__class__ = REPLICAS[planted_bug]
+class Impatient(ReplicaSet):
+    """Its replicas may leave whenever they like."""
+
+    replica_class = LeaveWithinLease
+
+    def tick(self, now: float) -> list[NodeEffect]:
+        self._active |= self.replicas.keys()
+        return super().tick(now)
+
+
+class PromiseWhatever(ReplicaSet):
+    """Answers a heartbeat without comparing digests."""
+
+    def contact(self, peer: str) -> Contact:
+        found = super().contact(peer)
+        found.__class__ = _Undiscerning
+        return found
+
+
+class _Undiscerning(Contact):
+    def answer(self, now: float, beat: Heartbeat, digests: Sequence[int]) -> HeartbeatOk:
+        return super().answer(now, beat, beat.digests)
+
+
+SETS: Final[dict[str, type[ReplicaSet]]] = {
+    "leave-within-lease": Impatient,
+    "promise-whatever": PromiseWhatever,
+}
+
+
+def planted(planted_bug: str) -> type[ReplicaSet]:
+    if planted_bug in SETS:
+        return SETS[planted_bug]
+    replica = REPLICAS.get(planted_bug, Replica)
+    return type("Planted", (ReplicaSet,), {"replica_class": replica})

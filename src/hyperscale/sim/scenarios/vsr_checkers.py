@@ -9,6 +9,7 @@ else began must not come after it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -28,16 +29,18 @@ class OneHistory(Checker):
     """Whatever any replica ever commits at an op is the same, and each request is there once."""
 
     def __init__(self) -> None:
-        self._at: dict[int, str] = {}
+        self._at: dict[tuple[str, int], str] = {}
         self._op_of: dict[str, int] = {}
-        self._last: dict[tuple[str, int], int] = {}
+        self._last: dict[tuple[str, int, str], int] = {}
 
-    def on_applied(self, _at: float, node: str, life: int, op: int, request: str) -> None:
-        last = self._last.get((node, life), 0)
+    def on_applied(
+        self, _at: float, node: str, group: str, life: int, op: int, request: str
+    ) -> None:
+        last = self._last.get((node, life, group), 0)
         if op != last + 1:
-            self.fail(f"{node} committed op {op} after op {last}")
-        self._last[node, life] = op
-        there = self._at.setdefault(op, request)
+            self.fail(f"{node} committed op {op} of {group} after op {last}")
+        self._last[node, life, group] = op
+        there = self._at.setdefault((group, op), request)
         if there != request:
             self.fail(f"{node} committed {request} as op {op}, where {there} is")
         before = self._op_of.setdefault(request, op)
@@ -49,7 +52,7 @@ class DurableAnswer(Checker):
     """At the moment of the answer two of the three have the operation on stable storage."""
 
     def on_told(
-        self, _at: float, node: str, verb: str, request: str, op: int, log: list[str]
+        self, _at: float, node: str, group: str, verb: str, request: str, op: int, log: list[str]
     ) -> None:
         if verb != "append":
             return
@@ -65,16 +68,20 @@ class DurableAnswer(Checker):
 
 
 class Linearizable(Checker):
-    def __init__(self) -> None:
+    def __init__(self, group: str) -> None:
+        self._group = group
         self._all: dict[str, Operation] = {}
         self._log: list[str] = []
 
-    def on_asked(self, at: float, node: str, verb: str, request: str) -> None:
-        self._all[request] = Operation(verb, request, at)
+    def on_asked(self, at: float, node: str, group: str, verb: str, request: str) -> None:
+        if group == self._group:
+            self._all[request] = Operation(verb, request, at)
 
     def on_told(
-        self, at: float, node: str, verb: str, request: str, op: int, log: list[str]
+        self, at: float, node: str, group: str, verb: str, request: str, op: int, log: list[str]
     ) -> None:
+        if group != self._group:
+            return
         known = self._all[request]
         known.ended, known.op = at, op
         if verb == "read":
@@ -111,5 +118,5 @@ def _free(one: Operation, other: Operation) -> bool:
     return one.op == other.op and one.verb == other.verb == "read"
 
 
-def all_checkers() -> list[Checker]:
-    return [OneHistory(), DurableAnswer(), Linearizable()]
+def all_checkers(groups: Iterable[str]) -> list[Checker]:
+    return [OneHistory(), DurableAnswer(), *map(Linearizable, groups)]

@@ -1,4 +1,4 @@
-"""A view beside a run. It is a guest: when it fails, the load goes on and the results are whole."""
+"""A view beside a run. When the view fails, the load goes on and the results are whole."""
 
 from __future__ import annotations
 

@@ -84,3 +84,35 @@ def test_an_impostor_with_a_far_life_does_not_replace_a_member() -> None:
     member = cluster.cores["n0"].member("n1")
     assert member is not None
     assert (member.live, member.node.udp) == (True, ("n1", 1))
+
+
+def test_a_datagram_in_the_name_of_a_stranger_does_not_keep_it_out() -> None:
+    cluster = Cluster(2)
+    cluster.run(5.0)
+    fake = Node("n5", 2**53, "manager", "dc1", ("n9", 1), ("n9", 1))
+    told(cluster, Left("nobody", 1), by=fake)
+    assert cluster.cores["n0"].member("n5") is None
+    cluster.start("n5", join=True)
+    cluster.run(20.0)
+    member = cluster.cores["n0"].member("n5")
+    assert member is not None
+    assert (member.live, member.incarnation < JUMP_MAX) == (True, True)
+
+
+def test_a_node_that_was_driven_far_is_known_again_after_the_others_restarted() -> None:
+    cluster = Cluster(3)
+    cluster.run(10.0)
+    for step in (1, 2, 3):
+        told(cluster, Suspect("n1", step * JUMP_MAX, ("n9",)))
+        cluster.run(5.0)
+    assert cluster.cores["n1"].me.incarnation > 3 * JUMP_MAX
+    for name in ("n0", "n2"):
+        cluster.down.add(name)
+    cluster.run(1.0)
+    for name in ("n0", "n2"):
+        cluster.start(name, join=True)
+    cluster.run(60.0)
+    for name in ("n0", "n2"):
+        member = cluster.cores[name].member("n1")
+        assert member is not None
+        assert member.live

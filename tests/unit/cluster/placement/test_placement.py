@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from hyperscale.cluster.placement.choice import Ewma, LocalityRule, Place, nearby, power_of_two
+from hyperscale.cluster.placement.choice import Ewma, power_of_two
 from hyperscale.cluster.placement.hashing import stable_hash, unit_interval
+from hyperscale.cluster.placement.locality import LocalityRule, Place, nearby
 from hyperscale.cluster.placement.rendezvous import health_weight, latency_factor, rank
 from hyperscale.cluster.placement.ring import HashRing, RingEmpty
 

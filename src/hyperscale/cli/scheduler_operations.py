@@ -128,15 +128,15 @@ def _explain(asked: Asked) -> int:
             journal.bad[0] if journal.bad else "hyperscale scheduler --log FILE --log-level info",
         )
     if asked.job:
-        story = journal.about(asked.job)
-        if not story:
+        entries_of_job = journal.about(asked.job)
+        if not entries_of_job:
             raise BadInput(f"the logs do not speak of {asked.job!r}")
-        verdict = judge(story, journal.end)
+        verdict = judge(entries_of_job, journal.end)
         if asked.json:
-            entries = [{**asdict(one), "at": _moment(one)} for one in story]
+            entries = [{**asdict(one), "at": _moment(one)} for one in entries_of_job]
             shared.show_json({"verdict": asdict(verdict), "entries": entries})
         else:
-            streams.say("\n".join([*map(_line, story), "", _verdict(asked.job, verdict)]))
+            streams.say("\n".join([*map(_line, entries_of_job), "", _verdict(asked.job, verdict)]))
         return int(ExitCode.PASSED)
     findings = [asdict(one) for one in diagnose(journal)]
     failed = failures(journal)

@@ -32,7 +32,7 @@ class Held(NamedTuple):
     validity: Validity
 
 
-def care(action: str, folder: Path, names: list[str], days: int) -> int:
+def act(action: str, folder: Path, names: list[str], days: int) -> int:
     if not (folder / "ca.pem").is_file():
         raise BadInput(f"{folder} has no ca.pem", "name the directory made by hyperscale certs")
     if action == "list":
