@@ -17,7 +17,7 @@ from hyperscale.runtime.host import Address
 from hyperscale.sim import run
 from hyperscale.sim.checkers import Checker
 from hyperscale.sim.scenarios.cluster import PORT, ClusterScenario
-from hyperscale.sim.scenarios.cluster_shapes import errand, load_test
+from hyperscale.sim.scenarios.cluster_shapes import load_test, without_load
 from hyperscale.sim.scenarios.cluster_users import Wish
 from hyperscale.sim.world import World
 from hyperscale.workload.facts import WorkflowFacts
@@ -64,7 +64,9 @@ class Quiet(ClusterScenario):
         world.add("m1", partial(self._manager, world, ("m1",)))
         for name in self._cores:
             world.add(name, partial(self._worker, world))
-        body = Body(workflows=(*loads(), errand("Beside")), source=b"", overrides=b"", name="many")
+        body = Body(
+            workflows=(*loads(), without_load("Beside")), source=b"", overrides=b"", name="many"
+        )
         wish = Wish("c1:0:0123456789abcdef", "wide", msgspec.msgpack.encode(body), at_s=5.0)
         self._wishes = {"c1": [wish]}
         world.add("c1", partial(self._client, world))

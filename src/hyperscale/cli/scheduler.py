@@ -202,7 +202,7 @@ def _settings(
 
 
 def _check_libraries() -> None:
-    """Whoever only runs tests has none of these."""
+    """An installation that only runs tests has none of these."""
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
         raise BadInput(

@@ -29,8 +29,11 @@ TABLES = (RUN, "cluster", "node", "manager", "worker", "jobs", "records", "sched
 NOT_SETTINGS = frozenset(
     {
         VARIABLE,
-        *(f"{ENV_PREFIX}{name}" for name in ("JOB_ID", "FENCING_TOKEN", "READINESS")),
-        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER", "PROCESS_MARK")),
+        *(
+            f"{ENV_PREFIX}{name}"
+            for name in ("JOB_ID", "FENCING_TOKEN", "PROCESS_MARK", "READINESS")
+        ),
+        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER")),
     }
 )
 # What Kubernetes tells every container about a service that happens to be named like a section.

@@ -178,7 +178,7 @@ def assemble(
 
 
 def _coverage(course: Course, workflows: Sequence[WorkflowResult]) -> float:
-    """Who ends a run early wants no more of its load, and one that failed says so itself."""
+    """Who ends a run early wants no more of its load; a run that failed says so itself."""
     if course.lost or course.cut == "worker lost":
         return carried_out(workflows)
     if course.cut is not None or course.failure is not None:

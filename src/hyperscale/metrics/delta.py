@@ -6,16 +6,21 @@ travel as arrays (no field names) and histograms as their used buckets; new fiel
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from hyperscale.metrics.histogram import Sparse
 from hyperscale.metrics.results import FirstFailure
 
+# Bounded while decoding: sums of what workers tell must fit into what results can hold.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
 
 class ErrorDelta(msgspec.Struct, array_like=True, gc=False):
     outcome: str
     detail: str
-    count: int
+    count: Count
     samples: list[str]
     first: FirstFailure | None = None
 
@@ -34,17 +39,17 @@ class RequestDelta(msgspec.Struct, array_like=True, gc=False):
     """`failed` counts all failed calls, also the `unsent` ones, which are not in `count`."""
 
     key: RequestKey
-    count: int = 0
-    failed: int = 0
-    unsent: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
+    count: Count = 0
+    failed: Count = 0
+    unsent: Count = 0
+    bytes_in: Count = 0
+    bytes_out: Count = 0
     service: Sparse | None = None
     response: Sparse | None = (
         None  # None: nothing was late, the response times are the service times
     )
     phases: dict[str, Sparse] = {}
-    statuses: dict[int, int] = {}
+    statuses: dict[int, Count] = {}
     errors: list[ErrorDelta] = []
 
 
@@ -52,11 +57,11 @@ class StepDelta(msgspec.Struct, array_like=True, gc=False):
     """The runs of a step: how many, how they ended, and how long they took."""
 
     name: str
-    runs: int = 0
-    failed: int = 0
-    interrupted: int = 0
+    runs: Count = 0
+    failed: Count = 0
+    interrupted: Count = 0
     duration: Sparse | None = None
-    skips: dict[str, int] = {}
+    skips: dict[str, Count] = {}
     errors: list[ErrorDelta] = []
 
 
@@ -67,8 +72,8 @@ class GroupDelta(msgspec.Struct, array_like=True, gc=False):
 
 class CheckDelta(msgspec.Struct, array_like=True, gc=False):
     name: str
-    passed: int
-    failed: int
+    passed: Count
+    failed: Count
     samples: list[str]
     first: FirstFailure | None = None
 
@@ -82,10 +87,10 @@ class MetricDelta(msgspec.Struct, array_like=True, gc=False):
 
 
 class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
-    seq: int
-    vus: int = 0
-    dropped: int = 0
-    interrupted: int = 0
+    seq: Count
+    vus: Count = 0
+    dropped: Count = 0
+    interrupted: Count = 0
     iteration: Sparse | None = None
     requests: list[RequestDelta] = []
     steps: list[StepDelta] = []
@@ -95,9 +100,9 @@ class Delta(msgspec.Struct, array_like=True, tag="delta", gc=False):
     lag: Sparse | None = None
     cpu: float = 0.0  # share of one core since the last measurement, 0..1
     rss_mb: float = 0.0
-    stopped_iterations: int = 0
-    stopped_users: int = 0
-    unmeasured: dict[str, int] = {}  # requests of warm-up, setup and teardown
+    stopped_iterations: Count = 0
+    stopped_users: Count = 0
+    unmeasured: dict[str, Count] = {}  # requests of warm-up, setup and teardown
     cpu_s: float = 0.0  # CPU time of the process for this load
     offered: float = 0.0  # of the planned load: arrivals, iterations or seconds of users
 

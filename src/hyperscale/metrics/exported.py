@@ -16,6 +16,7 @@ from hyperscale.errors import RunFailed
 from hyperscale.metrics import tiers
 from hyperscale.metrics.delta import (
     CheckDelta,
+    Count,
     GroupDelta,
     MetricDelta,
     RequestDelta,
@@ -39,25 +40,25 @@ class DamagedState(RunFailed):
 class CoreState(msgspec.Struct, array_like=True):
     seq: int
     until_s: float
-    vus: int
+    vus: Count
     cpu_sum: float
     cpu_max: float
-    busy: int
-    deltas: int
+    busy: Count
+    deltas: Count
     rss_mb: float
     lag: Sparse | None
 
 
 # Requests, failed, iterations, dropped, bytes in, bytes out.
-Counts = tuple[int, int, int, int, int, int]
+Counts = tuple[Count, Count, Count, Count, Count, Count]
 
 
 class SlotState(msgspec.Struct, array_like=True):
     """One interval of the timeline. `response` is None where it equals `service`."""
 
-    width_s: int
+    width_s: Count
     amounts: Counts
-    vus: int
+    vus: Count
     service: Sparse | None
     response: Sparse | None
 
@@ -72,9 +73,9 @@ class TimelineState(msgspec.Struct, array_like=True):
 class AggregateState(msgspec.Struct, array_like=True):
     version: int
     workflow: str
-    dropped: int
-    interrupted: int
-    vus_max: int
+    dropped: Count
+    interrupted: Count
+    vus_max: Count
     iteration: Sparse | None
     steps: list[StepDelta]
     checks: list[CheckDelta]
@@ -85,9 +86,9 @@ class AggregateState(msgspec.Struct, array_like=True):
     requests: list[RequestDelta] = []
     groups: list[GroupDelta] = []
     step_timelines: dict[str, TimelineState] = {}
-    stopped_iterations: int = 0
-    stopped_users: int = 0
-    unmeasured: dict[str, int] = {}
+    stopped_iterations: Count = 0
+    stopped_users: Count = 0
+    unmeasured: dict[str, Count] = {}
     cpu_s: float = 0.0
     offered: float | None = None  # None: told by a release that did not count it
 

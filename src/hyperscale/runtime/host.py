@@ -97,7 +97,7 @@ class Stream(Protocol):
 
 class Listener(Protocol):
     turned_away: Counter[str]
-    """Who never became a stream, by reason."""
+    """Connections that never became a stream, by reason."""
 
     @property
     def address(self) -> Address: ...

@@ -23,7 +23,7 @@ NAME_BYTES_MAX = 64
 
 
 class Priority(IntEnum):
-    """Who gives way to whom when a node has too much to do. CRITICAL is never shed."""
+    """Which messages an overloaded node sheds first. CRITICAL is never shed."""
 
     CRITICAL = 0
     HIGH = 1

@@ -132,6 +132,10 @@ def test_what_is_mounted_is_there_and_what_is_used_is_mounted(role: str) -> None
     assert {given["certs"], str(Path(given["secret-file"]).parent), given["data"]} <= set(mounts)
     assert "authority" not in mounts.values(), "only the init container may see its key"
     assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert all(
+        one["securityContext"]["readOnlyRootFilesystem"] is True for one in spec["containers"]
+    )
     labels = workload["spec"]["template"]["metadata"]["labels"]
     assert workload["spec"]["selector"]["matchLabels"] == labels
 

@@ -232,7 +232,7 @@ class Managers:
             self._host.tasks.spawn("learn of managers", self._learn(peer))
 
     async def _learn(self, peer: Peer) -> None:
-        """Who else is there; nobody minds if the answer does not come."""
+        """Ask for the other managers; without an answer the known ones are used."""
         with suppress(WireError):
             answer = await peer.request(AskMembers(), Members, ATTEMPT_S)
             managers = [row for row in answer.rows if row.role == "manager"]

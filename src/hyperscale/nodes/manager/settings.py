@@ -26,7 +26,7 @@ class ManagerSettings:
     records: RecordsSettings = field(default_factory=RecordsSettings)
 
     window_s: float = 0.1
-    """Numbers of running jobs reach whoever watches this often."""
+    """How often a manager sends the numbers of running jobs to clients that watch."""
 
     snapshot_wait_s: float = 3.0
     """A new leader shows a running job when its workers have told all of it, or after this."""

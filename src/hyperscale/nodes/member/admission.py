@@ -1,4 +1,4 @@
-"""Who is let in at a node: rate limits, load and slots behind the wire's `Admission`.
+"""Which requests a node admits: rate limits, load and slots behind the wire's `Admission`.
 
 The load comes from how late this node's own loop runs, which is what every handler on it pays,
 and from the machine's CPU, memory and queues where somebody reads them.

@@ -37,7 +37,7 @@ class Registration:
         self.term = 0
         """The highest any manager has spoken of; it never falls."""
         self.leader: Address | None = None
-        """Who has us on its list, while REGISTERED."""
+        """The manager that has this worker in its table, while REGISTERED."""
         self.next_at = now
         """When somebody may be asked again, while SEEKING."""
         self._dice = dice

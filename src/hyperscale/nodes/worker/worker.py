@@ -211,7 +211,7 @@ class Worker:
         )
 
     def _look(self) -> None:
-        """Who the managers are, and how we are."""
+        """The managers, and the health of this worker."""
         core = self.node.membership.core
         managers = [member for member in core.members() if member.node.role == "manager"]
         found = [Address(*member.node.tcp) for member in managers if member.live]
