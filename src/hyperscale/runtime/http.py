@@ -27,8 +27,7 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     whole: bool
-    """False: cut at BODY_BYTES_MAX, or by the end of the connection, which also is how a body
-    without a length ends."""
+    """False: cut at BODY_BYTES_MAX, or a body without a length, which ends with the connection."""
 
 
 def request_of(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
@@ -45,10 +44,20 @@ def request_of(method: str, path: str, headers: Mapping[str, str], body: bytes =
 class _Reading:
     """Callbacks of the parser."""
 
-    def __init__(self) -> None:
+    def __init__(self, bodiless: bool = False) -> None:
         self._chunks: list[bytes] = []
         self.size = 0
         self.complete = False
+        self.ends_with_connection = False
+        self._bodiless = bodiless
+        self._has_length = False
+
+    def on_header(self, name: bytes, _: bytes) -> None:
+        self._has_length |= name.lower() in (b"content-length", b"transfer-encoding")
+
+    def on_headers_complete(self) -> None:
+        self.complete = self._bodiless
+        self.ends_with_connection = not self._has_length
 
     def on_body(self, body: bytes) -> None:
         self.size += len(body)
@@ -86,14 +95,18 @@ class Connection:
     def send(self, request: bytes) -> None:
         self._writer.write(request)
 
-    async def answer(self) -> Answer:
-        reading = _Reading()
+    async def answer(self, bodiless: bool = False) -> Answer:
+        """`bodiless`: to HEAD, whose answers tell the length of a body that does not come."""
+        reading = _Reading(bodiless)
         parser = httptools.HttpResponseParser(reading)
         while not reading.complete and reading.size <= BODY_BYTES_MAX and await self._feed(parser):
             pass
         status = parser.get_status_code()
         if not status:
             raise HttpFailed("the connection closed before an answer")
+        cut = not reading.complete and reading.size <= BODY_BYTES_MAX
+        if cut and not reading.ends_with_connection:
+            raise HttpFailed("the connection closed within an answer")
         whole = reading.complete and reading.size <= BODY_BYTES_MAX
         return Answer(status, reading.taken()[:BODY_BYTES_MAX], whole)
 

@@ -15,11 +15,12 @@ import pytest
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.errors import StoreUnavailable
-from hyperscale.scheduler.queue.job import JobState
+from hyperscale.scheduler.queue.job import Job, JobState
+from hyperscale.scheduler.store.sqlite import reader
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.sqlite.schema import MIGRATIONS, connect
 from hyperscale.scheduler.store.store import Store
-from hyperscale.scheduler.store.types import JobFilter, Submission, Submitted
+from hyperscale.scheduler.store.types import JobFilter, Submission, Submitted, passes
 from tests.integration.scheduler.index_checks import check_sqlite
 from tests.unit.scheduler.store.cases.harness import (
     NOON,
@@ -44,6 +45,35 @@ def process(role: str, path: Path, name: str) -> subprocess.Popen[str]:
 def acknowledged(output: str) -> list[str]:
     """Of whole lines only: the last may have been cut off."""
     return [word for line in output.split("\n")[:-1] for word in line.split()[1:]]
+
+
+def test_a_list_that_takes_long_keeps_no_tick_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(job: Job, job_filter: JobFilter) -> bool:
+        begun.set()
+        assert go_on.wait(60)
+        return passes(job, job_filter)
+
+    async def run() -> None:
+        store = Store(await SqliteGround.open(tmp_path / "jobs.db"))
+        await submit(store, job("a"))
+        monkeypatch.setattr(reader, "passes", slowly)
+        listing = asyncio.create_task(store.jobs(JobFilter()))
+        try:
+            assert await asyncio.to_thread(begun.wait, 60)
+            async with asyncio.timeout(30):
+                assert await store.due_schedules(NOON, 10) == []
+                assert await store.job("a") is not None
+            assert not listing.done()
+        finally:
+            go_on.set()
+        assert [found.id for found in (await listing).jobs] == ["a"]
+        await store.close()
+
+    asyncio.run(run())
 
 
 def test_processes_share_a_file(tmp_path: Path) -> None:

@@ -48,3 +48,11 @@ def test_options_of_the_pods_exist(name: str) -> None:
     assert {word for word in words if word.startswith("--")} <= known
     mounted = {one["name"] for one in container["volumeMounts"]}
     assert mounted == {one["name"] for one in PODS[name]["volumes"]}
+
+
+def test_each_worker_pod_tells_where_it_can_be_asked() -> None:
+    (container,) = PODS["hyperscale-scheduler-worker"]["containers"]
+    (port,) = container["ports"]
+    assert f"--address=http://$(POD_IP):{port['containerPort']}" in container["args"]
+    (ip,) = [one for one in container["env"] if one["name"] == "POD_IP"]
+    assert ip["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}

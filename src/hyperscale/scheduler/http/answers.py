@@ -18,6 +18,7 @@ from hyperscale.scheduler.instants import Instant, moment_of
 from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Outcome
 from hyperscale.scheduler.queue.job import Failure, Job, JobState
 from hyperscale.scheduler.schedules.schedule import Misfire, Overlap, Schedule
+from hyperscale.scheduler.schedules.ticks import zone_of
 from hyperscale.scheduler.store.audit import Audit
 from hyperscale.scheduler.worker.registration import Worker, WorkerState
 from hyperscale.workload.secrets import MASK, is_sensitive, mask_args, mask_body, mask_header
@@ -220,7 +221,7 @@ class ScheduleView(BaseModel):
             version=schedule.version,
             cron=definition.cron or None,
             run_at=moment(definition.run_at),
-            timezone=definition.zone,
+            timezone=zone_of(definition),
             dst=definition.dst,
             misfire=MisfireView(policy=misfire.kind, cap=misfire.cap, grace_s=misfire.grace_s),
             overlap=definition.overlap,

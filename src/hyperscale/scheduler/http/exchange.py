@@ -37,7 +37,7 @@ async def exchange(
         connection = await Connection.open(addresses, port, context, name)
         try:
             connection.send(request)
-            return await connection.answer()
+            return await connection.answer(bodiless=method == "HEAD")
         finally:
             connection.drop()
     except (OSError, HttpFailed) as error:

@@ -24,6 +24,7 @@ from hyperscale.scheduler.http.requests import ID_PATTERN, JobRequest, instant
 from hyperscale.scheduler.queue.identity import instance_id
 from hyperscale.scheduler.queue.job import Job, JobState
 from hyperscale.scheduler.queue.spec import TAGS_MAX, JobSpec
+from hyperscale.scheduler.schedules.cron.zones import offsets_of
 from hyperscale.scheduler.store.types import JobFilter, Submitted
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT
 from hyperscale.scheduler.worker.registration import nobody_can_run
@@ -50,6 +51,7 @@ async def submit_job(body: JobRequest, asked: Operator, response: Response) -> S
 
 async def _once(body: JobRequest, asked: Asked) -> Submission:
     service = asked.context.service
+    offsets_of(body.timezone)
     job_id = body.job_id or service.new_id()
     spec = _within_trace(body.spec(body.name), asked.traceparent)
     tries = 0

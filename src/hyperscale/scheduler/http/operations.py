@@ -29,7 +29,7 @@ from hyperscale.scheduler.http.emergency import EmergencyView
 from hyperscale.scheduler.http.requests import LATEST
 from hyperscale.scheduler.instants import Instant, instant_of, moment_of
 from hyperscale.scheduler.leader.election import ElectionUnavailable
-from hyperscale.scheduler.queue.job import HELD, JobState
+from hyperscale.scheduler.queue.job import HELD, Job, JobState
 from hyperscale.scheduler.schedules.schedule import Schedule
 from hyperscale.scheduler.store.audit import Audit, broken_at
 from hyperscale.scheduler.store.store import Store
@@ -43,7 +43,7 @@ router = APIRouter()
 READY_WITHIN_S: Final = 2.0
 SHOWN: Final = 10
 LOOKED_AT_MAX: Final = 10_000
-"""Schedules and workers one answer goes through; the counters are exact beyond it."""
+"""Schedules, workers and jobs of a state one answer goes through; the counters are exact beyond."""
 
 
 class Alive(BaseModel):
@@ -227,10 +227,8 @@ async def doctor(asked: Viewer) -> Diagnosis:
 
 async def _facts(context: Context, now: Instant) -> Facts:
     store = context.service.store
-    pages = {
-        state: (await store.jobs(JobFilter(state=state), limit=PAGE_MAX)).jobs
-        for state in (JobState.PENDING, JobState.CLAIMED, JobState.EXECUTING)
-    }
+    looked = {state: await _jobs(store, state) for state in (JobState.PENDING, *HELD)}
+    pending, _ = looked[JobState.PENDING]
     return Facts(
         now=now,
         leader=await _leader(context),
@@ -238,8 +236,9 @@ async def _facts(context: Context, now: Instant) -> Facts:
         emergency=await context.service.emergency(),
         counts=await store.counts(),
         next_due=await store.next_due(),
-        pending=pages[JobState.PENDING],
-        held=pages[JobState.CLAIMED] + pages[JobState.EXECUTING],
+        pending=tuple(pending),
+        held=tuple(job for state in HELD for job in looked[state][0]),
+        all_seen=all(whole for _, whole in looked.values()),
         schedules=tuple(await _schedules(store)),
         workers=tuple(await _workers(store)),
     )
@@ -340,6 +339,19 @@ async def _leader(context: Context) -> str:
     except ElectionUnavailable:
         return ""
     return "" if leader is None else leader.address or leader.node
+
+
+async def _jobs(store: Store, state: JobState) -> tuple[list[Job], bool]:
+    """The newest, and whether these are all. A page at a time: the store has others to answer."""
+    found: list[Job] = []
+    cursor = ""
+    while len(found) < LOOKED_AT_MAX:
+        page = await store.jobs(JobFilter(state=state), cursor, PAGE_MAX)
+        found += page.jobs
+        cursor = page.cursor
+        if not cursor:
+            break
+    return found, not cursor
 
 
 async def _workers(store: Store) -> list[Worker]:

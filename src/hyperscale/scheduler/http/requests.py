@@ -229,12 +229,12 @@ def instant(moment: datetime | None) -> Instant | None:
 
 def _text(key: str, value: Any) -> str:
     if not isinstance(value, str):
-        return json.dumps(value, separators=(",", ":"))
+        value = json.dumps(value, separators=(",", ":"))
     try:
-        value.encode()
+        f"{key}{value}".encode()
     except UnicodeEncodeError as error:  # JSON can say half of a character, and no store keeps it
         raise InvalidJob(f"{key!r} in the payload is no text: {error}") from error
-    return value
+    return str(value)
 
 
 def _argv(command: Any) -> Any:

@@ -25,6 +25,7 @@ from hyperscale.scheduler.schedules.schedule import (
 )
 from hyperscale.scheduler.schedules.ticks import (
     Ticks,
+    check_zone,
     count_between,
     first_cursor,
     next_tick,
@@ -40,7 +41,7 @@ async def add(
     store: Store, schedule_id: str, definition: ScheduleDefinition, now: Instant
 ) -> Schedule:
     check_schedule_id(schedule_id)
-    ticks = ticks_of(check_definition(definition))
+    ticks = _checked(definition)
     cursor = first_cursor(definition, now)
     next_at = None if definition.paused else next_tick(definition, ticks, cursor)
     schedule = Schedule(
@@ -61,7 +62,7 @@ async def change(
     are counted as skipped; into a pause they are kept until it ends."""
     for _ in range(CONFLICTS_MAX):
         known = await _existing(store, schedule_id)
-        ticks = ticks_of(check_definition(definition))
+        ticks = _checked(definition)
         if known.version != version:
             break
         try:
@@ -69,6 +70,12 @@ async def change(
         except VersionConflict:
             continue  # a tick was fired meanwhile, or it was edited: the next look tells
     raise VersionConflict("schedule", schedule_id)
+
+
+def _checked(definition: ScheduleDefinition) -> Ticks:
+    ticks = ticks_of(check_definition(definition))
+    check_zone(definition)
+    return ticks
 
 
 async def _let_go(known: Schedule, now: Instant) -> int:

@@ -8,6 +8,7 @@ plan covers part of the way and says `more`. Definitions are parsed once, not on
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from hyperscale.scheduler.errors import InvalidJob
 from hyperscale.scheduler.instants import Instant, after, instant_of, moment_of
-from hyperscale.scheduler.schedules.cron import Cron, DstPolicy
+from hyperscale.scheduler.schedules.cron import Cron, CronError, DstPolicy
 from hyperscale.scheduler.schedules.cron.zones import offsets_of
 from hyperscale.scheduler.schedules.schedule import (
     RUN_ALL_CAP_MAX,
@@ -195,6 +196,29 @@ def _cron_ticks(text: str, zone: str, dst: str) -> Ticks:
     # The expression's own zone suffix counts unless the schedule names another than the default.
     own = cron.fields.timezone
     return CronTicks(cron, own if own is not None and zone == "UTC" else zone, _policy(dst))
+
+
+def zone_of(definition: ScheduleDefinition) -> str:
+    """By which its ticks are counted; an expression may end with one."""
+    with suppress(CronError):
+        if definition.cron and definition.zone == "UTC":
+            return _suffix(definition.cron) or "UTC"
+    return definition.zone
+
+
+def check_zone(definition: ScheduleDefinition) -> None:
+    """Raises InvalidJob when its expression ends with another one, CronError."""
+    own = _suffix(definition.cron) if definition.cron else None
+    if own is not None and definition.zone not in ("UTC", own):
+        raise InvalidJob(
+            f"the expression is in {own}, the schedule in {definition.zone}",
+            "leave one of them out",
+        )
+
+
+@lru_cache(maxsize=20_000)
+def _suffix(cron: str) -> str | None:
+    return Cron.parse(cron).fields.timezone
 
 
 def _policy(dst: str) -> DstPolicy:

@@ -61,6 +61,8 @@ class Facts:
     """Of the delayed job that comes first."""
     pending: tuple[Job, ...]
     held: tuple[Job, ...]
+    all_seen: bool = True
+    """Of the jobs that wait or run."""
     schedules: tuple[Schedule, ...]
     workers: tuple[Worker, ...]
 
@@ -68,6 +70,7 @@ class Facts:
 def diagnose(facts: Facts) -> list[Finding]:
     found = [
         *_coordination(facts),
+        *_unseen(facts),
         *_workers(facts),
         *_held(facts),
         *_waiting(facts),
@@ -85,6 +88,20 @@ def store_away(why: str) -> Finding:
         f"the store does not answer: {why}",
         "what was acknowledged is safe in it; look at the store, and the way to it",
     )
+
+
+def _unseen(facts: Facts) -> list[Finding]:
+    if facts.all_seen:
+        return []
+    seen = len(facts.pending) + len(facts.held)
+    return [
+        Finding(
+            "not all seen",
+            Severity.WARNING,
+            f"only the newest {seen:,} jobs that wait or run were looked at",
+            "what is wrong with an older one is not named here: list jobs by state",
+        )
+    ]
 
 
 def _coordination(facts: Facts) -> list[Finding]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from hyperscale.scheduler.errors import StoreUnavailable
+from hyperscale.scheduler.http import operations
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue.job import Failure, new_job
 from hyperscale.scheduler.queue.reports import Failed, Started
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules.schedule import Schedule, ScheduleDefinition
-from hyperscale.scheduler.store.types import Claim, Submission
+from hyperscale.scheduler.store.types import PAGE_MAX, Claim, Submission
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.http.harness import WORK, Api, with_api
+from tests.unit.scheduler.store.cases.harness import submit_all
 
 SPEC = JobSpec(name="probe", kind="http")
 BEAT = {"worker_id": "w-1", "instance": "i-1", "capacity": 1, "sequence_number": 1}
@@ -121,5 +125,25 @@ def test_a_storm_of_retries_is_named() -> None:
             failed = Failed(**about, failure=Failure.ERROR, error="no answer")
             await api.store.report(failed, now)
         assert await names(api) == ["retry storm"]
+
+    with_api(test)
+
+
+def test_newer_jobs_hide_none_and_what_was_not_looked_at_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(api: Api) -> None:
+        await healthy(api)
+        now = api.scheduler.now()
+        gpu = JobSpec(name="probe", kind="http", capabilities=("gpu",))
+        await api.store.submit(Submission(job=new_job("old", gpu, now)), now)
+        delayed = [
+            Submission(job=new_job(f"new-{n}", SPEC, after(now, 1), due_at=after(now, 3600)))
+            for n in range(PAGE_MAX + 1)
+        ]
+        await submit_all(api.store, delayed, now)
+        assert await names(api) == ["unrunnable"]
+        monkeypatch.setattr(operations, "LOOKED_AT_MAX", PAGE_MAX)
+        assert await names(api) == ["not all seen"]
 
     with_api(test)

@@ -109,6 +109,16 @@ def test_missing_and_unknown_fields_are_listed_with_their_paths() -> None:
     with_api(test)
 
 
+def test_an_unknown_zone_is_refused_also_where_it_changes_nothing() -> None:
+    async def test(api: Api) -> None:
+        for body in ({}, {"run_at": "2030-01-01T00:00:00Z"}):
+            answer = await api.call("POST", "/api/v1/jobs", {**JOB, **body, "timezone": "Mars/X"})
+            assert answer.status_code == 400
+            assert "no time zone 'Mars/X'" in answer.text
+
+    with_api(test)
+
+
 def test_half_a_character_is_refused_wherever_a_text_comes_in() -> None:
     async def post(api: Api, path: str, body: dict[str, Any], **headers: str) -> int:
         headers["content-type"] = "application/json"
@@ -118,6 +128,10 @@ def test_half_a_character_is_refused_wherever_a_text_comes_in() -> None:
     async def test(api: Api) -> None:
         halved = {**JOB, "payload": {"url": "http://127.0.0.1:1/\ud800"}}
         assert await post(api, "/api/v1/jobs", halved) == 400
+        named = {**JOB, "payload": {**JOB["payload"], "\ud800": "x"}}
+        assert await post(api, "/api/v1/jobs", named) == 400
+        assert await post(api, "/api/v1/jobs", {**JOB, "tags": {"a": "\ud800"}}) == 400
+        assert await post(api, "/api/v1/jobs", {**JOB, "idempotency_key": "\ud800"}) == 400
         submitted = await api.post("/api/v1/jobs", JOB)
         (held,) = await api.store.claim(Claim(worker="w-1", start=True), api.scheduler.now())
         about = {"job_id": held.id, "worker": "w-1", "token": held.token}

@@ -87,3 +87,18 @@ def test_a_schedule_needs_one_kind_of_time() -> None:
             assert answer.status_code == 400
 
     with_api(test)
+
+
+def test_the_zone_at_the_end_of_an_expression_is_shown_and_contradicted_by_none() -> None:
+    async def test(api: Api) -> None:
+        body = {**NIGHTLY, "cron": "0 3 * * * Asia/Kolkata", "timezone": "UTC"}
+        made = await api.post("/api/v1/schedules", body)
+        assert made["timezone"] == "Asia/Kolkata"
+        other = {**body, "id": "other", "timezone": "Europe/Berlin"}
+        refused = await api.call("POST", "/api/v1/schedules", other)
+        assert refused.status_code == 400
+        assert "Asia/Kolkata" in refused.text
+        same = await api.post("/api/v1/schedules", {**other, "timezone": "Asia/Kolkata"})
+        assert same["next_run"] == made["next_run"]
+
+    with_api(test)

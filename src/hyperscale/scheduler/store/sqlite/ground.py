@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,12 +29,17 @@ T = TypeVar("T")
 class SqliteGround:
     """Made by `open`."""
 
-    def __init__(self, writing: sqlite3.Connection, reading: sqlite3.Connection) -> None:
+    def __init__(
+        self, writing: sqlite3.Connection, reading: sqlite3.Connection, listing: sqlite3.Connection
+    ) -> None:
         self.wakeups = Wakeups(self._sign)
-        self._connections = (writing, reading)
+        self._connections = (writing, reading, listing)
         self._writer = Writer(writing, self.wakeups.wake)
         self._reader = Reader(reading)
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="job-store-reader")
+        # Lists may go through every job: what ticks and claims ask does not wait behind them.
+        self._lister = Reader(listing)
+        self._finding = ThreadPoolExecutor(1, thread_name_prefix="job-store-lists")
 
     @classmethod
     async def open(cls, path: str | Path) -> SqliteGround:
@@ -43,6 +49,7 @@ class SqliteGround:
     async def close(self) -> None:
         await self._writer.close()
         self._looking.shutdown(wait=True)
+        self._finding.shutdown(wait=True)
         for connection in self._connections:
             connection.close()
 
@@ -61,10 +68,15 @@ class SqliteGround:
         step = partial(take, wanted=claim, now=now, promote_max=promote_max)
         return self._writer.run_one(step)
 
-    async def _look(self, question: Callable[..., T], *arguments: Any) -> T:
+    def _look(self, question: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        return self._ask(self._looking, question, *arguments)
+
+    async def _ask(
+        self, thread: ThreadPoolExecutor, question: Callable[..., T], *arguments: Any
+    ) -> T:
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._looking, question, *arguments)
+            return await loop.run_in_executor(thread, question, *arguments)
         except sqlite3.OperationalError as error:
             raise StoreUnavailable(f"the job store did not answer: {error}") from error
 
@@ -91,17 +103,20 @@ class SqliteGround:
     def find(
         self, job_filter: JobFilter, behind: tuple[Instant, str] | None, limit: int
     ) -> Awaitable[list[Job]]:
-        return self._look(self._reader.find, job_filter, behind, limit)
+        return self._ask(self._finding, self._lister.find, job_filter, behind, limit)
 
     def counts(self) -> Awaitable[Counts]:
-        return self._look(self._reader.counts)
+        return self._ask(self._finding, self._lister.counts)
 
 
-def _connections(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    writing = connect(path)
-    try:
+def _connections(
+    path: Path,
+) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection]:
+    """One that writes and two that read."""
+    with ExitStack() as opened:
+        writing = opened.enter_context(closing(connect(path)))
         migrate(writing, path)
-        return writing, connect(path)
-    except BaseException:
-        writing.close()
-        raise
+        reading = opened.enter_context(closing(connect(path)))
+        listing = connect(path)
+        opened.pop_all()
+    return writing, reading, listing

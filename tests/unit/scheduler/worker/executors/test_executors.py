@@ -230,6 +230,9 @@ async def served(answer: bytes, payload: dict[str, str]) -> tuple[Result, bytes]
     return result, heard
 
 
+CHUNKED = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"
+
+
 def answer_of(status: int) -> bytes:
     return f"HTTP/1.1 {status} X\r\nContent-Length: 4\r\n\r\nbody".encode()
 
@@ -244,6 +247,11 @@ def answer_of(status: int) -> bytes:
         (answer_of(503), {}, Failure.ERROR),
         (b"", {}, Failure.TRANSIENT),
         (b"nonsense\r\n\r\n", {}, Failure.TRANSIENT),
+        (answer_of(200)[:-1], {}, Failure.TRANSIENT),
+        (answer_of(200)[:20], {}, Failure.TRANSIENT),
+        (b"HTTP/1.1 200 X\r\n\r\nbody", {}, None),
+        (CHUNKED, {}, None),
+        (CHUNKED[:-5], {}, Failure.TRANSIENT),
         (answer_of(200), {"expect": "fine"}, Failure.PERMANENT),
         (answer_of(200), {"headers": '{"X": "a\\r\\nb"}'}, Failure.PERMANENT),
         (answer_of(200), {"timeout_s": "0"}, Failure.PERMANENT),
@@ -259,6 +267,11 @@ def test_http_by_status(answer: bytes, payload: dict[str, str], failure: Failure
     else:
         assert isinstance(result, Broken)
         assert result.failure is failure
+
+
+def test_http_answers_to_head_have_no_body() -> None:
+    result, _ = asyncio.run(served(answer_of(200)[:-4], {"method": "HEAD"}))
+    assert isinstance(result, Done), result
 
 
 @pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://a..b/", "http://[::1/"])
