@@ -16,6 +16,7 @@ from hyperscale.cluster.membership.deadlines import Deadlines
 from hyperscale.cluster.membership.dissemination import Dissemination
 from hyperscale.cluster.membership.member import MemberState, supersedes
 from hyperscale.cluster.membership.messages import (
+    BUCKETS,
     Ack,
     Alive,
     Dead,
