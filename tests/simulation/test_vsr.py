@@ -16,6 +16,7 @@ from hyperscale.sim.summary import Summary
 SEEDS = (*range(1, 9), 116, 184, 786)
 # Where a planted bug is known to show; a little room for changes of timing.
 BUG_FROM = {
+    "promise-whatever": 2,
     "longest-log": 22,
     "promise-in-memory": 12,
     "leave-within-lease": 30,

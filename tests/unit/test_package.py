@@ -36,9 +36,7 @@ DOORS = (
 WAITING_FOR_GATES = (
     "hyperscale.cluster.counters",  # sums of datacenters
     "hyperscale.cluster.membership.layers",  # a machine that is dead for one job only
-    "hyperscale.cluster.placement.hashing",
     "hyperscale.cluster.placement.locality",  # which peers are asked first
-    "hyperscale.cluster.placement.rendezvous",  # which gates hold the replicas of a job
     "hyperscale.cluster.placement.ring",  # which gate owns a job
     "hyperscale.cluster.placement.sticky",  # which managers a gate keeps asking
     "hyperscale.ledger.wal.durability",  # confirmed here, in the region, everywhere

@@ -60,12 +60,19 @@ LostLoad = Annotated[
         help="when a worker dies and no core is free: squeeze (default), move, drop",
     ),
 ]
+Datacenter = Annotated[
+    Texts,
+    _where("--dc", metavar="NAME[=SHARE]", help="through gates: run it there; repeatable"),
+]
 # `run` understands them, `submit` explains them.
 SEE_SUBMIT = "with --cluster; see submit"
 QuietCerts = Annotated[str, typer.Option("--certs", metavar="DIR", help=SEE_SUBMIT, hidden=True)]
 QuietDetach = Annotated[bool, typer.Option("--detach", help=SEE_SUBMIT, hidden=True)]
 QuietLostLoad = Annotated[
     str | None, typer.Option("--lost-load", metavar="HOW", help=SEE_SUBMIT, hidden=True)
+]
+QuietDatacenter = Annotated[
+    Texts, typer.Option("--dc", metavar="NAME", help=SEE_SUBMIT, hidden=True)
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]

@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "cron": "cron",
     },
     "Nodes": {
+        "gate": "gate",
         "manager": "manager",
         "worker": "worker",
         "certs": "certs",
@@ -159,7 +160,15 @@ Examples:
     "dev": """
 Example:
   hyperscale dev --managers 3 --workers 2
+  hyperscale dev --datacenters 3 --gates 3   (each with its own managers and workers)
   hyperscale run test.py --cluster 127.0.0.1   (in another terminal)
+""",
+    "gate": """
+Example:
+  hyperscale gate --id g1 --bind 10.0.9.1:7000 --seed 10.1.9.1:7000 --gates g1,g2,g3 \\
+    --datacenter eu=10.0.0.1:7000 --datacenter us=10.1.0.1:7000 \\
+    --cluster shop --env prod --dc eu --certs certs --secret-file certs/secret
+A datacenter may be named once for each of its managers; one is enough, the others are learned.
 """,
     "manager": """
 Example:

@@ -16,6 +16,8 @@ from hyperscale.errors import BadInput, ExitCode
 
 MANAGERS_MAX = 9
 WORKERS_MAX = 64
+DATACENTERS_MAX = 5
+GATES_MAX = 3
 
 
 def dev(
@@ -23,6 +25,13 @@ def dev(
         str, typer.Option("--managers", metavar="N", help="how many (1); 3 survive one's death")
     ] = "1",
     workers: Annotated[str, typer.Option("--workers", metavar="N", help="how many (1)")] = "1",
+    datacenters: Annotated[
+        str,
+        typer.Option("--datacenters", metavar="N", help="each with such managers and workers (1)"),
+    ] = "1",
+    gates: Annotated[
+        str, typer.Option("--gates", metavar="N", help="in front of them (1 for many, else 0)")
+    ] = "",
     cores: Annotated[
         str, typer.Option("--cores", metavar="N", help="of each worker (the machine's, divided)")
     ] = "",
@@ -44,7 +53,11 @@ def dev(
     from hyperscale.engine.cores import usable_cores
 
     number_of_workers = _number("--workers", workers, 0, WORKERS_MAX)
-    each = max(1, usable_cores() // max(1, number_of_workers))
+    number_of_datacenters = _number("--datacenters", datacenters, 1, DATACENTERS_MAX)
+    several = "1" if number_of_datacenters > 1 else "0"
+    number_of_gates = _number("--gates", gates or several, int(several), GATES_MAX)
+    in_all = number_of_workers * number_of_datacenters
+    each = max(1, usable_cores() // max(1, in_all))
     plan = Plan(
         managers=_number("--managers", managers, 1, MANAGERS_MAX),
         workers=number_of_workers,
@@ -52,6 +65,8 @@ def dev(
         # a node and its page have a port each
         port=_number("--port", port, 1, 65_535 - 2 * (MANAGERS_MAX + WORKERS_MAX)),
         data=Path(data).absolute() if data else None,
+        datacenters=number_of_datacenters,
+        gates=number_of_gates,
     )
     carry_on(plan)
     return int(ExitCode.PASSED)

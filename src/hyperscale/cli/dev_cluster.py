@@ -19,7 +19,9 @@ from hyperscale.cli.serving import read_or_show
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client import dev_file
 from hyperscale.nodes.client.client import connect
+from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.settings import ClusterSettings, identity_from
+from hyperscale.nodes.protocol.jobs import WorkerViews
 from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire.certificates import CertificateIdentity, Pem, make_authority, make_node
@@ -46,37 +48,86 @@ MEMBERSHIP = {"seed_retry_s": 0.2, "leave_s": 1.0}
 WORKER = {"HYPERSCALE_WORKER_DRAIN_S": "1"}
 
 
+# The same for gates, whose leases outlive a round trip between continents.
+DATACENTER_LOST_S = 10.0
+LEDGER = {"lease_s": 2.0, "heartbeat_s": 0.5, "retry_s": 0.3, "view_change_s": 2.0}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """`managers` and `workers` are those of each datacenter."""
+
     managers: int
     workers: int
     cores: int
     port: int
     data: Path | None = None
+    datacenters: int = 1
+    gates: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        if not self.gates:
+            return ["local"]
+        return [f"dc{number}" for number in range(1, self.datacenters + 1)]
 
     def nodes(self, folder: Path) -> list[DevNode]:
-        names = [f"m{number}" for number in range(1, self.managers + 1)]
-        ports = range(self.port, self.port + self.managers + self.workers)
-        seeds = [f"127.0.0.1:{port}" for port in ports[: self.managers]]
-        # All that must hold here is said, whatever a hyperscale.toml of this directory says.
-        common = ["--cluster", CLUSTER, "--env", "dev", "--dc", "local"]
-        common += ["--advertise", "127.0.0.1", "--certs", str(folder / "certs")]
-        common += ["--secret-file", str(folder / "secret"), "--log-level", "info"]
-        common += [f"--seed={seed}" for seed in seeds]
-        common += [f"--set=membership.{name}={value}" for name, value in MEMBERSHIP.items()]
-        voting = ["--voters", ",".join(names)]
+        """Gates first, then one datacenter after the other."""
+        in_each = self.managers + self.workers
+        count = self.gates + in_each * len(self.names)
+        places = [
+            (self.port + number, f"127.0.0.1:{self.port + count + number}")
+            for number in range(count)
+        ]
+        made = self._gates(folder, places)
+        for number, dc in enumerate(self.names):
+            first = self.gates + number * in_each
+            made += self._datacenter(folder, dc, places[first : first + in_each])
+        return made
+
+    def _gates(self, folder: Path, places: list[tuple[int, str]]) -> list[DevNode]:
+        names = [f"g{number}" for number in range(1, self.gates + 1)]
+        words = [f"--seed=127.0.0.1:{port}" for port, _ in places[: self.gates]]
+        words += ["--gates", ",".join(names)]
+        words += [f"--set=ledger.{name}={value}" for name, value in LEDGER.items()]
+        words += [f"--set=gate.datacenter_lost_s={DATACENTER_LOST_S:g}"]
+        in_each = self.managers + self.workers
+        for number, dc in enumerate(self.names):
+            first = self.gates + number * in_each
+            managers = places[first : first + self.managers]
+            words += [f"--datacenter={dc}=127.0.0.1:{port}" for port, _ in managers]
+        return [
+            self._node(folder, name, "gate", self.names[number % len(self.names)], place, words)
+            for number, (name, place) in enumerate(zip(names, places, strict=False))
+        ]
+
+    def _datacenter(self, folder: Path, dc: str, places: list[tuple[int, str]]) -> list[DevNode]:
+        before = f"{dc}-" if self.gates else ""
+        managers = [f"{before}m{number}" for number in range(1, self.managers + 1)]
+        workers = [f"{before}w{number}" for number in range(1, self.workers + 1)]
+        seeds = [f"--seed=127.0.0.1:{port}" for port, _ in places[: self.managers]]
+        voting = [*seeds, "--voters", ",".join(managers)]
         voting += ["--manager-secret-file", str(folder / "manager-secret")]
         voting += [f"--set=election.{name}={value}" for name, value in ELECTION.items()]
-        made = []
-        for number, port in enumerate(ports):
-            is_manager = number < self.managers
-            name = names[number] if is_manager else f"w{number - self.managers + 1}"
-            own = voting if is_manager else ["--cores", str(self.cores)]
-            place = ["--data", str(folder / name), "--log", str(folder / f"{name}.log")]
-            role = "manager" if is_manager else "worker"
-            page = f"127.0.0.1:{port + len(ports)}"
-            made.append(DevNode(name, role, port, page, [*common, *own, *place]))
-        return made
+        working = [*seeds, "--cores", str(self.cores)]
+        roles = [*((name, "manager", voting) for name in managers)]
+        roles += [(name, "worker", working) for name in workers]
+        return [
+            self._node(folder, name, role, dc, place, words)
+            for (name, role, words), place in zip(roles, places, strict=True)
+        ]
+
+    def _node(
+        self, folder: Path, name: str, role: str, dc: str, place: tuple[int, str], own: list[str]
+    ) -> DevNode:
+        """All that must hold here is said, whatever a hyperscale.toml of this directory says."""
+        words = ["--cluster", CLUSTER, "--env", "dev"]
+        words += ["--advertise", "127.0.0.1", "--certs", str(folder / "certs")]
+        words += ["--secret-file", str(folder / "secret"), "--log-level", "info"]
+        words += [f"--set=membership.{one}={value}" for one, value in MEMBERSHIP.items()]
+        words += ["--data", str(folder / name), "--log", str(folder / f"{name}.log"), *own]
+        port, page = place
+        return DevNode(name, role, port, page, words, dc)
 
 
 def carry_on(plan: Plan) -> None:
@@ -94,7 +145,7 @@ def carry_on(plan: Plan) -> None:
         streams.note(f"starting {_counted(plan)} in {folder}")
         for node in nodes:
             node.start(lifeline, WORKER)
-            streams.note(f"{node.name:<4}127.0.0.1:{node.port}  process {node.pid}")
+            streams.note(f"{node.name:<7}127.0.0.1:{node.port}  process {node.pid}")
         dev_file.write(word, os.environ)
         run(_look_after(plan, folder, nodes))
     finally:
@@ -129,27 +180,47 @@ async def _look_after(plan: Plan, folder: Path, nodes: list[DevNode]) -> None:
 
 
 async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
-    """A leader is there and every worker has registered with it. What to say then."""
+    """A leader is there and every worker has registered with it, in each datacenter; every gate
+    answers. What to say then."""
     credentials, identity = identity_from(str(folder / "certs"), "client", CLUSTER, "dev")
-    managers = tuple(Address("127.0.0.1", node.port) for node in nodes if node.role == "manager")
-    settings = ClusterSettings(managers=managers, identity=identity, credentials=credentials)
+
+    def settings_of(role: str, dc: str = "") -> ClusterSettings:
+        meant = [node for node in nodes if node.role == role and dc in ("", node.dc)]
+        addresses = tuple(Address("127.0.0.1", node.port) for node in meant)
+        return ClusterSettings(managers=addresses, identity=identity, credentials=credentials)
+
     async with RealHost("client", os.devnull) as host:
-        cluster = connect(host, settings)
         deadline = host.clock.now() + READY_S
-        while True:
-            complain_of_the_dead(nodes)
-            try:
-                answer = await cluster.workers(within_s=LOOK_S * 10)
-                missing = plan.workers - len(answer.workers)
-                if answer.leader and missing <= 0:
-                    cluster.managers.close()
-                    return _ready(plan, nodes, answer.leader, answer.total_cores)
-                lacks = f"{missing} of {plan.workers} workers have not registered"
-            except HyperscaleError as error:
-                lacks = error.message
-            if host.clock.now() > deadline:
-                raise RunFailed(f"the cluster is not ready after {READY_S:g} s: {lacks}")
-            await host.clock.sleep(LOOK_S)
+        leaders, cores = [], 0
+        for dc in plan.names:
+            cluster = connect(host, settings_of("manager", dc))
+            answer = await _workers_of(host, cluster, plan, nodes, deadline)
+            leaders.append(answer.leader)
+            cores += answer.total_cores
+            cluster.managers.close()
+        if plan.gates:
+            gates = connect(host, settings_of("gate"))
+            await gates.jobs()
+            gates.managers.close()
+        return _ready(plan, nodes, leaders, cores)
+
+
+async def _workers_of(
+    host: RealHost, cluster: Cluster, plan: Plan, nodes: list[DevNode], deadline: float
+) -> WorkerViews:
+    while True:
+        complain_of_the_dead(nodes)
+        try:
+            answer = await cluster.workers(within_s=LOOK_S * 10)
+            missing = plan.workers - len(answer.workers)
+            if answer.leader and missing <= 0:
+                return answer
+            lacks = f"{missing} of {plan.workers} workers have not registered"
+        except HyperscaleError as error:
+            lacks = error.message
+        if host.clock.now() > deadline:
+            raise RunFailed(f"the cluster is not ready after {READY_S:g} s: {lacks}")
+        await host.clock.sleep(LOOK_S)
 
 
 def complain_of_the_dead(nodes: list[DevNode]) -> None:
@@ -207,10 +278,12 @@ def check_ports(nodes: list[DevNode]) -> None:
 
 def check_settings(nodes: list[DevNode]) -> None:
     """What is wrong with the file or the environment is said once, and not by every node."""
+    from hyperscale.nodes.gate import settings as gate
     from hyperscale.nodes.manager import settings as manager
     from hyperscale.nodes.worker import settings as worker
 
     for role, sections, check in (
+        ("gate", gate.SECTIONS, gate.gate_settings),
         ("manager", manager.SECTIONS, manager.manager_settings),
         ("worker", worker.sections(), worker.worker_settings),
     ):
@@ -226,10 +299,10 @@ def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
     certs.mkdir(mode=0o700, parents=True)
     authority = make_authority(CLUSTER)
     _write(certs / "ca.pem", authority.certificate)
-    wanted = [(node.role, node.name) for node in nodes] + [("client", "client")]
-    for role, name in wanted:
+    wanted = [(node.role, node.dc, node.name) for node in nodes]
+    for role, dc, name in [*wanted, ("client", "local", "client")]:
         groups = ("operators",) if role == "client" else ()
-        identity = CertificateIdentity(role, CLUSTER, "dev", "local", groups=groups)
+        identity = CertificateIdentity(role, CLUSTER, "dev", dc, groups=groups)
         pem: Pem = make_node(authority, identity, name)
         _write(certs / f"{name}.pem", pem.certificate)
         _write(certs / f"{name}-key.pem", pem.key)
@@ -245,27 +318,35 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _word(plan: Plan, folder: Path, nodes: list[DevNode]) -> dev_file.DevCluster:
+    asked = "gate" if plan.gates else "manager"
     return dev_file.DevCluster(
         pid=os.getpid(),
         directory=str(folder),
         kept=plan.data is not None,
-        managers=tuple(("127.0.0.1", node.port) for node in nodes if node.role == "manager"),
+        managers=tuple(("127.0.0.1", node.port) for node in nodes if node.role == asked),
         certs=str(folder / "certs"),
     )
 
 
 def _counted(plan: Plan) -> str:
     managers = f"{plan.managers} manager{'' if plan.managers == 1 else 's'}"
-    return f"{managers} and {plan.workers} worker{'' if plan.workers == 1 else 's'}"
+    each = f"{managers} and {plan.workers} worker{'' if plan.workers == 1 else 's'}"
+    if not plan.gates:
+        return each
+    gates = f"{plan.gates} gate{'' if plan.gates == 1 else 's'}"
+    datacenters = f"{plan.datacenters} datacenter{'' if plan.datacenters == 1 else 's'}"
+    return f"{gates}, {datacenters} with {each} each"
 
 
-def _ready(plan: Plan, nodes: list[DevNode], leader: str, cores: int) -> str:
+def _ready(plan: Plan, nodes: list[DevNode], leaders: list[str], cores: int) -> str:
     port = "" if plan.port == 7100 else f":{plan.port}"
     where = f"127.0.0.1{port}"
+    word = "leader" if len(leaders) == 1 else "leaders"
+    workers = f"  hyperscale workers --manager {where}\n" if not plan.gates else ""
     return (
-        f"ready: {_counted(plan)}, {cores} cores, leader {leader}\n"
+        f"ready: {_counted(plan)}, {cores} cores, {word} {', '.join(leaders)}\n"
         f"  hyperscale run test.py --cluster {where}\n"
-        f"  hyperscale workers --manager {where}\n"
+        f"{workers}"
         f"  http://{nodes[0].page}/metrics of {nodes[0].name}, and so on to {nodes[-1].page}\n"
         "Ctrl-C ends it all"
     )

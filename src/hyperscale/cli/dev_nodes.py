@@ -24,7 +24,7 @@ FORKED = sys.platform == "linux"
 KEPT_LINES = 20
 READ_BYTES = 64 * 1024
 GONE_S = 0.02
-REPEATABLE = ("seed", "set")
+REPEATABLE = ("datacenter", "seed", "set")
 
 _processes: Any = multiprocessing.get_context("fork" if FORKED else "spawn")
 
@@ -32,6 +32,7 @@ _processes: Any = multiprocessing.get_context("fork" if FORKED else "spawn")
 def preload() -> None:
     """What every node needs, imported once for all of them."""
     if FORKED:
+        import hyperscale.nodes.gate.process
         import hyperscale.nodes.manager.process
         import hyperscale.nodes.worker.process  # noqa: F401
 
@@ -48,13 +49,23 @@ class Lifeline:
 
 
 class DevNode:
-    def __init__(self, name: str, role: str, port: int, page: str, words: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        role: str,
+        port: int,
+        page: str,
+        words: Sequence[str],
+        dc: str = "local",
+    ) -> None:
         self.name = name
         self.role = role
+        self.dc = dc
         self.port = port
         self.page = page
         self.said: deque[str] = deque(maxlen=KEPT_LINES)
-        self.words = [role, "--id", name, "--bind", f"127.0.0.1:{port}", "--metrics", page]
+        self.words = [role, "--id", name, "--dc", dc]
+        self.words += ["--bind", f"127.0.0.1:{port}", "--metrics", page]
         self.words += words
         self._process: Any = None
         self._output: Connection | None = None

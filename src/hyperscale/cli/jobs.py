@@ -239,6 +239,10 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
     if view.coverage < 1.0:
         lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
     lines += [paint.warn(sentence) for sentence in view.lost]
+    lines += [
+        coloured(f"{one.name}: {one.status}, {one.requests:,} requests", one.status, paint)
+        for one in view.datacenters
+    ]
     rows = [_workflow_cells(one) for one in view.workflows]
     head, *body = table(WORKFLOW_HEAD, rows, RIGHT)
     lines += ["", paint.strong(head)]

@@ -7,7 +7,7 @@ and what only makes sense beside the load is refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hyperscale.cli import streams
@@ -30,7 +30,29 @@ if TYPE_CHECKING:
     from hyperscale.ui.live import View
     from hyperscale.ui.live.source import Source
 
+SHARE_MAX = 1_000_000
 _BESIDE_THE_LOAD = ("once", "http_debug", "workers")
+
+
+def datacenters_of(texts: Sequence[str]) -> dict[str, int]:
+    """Each runs the test as written (0), or has a share of one load. Raises BadInput."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, given, share = text.partition("=")
+        if name in found:
+            raise BadInput(f"--dc names {name} twice")
+        if given and not (share.isascii() and share.isdecimal() and 0 < int(share) <= SHARE_MAX):
+            raise BadInput(
+                f"--dc {text!r}: a share is a whole number from 1 to {SHARE_MAX:,}",
+                "--dc eu=60 --dc us=40",
+            )
+        found[name] = int(share or 0)
+    if len({share > 0 for share in found.values()}) > 1:
+        raise BadInput(
+            "--dc: either each datacenter has a share of the load, or none has",
+            "--dc eu=60 --dc us=40 splits it; --dc eu --dc us runs all of it in each",
+        )
+    return found
 
 
 def perform(
@@ -55,7 +77,9 @@ def perform(
     os.environ.update(env.values)
     interrupt_on_sigterm()
     options = run_options(settings, env, command, None)
-    run = ClusterRun.submit(where, source, overrides_of(said, filled, source), options, key=key)
+    overrides = overrides_of(said, filled, source)
+    datacenters = datacenters_of(settings.dc or ())
+    run = ClusterRun.submit(where, source, overrides, options, key=key, datacenters=datacenters)
     if not names_of(source):
         require_measurement(run.plan)
     check_reporting(run.plan.reporting)

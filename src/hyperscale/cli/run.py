@@ -75,6 +75,7 @@ def run(
     certs: where.QuietCerts = "",
     detach: where.QuietDetach = False,
     lost_load: where.QuietLostLoad = None,
+    dc: where.QuietDatacenter = None,
     show_settings: flags.QuietShowSettings = False,
 ) -> int:
     """Run the workflows of test files, or one URL, and judge the results."""
@@ -111,10 +112,12 @@ def launch(
         raise BadInput(
             "--detach leaves a run to a cluster, and none is named", "add --cluster HOST"
         )
-    if given["lost_load"]:
-        raise BadInput(
-            "--lost-load is about workers of a cluster, and none is named", "add --cluster HOST"
-        )
+    for name, what in (("lost_load", "workers"), ("dc", "datacenters")):
+        if given[name]:
+            raise BadInput(
+                f"{flag_name(name)} is about {what} of a cluster, and none is named",
+                "add --cluster HOST",
+            )
 
     from hyperscale.cli.local import perform
 

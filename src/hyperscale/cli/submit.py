@@ -32,6 +32,7 @@ def submit(
     ] = "",
     detach: where.Detach = False,
     lost_load: where.LostLoad = None,
+    dc: where.Datacenter = None,
     **given: Any,
 ) -> int:
     """Run a test file on a cluster: the same view, summary and exit code."""

@@ -49,6 +49,7 @@ class Settings:
     certs: str | None = None
     detach: bool | None = None
     lost_load: LostLoad | None = None
+    dc: list[str] | None = None
     # what is shown and written
     ui: str | None = None
     headless: bool | None = None
@@ -99,6 +100,7 @@ _READERS: dict[str, Reader] = {
     "env": pairs,
     "secret": texts(None),
     "cluster": texts(None),
+    "dc": texts(None),
     "lost_load": choice("squeeze", "move", "drop"),
     "ui": choice("full", "ci", "none"),
     "http_debug": choice("headers", "full"),

@@ -70,7 +70,7 @@ class GeneratorState:
         if order.memory_mb:
             memory.limit(order.memory_mb)
         if order.seed is not None:
-            random.seed(order.seed + order.core)
+            random.seed(order.seed + order.rank)
 
     def join(self, slice_run: RunningSlice) -> None:
         """Its load begins."""

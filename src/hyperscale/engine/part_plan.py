@@ -43,6 +43,7 @@ class PartPlan(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0  # of these, to be made all the same; the rows of their data are used up
     secrets: list[str] = []  # names in `env` whose values nobody may read
     worker: str = ""  # the machine's name in a cluster
+    among: tuple[int, int] = (0, 1)  # which datacenter this is, of how many
 
 
 def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
@@ -58,6 +59,7 @@ def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
     if idle:
         mine = {len(shares) - 1: shares[-1]}
     rows_used = _rows_used(plan, shares[first:last])
+    datacenter, datacenters = plan.among
     return [
         Prepare(
             source=plan.source,
@@ -79,6 +81,8 @@ def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
             idle=idle,
             worker=plan.worker,
             secrets=plan.secrets,
+            rank=core * datacenters + datacenter,
+            ranks=len(shares) * datacenters,
         )
         for number, (core, load) in enumerate(mine.items())
     ]

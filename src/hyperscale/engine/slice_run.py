@@ -91,7 +91,7 @@ class SliceRun:
         """Everything that must not be measured; returns what setup() wrote."""
         order = self._order
         if order.seed is not None:
-            self._rng.seed(order.seed + order.core)
+            self._rng.seed(order.seed + order.rank)
         classes = self._process.classes(order)
         overrides = decode_overrides(order.overrides)
         plan = self._plan = plan_named(classes, order.workflow, overrides, order.load)
@@ -99,7 +99,7 @@ class SliceRun:
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
-            self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0)
+            self._rows = plan.feed.rows_for(order.rank, order.ranks, order.seed or 0)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         base: dict[str, Any] = {}

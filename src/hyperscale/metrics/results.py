@@ -324,6 +324,19 @@ class Environment(Struct):
     command: str = ""
 
 
+class DatacenterResult(Struct):
+    """One datacenter's share of a run in many."""
+
+    name: str
+    status: str  # as the managers there say, or "lost"
+    requests: int = 0
+    failed: int = 0
+    elapsed_s: float = 0.0  # of its load
+    duration: Distribution = msgspec.field(default_factory=Distribution)  # of all its requests
+    coverage: float = 1.0
+    lost: list[str] = []
+
+
 class Results(Struct):
     schema: str = SCHEMA
     name: str = ""
@@ -345,6 +358,7 @@ class Results(Struct):
     core_use: list[CoreUse] = []
     generator: GeneratorCost = msgspec.field(default_factory=GeneratorCost)
     environment: Environment = msgspec.field(default_factory=Environment)
+    datacenters: list[DatacenterResult] = []  # through gates: each beside the whole
 
     @property
     def requests(self) -> int:

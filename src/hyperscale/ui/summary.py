@@ -20,6 +20,7 @@ from hyperscale.metrics.results import (
     StepResult,
 )
 from hyperscale.ui import text
+from hyperscale.ui.datacenters import datacenter_table
 from hyperscale.ui.failures import never_sent
 from hyperscale.ui.lines import INDENT, Lines
 from hyperscale.ui.output import Output, Paint
@@ -89,6 +90,9 @@ def render_summary(
         if workflow.steps:
             lines.section("STEPS" if len(results.workflows) == 1 else f"STEPS {workflow.name}")
             lines.extend(step_table(workflow, width, paint))
+    if results.datacenters:
+        lines.section("DATACENTERS")
+        lines.extend(datacenter_table(results, paint))
     errors(lines, results, tracebacks=tracebacks)
     _notes(lines, results)
     return "\n".join([*lines.lines, "", verdict(results, paint), ""])

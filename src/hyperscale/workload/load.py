@@ -5,8 +5,8 @@ Each core gets a load of the same model; together they are exactly the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ __all__ = [
     "left_over",
     "longest_s",
     "split",
+    "split_by",
     "split_vus",
 ]
 
@@ -52,6 +53,59 @@ def split(load: Load, cores: int) -> list[Load]:
     """One share per core, together exactly `load`; fewer shares when there are fewer users."""
     shares = _split(load, max(1, min(cores, load.peak_vus)))
     return [_replace(share, rps=load.rps / len(shares)) for share in shares] if load.rps else shares
+
+
+def split_by(load: Load, shares: Sequence[int]) -> list[Load]:
+    """In proportion to `shares`, together exactly `load`. Raises ValueError where somebody would
+    get nothing."""
+    whole = sum(shares)
+    if isinstance(load, ShapedVUs):
+        raise ValueError("a load whose shape is code cannot be split by share")
+    ends = list(accumulate(shares))
+
+    def amounts(total: int) -> list[int]:
+        bounds = [0, *(total * end // whole for end in ends)]
+        return [last - first for first, last in pairwise(bounds)]
+
+    if min(amounts(load.peak_vus)) < 1:
+        raise ValueError(f"{load.peak_vus} virtual users are too few for {len(shares)} shares")
+    changes: list[dict[str, object]] = [
+        {"rps": load.rps * share / whole} if load.rps else {} for share in shares
+    ]
+    for name, several in _amounts(load, amounts).items():
+        for change, amount in zip(changes, several, strict=True):
+            change[name] = amount
+    if isinstance(load, (ArrivalRate, RampingRate)):
+        for change, share, end in zip(changes, shares, ends, strict=True):
+            change |= _rates(load, share / whole)
+            change["phase"] = (load.phase + end - share) / whole  # not all at one instant
+    if isinstance(load, RampingVUs):
+        targets = [amounts(int(stage.target)) for stage in load.stages]
+        for number, change in enumerate(changes):
+            change["stages"] = tuple(
+                Stage(stage.duration_s, several[number])
+                for stage, several in zip(load.stages, targets, strict=True)
+            )
+    return [_replace(load, **change) for change in changes]
+
+
+def _amounts(load: Load, amounts: Callable[[int], list[int]]) -> dict[str, list[int]]:
+    match load:
+        case RampingVUs():
+            return {"start": amounts(load.start)}
+        case SharedIterations():
+            vus = amounts(min(load.vus, load.iterations))
+            return {"vus": vus, "iterations": amounts(load.iterations)}
+        case ArrivalRate() | RampingRate():
+            return {"vus": amounts(load.vus), "max_vus": amounts(load.max_vus)}
+    return {"vus": amounts(load.peak_vus)}
+
+
+def _rates(load: ArrivalRate | RampingRate, share: float) -> dict[str, object]:
+    if isinstance(load, ArrivalRate):
+        return {"rate": load.rate * share}
+    stages = tuple(Stage(stage.duration_s, stage.target * share) for stage in load.stages)
+    return {"start": load.start * share, "stages": stages}
 
 
 def _split(load: Load, cores: int) -> list[Load]:

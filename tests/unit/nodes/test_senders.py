@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hyperscale.nodes.gate.ledger import LEDGER
 from hyperscale.nodes.member.bootstrap import PROBES
 from hyperscale.nodes.member.exchanges import EXCHANGES
 from hyperscale.nodes.member.queries import QUERIES
@@ -15,7 +16,7 @@ from hyperscale.wire.identity import ROLES
 from hyperscale.wire.messages import Registry
 
 ALL = Registry()
-for _more in (JOBS, PARTS, RECORDS, QUERIES, PROBES, EXCHANGES):
+for _more in (JOBS, PARTS, RECORDS, QUERIES, PROBES, EXCHANGES, LEDGER):
     ALL.include(_more)
 PEOPLE = ("submit.", "steer.job", "ask.job", "ask.results", "ask.workers", "watch.", "drain.worker")
 

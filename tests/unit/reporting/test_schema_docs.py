@@ -30,6 +30,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "Generator": results.GeneratorCost,
     "Generator process": results.CoreUse,
     "Environment": results.Environment,
+    "Datacenter": results.DatacenterResult,
 }
 
 

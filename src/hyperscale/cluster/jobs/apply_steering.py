@@ -7,6 +7,9 @@ from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.records import Aged, Extended, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import Ending, JobState, ReplicatedState
 
+# A copy of a command arrives within seconds of it: nobody gives as many meanwhile.
+COMMANDS_KEPT = 200
+
 # In the words of a run on one machine.
 _MARKS = {
     "pause": "paused",
@@ -23,13 +26,12 @@ def steered(replicated: ReplicatedState, job: JobState, record: Steered) -> bool
         return _bring_to_end(job, record.action, record)
     if job.ending:
         return False
+    _remember(job, record.command_id)
+    if record.action in ("pause", "resume") and job.paused == (record.action == "pause"):
+        return True  # it is so already
     if record.action == "pause":
-        if job.paused:
-            return False
         job.paused, job.paused_age_s = True, record.age_s
     elif record.action == "resume":
-        if not job.paused:
-            return False
         _unpause(job, record.age_s)
     else:
         for name, workflow in job.workflows.items():
@@ -37,6 +39,13 @@ def steered(replicated: ReplicatedState, job: JobState, record: Steered) -> bool
                 workflow.steered[record.action] = record.amount
     _mark(job, record)
     return True
+
+
+def _remember(job: JobState, command_id: str) -> None:
+    if command_id:
+        job.command_ids[command_id] = None
+        if len(job.command_ids) > COMMANDS_KEPT:
+            del job.command_ids[next(iter(job.command_ids))]
 
 
 def _bring_to_end(job: JobState, ending: Ending, record: Steered) -> bool:

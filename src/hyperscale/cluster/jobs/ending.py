@@ -266,7 +266,7 @@ def results_made(leader: LeaderState, now: float, event: ResultsMade) -> bool:
     if job is not None and watch is not None and not job.is_over and watch.making_results:
         invariant(job.is_settled, "nothing of a job whose results are made runs any more")
         age_s = leader.age_s(now, job_id)
-        record = Finished(job_id, age_s, event.status, event.reason, event.results)
+        record = Finished(job_id, age_s, event.status, event.reason, event.results, event.states)
         if not leader.append(now, record):
             watch.making_results = False
     return True

@@ -130,6 +130,7 @@ class Steer(Asks[Steering], frozen=True):
     by: str = ""
     reason: str = ""
     workflow: str = ""  # the only one concerned, if so
+    command_id: str = ""  # a copy that arrives late changes nothing
 
 
 class ResultsMade(msgspec.Struct, frozen=True):
@@ -139,6 +140,7 @@ class ResultsMade(msgspec.Struct, frozen=True):
     status: JobStatus
     reason: str
     results: bytes
+    states: tuple[bytes, ...] = ()
 
 
 class ThresholdMoved(msgspec.Struct, frozen=True):

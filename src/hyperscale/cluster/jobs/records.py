@@ -96,6 +96,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     lost_load: LostLoad = "squeeze"
     owner: str = ""  # the client whose certificate submitted it; empty: nobody's
     groups: tuple[str, ...] = ()  # that this certificate names
+    for_gate: bool = False  # other datacenters may run it too: its numbers are merged with theirs
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):
@@ -190,6 +191,7 @@ class Steered(Record, frozen=True, array_like=True, tag="steered"):
     reason: str = ""
     at_s: dict[str, float] = {}  # workflow -> its load time, for the timeline
     workflow: str = ""  # the only one concerned, if so
+    command_id: str = ""
 
 
 class Extended(Record, frozen=True, array_like=True, tag="extended"):
@@ -217,11 +219,13 @@ class TimedOut(Record, frozen=True, array_like=True, tag="timed out"):
 
 
 class Finished(Record, frozen=True, array_like=True, tag="finished"):
-    """The end of every job. `results` is what the client gets, verdict included."""
+    """The end of every job. `results` is what the client gets, verdict included; `states` is what a
+    gate gets beside it, in the order of the workflows: numbers that can be merged."""
 
     status: JobStatus
     reason: str
     results: bytes
+    states: tuple[bytes, ...] = ()
 
 
 JobRecord = (

@@ -175,6 +175,7 @@ class JobState:
     paused: bool = False
     paused_age_s: float = 0.0  # since when, if paused
     paused_s: float = 0.0  # in total, without the present pause
+    command_ids: dict[str, None] = field(default_factory=dict)  # the latest ones, oldest first
     extended: dict[str, float] = field(default_factory=dict)  # by worker
     judged: dict[tuple[str, int], tuple[float | None, float | None]] = field(default_factory=dict)
     """How thresholds stand, by workflow and number: bad since when, crossed with what."""

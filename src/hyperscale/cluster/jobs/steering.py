@@ -45,7 +45,9 @@ def _steer(leader: LeaderState, now: float, event: Steer) -> Steering:
             least = "one virtual user" if action == "scale" else "1 % of the planned rate"
             return Steering(False, error=f"a job is scaled to at least {least}")
         concerned = [one for one in concerned if one.needs.is_test and only in ("", one.needs.name)]
-    if (action == "pause" and job.paused) or (action == "resume" and not job.paused):
+    if event.command_id in job.command_ids:
+        return Steering(True, len(concerned))  # others may have been obeyed since
+    if not event.command_id and action in ("pause", "resume") and job.paused == (action == "pause"):
         return Steering(True, len(concerned))
     record = _record(leader, now, job, event)
     if not leader.append(now, record):
@@ -77,8 +79,9 @@ def _record(leader: LeaderState, now: float, job: JobState, event: Steer) -> Ste
     }
     age = leader.age_s(now, job.job_id)
     return Steered(
-        job.job_id, age, event.action, event.amount, event.by, event.reason, at_s, event.workflow
-    )
+        job.job_id, age, event.action, event.amount, event.by, event.reason, at_s,
+        event.workflow, event.command_id,
+    )  # fmt: skip
 
 
 def threshold_moved(leader: LeaderState, now: float, event: ThresholdMoved) -> bool:

@@ -15,7 +15,7 @@ from hyperscale.nodes.client.errors import (
     NoManagersAvailable,
     ReconnectFailed,
 )
-from hyperscale.nodes.client.managers import BACKOFF, PATIENCE_S, Managers, refused
+from hyperscale.nodes.client.managers import BACKOFF, Managers, refused
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
     AskJobs,
@@ -91,10 +91,17 @@ class Cluster:
         by: str = "",
         reason: str = "",
         workflow: str = "",
+        command_id: str = "",
     ) -> SteerAck:
         """Accepted at once; that it happened is seen by following the job."""
         message = SteerJob(
-            job_id=job_id, action=action, amount=amount, by=by, reason=reason, workflow=workflow
+            job_id=job_id,
+            action=action,
+            amount=amount,
+            by=by,
+            reason=reason,
+            workflow=workflow,
+            command_id=command_id or f"{self._host.random.getrandbits(64):016x}",
         )
         return await self.managers.ask(message, SteerAck)
 
@@ -127,7 +134,7 @@ class Cluster:
                 except (Disconnected, DeadlineExceeded, RemoteFailed) as error:
                     lost = str(error)
             if give_up_at is None:  # counted from the break: a job may have no news for hours
-                give_up_at = clock.now() + PATIENCE_S
+                give_up_at = clock.now() + self.managers.patience_s
             elif clock.now() > give_up_at:
                 raise _lost(job_id, lost)
             self.managers.next()

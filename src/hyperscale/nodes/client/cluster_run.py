@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from time import perf_counter
 
@@ -33,11 +33,17 @@ class ClusterRun:
     """Made by `submit` or `attach`; `execute` does it."""
 
     def __init__(
-        self, settings: ClusterSettings, submission: Submission | None, job_id: str, key: str = ""
+        self,
+        settings: ClusterSettings,
+        submission: Submission | None,
+        job_id: str,
+        key: str = "",
+        datacenters: Mapping[str, int] | None = None,
     ) -> None:
         self._settings = settings
         self._submission = submission
         self._key = key
+        self._datacenters = datacenters
         self.job_id = job_id
         self._picture = Picture(submission.outline if submission is not None else None)
         self._began = perf_counter()
@@ -68,9 +74,10 @@ class ClusterRun:
         options: RunOptions | None = None,
         *,
         key: str = "",
+        datacenters: Mapping[str, int] | None = None,
     ) -> ClusterRun:
         """Raises BadInput for a test that cannot be planned or cannot travel."""
-        return cls(settings, prepare(source, overrides, options), "", key)
+        return cls(settings, prepare(source, overrides, options), "", key, datacenters)
 
     @classmethod
     def attach(cls, settings: ClusterSettings, job_id: str) -> ClusterRun:
@@ -153,7 +160,10 @@ class ClusterRun:
 
     async def _submit(self, cluster: Cluster, host: Host, submission: Submission) -> JobAck:
         message = submission.message(
-            new_job_id(host.random), key=self._key, requested_by=requester()
+            new_job_id(host.random),
+            key=self._key,
+            requested_by=requester(),
+            datacenters=self._datacenters,
         )
         self.job_id = message.job_id
         ack = await cluster.submit(message)

@@ -87,19 +87,31 @@ def endpoint_of(
 
 class Managers:
     def __init__(
-        self, endpoint: Endpoint, addresses: Sequence[Address], *, secured: bool = False
+        self,
+        endpoint: Endpoint,
+        addresses: Sequence[Address],
+        *,
+        secured: bool = False,
+        patience_s: float | None = None,
     ) -> None:
-        """`secured`: over TLS, so that a certificate may be what is wrong."""
+        """`secured`: over TLS, so that a certificate may be what is wrong. `patience_s`: for how
+        long they are asked again and again when nobody answers, from the first time on; without
+        it, a client is less patient until it has met one of them."""
         if not addresses:
             raise ValueError("a client needs the address of a manager")
         self._endpoint = endpoint
         self._secured = secured
+        self._patience_s = patience_s
         self._host = endpoint.host
         self._peers = [self._peer(address) for address in dict.fromkeys(addresses)]
         self.on_waiting: Say | None = None
         """Told what a question waits for, when it has to."""
-        self._met = False
+        self._met = patience_s is not None
         self._asked: set[Address] = set()
+
+    @property
+    def patience_s(self) -> float:
+        return PATIENCE_S if self._patience_s is None else self._patience_s
 
     @property
     def addresses(self) -> list[Address]:
@@ -162,7 +174,7 @@ class Managers:
         word: Waiting | None,
     ) -> T:
         clock = self._host.clock
-        patience_s = PATIENCE_S + sending_s if within_s is None else within_s
+        patience_s = self.patience_s + sending_s if within_s is None else within_s
         is_first = not self._met and within_s is None
         first_s = max(FIRST_CONTACT_S, SHARE_S * len(self._peers))
         deadline = clock.now() + (first_s if is_first else patience_s)
@@ -235,7 +247,8 @@ class Managers:
         """Ask for the other managers; without an answer the known ones are used."""
         with suppress(WireError):
             answer = await peer.request(AskMembers(), Members, ATTEMPT_S)
-            managers = [row for row in answer.rows if row.role == "manager"]
+            role = "manager" if peer.identity is None else peer.identity.role
+            managers = [row for row in answer.rows if row.role == role]
             self.learn([row.address for row in managers if row.state == "alive"])
 
     def learn(self, texts: Sequence[str]) -> None:
@@ -248,7 +261,7 @@ class Managers:
                     self._peers.append(self._peer(address))
 
     def _peer(self, address: Address, endpoint: Endpoint | None = None) -> Peer:
-        return Peer(endpoint or self._endpoint, address, expect_role="manager")
+        return Peer(endpoint or self._endpoint, address)
 
 
 async def _reach(peer: Peer, seconds: float) -> None:

@@ -17,6 +17,7 @@ from hyperscale.engine.thresholds import Judge, Standing
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import (
+    DatacenterResult,
     Environment,
     Mark,
     Results,
@@ -126,11 +127,21 @@ class Picture:
             if state == "running" and course.state in ("paused", "stopping"):
                 state = course.state
             workflow.facts(state, one)
-        shown = {name: workflow.shown for name, workflow in self._workflows.items()}
+        shown = self.aggregates()
         if elapsed_s - self._watched_s >= WATCH_S:
             self._watched_s = elapsed_s
             watch(self._judges, shown)  # only the managers end a run by it
         results = assemble(course, shown.values(), self._judges)
+        results.datacenters = [
+            DatacenterResult(
+                name=one.name,
+                status=one.status,
+                requests=one.requests,
+                failed=one.failed,
+                coverage=one.coverage,
+            )
+            for one in (self.view.datacenters if self.view is not None else ())
+        ]
         results.workflows = [self._workflows[one.name].whole(one) for one in results.workflows]
         return results
 
@@ -151,6 +162,10 @@ class Picture:
             warnings=[*outline.warnings, *(self._notes if state == "preparing" else ())],
             environment=Environment(command=outline.command),
         )
+
+    def aggregates(self) -> dict[str, WorkflowAggregate]:
+        """What is known of each workflow's numbers."""
+        return {name: workflow.shown for name, workflow in self._workflows.items()}
 
     @property
     def ended_as(self) -> str:

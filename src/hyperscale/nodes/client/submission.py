@@ -8,6 +8,7 @@ code as bytes that only a generator process opens.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -48,7 +49,13 @@ class Submission:
         return self.body.outline()
 
     def message(
-        self, job_id: str, *, key: str = "", requested_by: str = "", correlation_id: str = ""
+        self,
+        job_id: str,
+        *,
+        key: str = "",
+        requested_by: str = "",
+        correlation_id: str = "",
+        datacenters: Mapping[str, int] | None = None,
     ) -> SubmitJob:
         """The id is the client's, so a repeated message makes no second job. `key` does the same
         for a program that cannot remember the id."""
@@ -60,6 +67,7 @@ class Submission:
             idempotency_key=key,
             requested_by=requested_by,
             correlation_id=correlation_id or job_id,
+            datacenters=dict(datacenters or {}),
         )
 
 

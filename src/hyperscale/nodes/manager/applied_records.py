@@ -28,11 +28,11 @@ from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live, LivePart
-from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.merging import Merging
 from hyperscale.nodes.manager.progress_backup import ProgressBackup
 from hyperscale.nodes.manager.thresholds import Thresholds
-from hyperscale.nodes.manager.views import Endings
+from hyperscale.nodes.member.endings import Endings
+from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.runtime.host import Host
 from hyperscale.workload.facts import WorkflowFacts
 

@@ -11,15 +11,16 @@ from hyperscale.cluster.jobs.events import Rejected, Steer, Submit
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.errors import HyperscaleError
-from hyperscale.nodes.manager.access import NO_OPERATOR, Access, asker
 from hyperscale.nodes.manager.client_queries import ClientQueries
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.job_log import JobLog
-from hyperscale.nodes.manager.leadership import ASK_AGAIN_S, Leadership
-from hyperscale.nodes.manager.long_work import LongWork
+from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.retrying_sender import RetryingSender
 from hyperscale.nodes.manager.submissions import record_of
 from hyperscale.nodes.manager.watching import Watching
+from hyperscale.nodes.member.access import NO_OPERATOR, Access, asker
+from hyperscale.nodes.member.long_work import LongWork
+from hyperscale.nodes.member.passing_on import ASK_AGAIN_S
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
@@ -156,7 +157,7 @@ class ClientApi:
             return SteerAck(job_id=ask.job_id, accepted=False, error=self._access.denial(who, job))
         by = who.signed(ask.by)
         answer = self._effects.ask(
-            Steer(ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow)
+            Steer(ask.job_id, ask.action, ask.amount, by, ask.reason, ask.workflow, ask.command_id)
         )
         if answer.again:
             raise Refused(call.kind.name, answer.error, ASK_AGAIN_S, Reason.OVERLOADED)

@@ -6,11 +6,12 @@ from typing import Any
 
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
-from hyperscale.nodes.manager.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.submissions import TEXT_CHARS_MAX
-from hyperscale.nodes.manager.views import Endings, job_view
+from hyperscale.nodes.manager.views import job_view
 from hyperscale.nodes.manager.worker_table import ABSENT, WorkerTable
+from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
+from hyperscale.nodes.member.endings import Endings
 from hyperscale.nodes.protocol.jobs import (
     UNKNOWN_JOB,
     AskJob,

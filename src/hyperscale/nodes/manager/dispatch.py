@@ -113,6 +113,7 @@ def dispatch_of(
         limit_s=workflow.needs.limit_s,
         correlation_id=job.submitted.correlation_id,
         slots=placement.slots,
+        among=body.among,
     )
 
 

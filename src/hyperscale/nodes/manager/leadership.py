@@ -6,28 +6,26 @@ question that was passed on and finds no leader is refused, and the client asks 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import msgspec
-
 from hyperscale.cluster.membership import MemberState
-from hyperscale.nodes.manager.access import asker
 from hyperscale.nodes.manager.retrying_sender import RetryingSender
+from hyperscale.nodes.member.access import asker
 from hyperscale.nodes.member.electorate import listed
 from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.member.passing_on import (
+    ASK_AGAIN_S,
+    PASS_ON_TIMEOUT_S,
+    passed_on,
+    passing_on,
+)
 from hyperscale.runtime.host import Address, Host
-from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Reason, Refused
+from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
 A = TypeVar("A")
-M = TypeVar("M", bound=msgspec.Struct)
-
-# An election takes some seconds; asking this often finds the new leader soon after.
-ASK_AGAIN_S = 0.5
-PASS_ON_TIMEOUT_S = 10.0
 
 
 class Leadership:
@@ -131,29 +129,3 @@ class Leadership:
             denial = self._node.admission.counts_for(call.kind, asker(call, message).name)
             if denial is not None:
                 raise Refused(call.kind.name, *denial)
-
-
-def passed_on(call: Call, message: M) -> M:
-    """Whoever passes it on vouches for who asked: neither is the client's to say."""
-    who = call.peer
-    return msgspec.structs.replace(
-        message,
-        passed_on=True,
-        asked_by=who.node_id,
-        certified=who.certified,
-        groups=who.groups,
-    )
-
-
-@contextmanager
-def passing_on(call: Call) -> Iterator[None]:
-    """A leader that is gone is no fault of ours: whoever asked us asks again."""
-    try:
-        yield
-    except (Disconnected, DeadlineExceeded) as error:
-        raise Refused(
-            call.kind.name,
-            f"the leader does not answer: {error}",
-            ASK_AGAIN_S,
-            Reason.OVERLOADED,
-        ) from None

@@ -17,7 +17,6 @@ from hyperscale.cluster.overload.ratelimit import RateLimitSettings
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.ledger.records import RecordsError
 from hyperscale.ledger.wal import LogClosed, LogFailed
-from hyperscale.nodes.manager.access import Access
 from hyperscale.nodes.manager.applied_records import AppliedRecords
 from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.client_api import ClientApi
@@ -30,7 +29,6 @@ from hyperscale.nodes.manager.faults import Faults
 from hyperscale.nodes.manager.job_log import JobLog
 from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live
-from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.lost_parts import LostParts
 from hyperscale.nodes.manager.merging import Merging
 from hyperscale.nodes.manager.part_events import PartEvents
@@ -40,10 +38,12 @@ from hyperscale.nodes.manager.results import ends_of
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.manager.thresholds import Thresholds
 from hyperscale.nodes.manager.timers import Timers
-from hyperscale.nodes.manager.views import Endings
 from hyperscale.nodes.manager.watching import Watching
 from hyperscale.nodes.manager.worker_api import WorkerApi
 from hyperscale.nodes.manager.worker_table import WorkerTable
+from hyperscale.nodes.member.access import Access
+from hyperscale.nodes.member.endings import Endings
+from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS
 from hyperscale.nodes.protocol.parts import PARTS

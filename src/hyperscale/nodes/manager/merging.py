@@ -12,13 +12,14 @@ from hyperscale.cluster.jobs.effects import MakeResults
 from hyperscale.cluster.jobs.events import ResultsMade
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
+from hyperscale.errors import RunFailed
+from hyperscale.metrics import exported
 from hyperscale.metrics import results as metrics_results
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import Environment, Results, WorkflowResult
 from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.job_log import JobLog
-from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.results import (
     encoded_within,
     ends_of,
@@ -27,6 +28,7 @@ from hyperscale.nodes.manager.results import (
     merging,
 )
 from hyperscale.nodes.manager.thresholds import Thresholds
+from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.nodes.protocol.jobs import Body, WorkflowDone
 from hyperscale.runtime.host import Host
 
@@ -128,14 +130,17 @@ class Merging:
 
     async def _make_results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> None:
         job_id, status, reason = effect.job_id, effect.status, effect.reason
+        states: tuple[bytes, ...] = ()
         try:
             room_bytes = self._job_log.room_bytes(job_id, reason)
             results = encoded_within(await self._results(job, effect, elapsed_s), room_bytes)
+            if job.submitted.for_gate:
+                states = await self._states(job, room_bytes - len(results))
         except Exception as error:  # noqa: BLE001 - whatever it is, every job must end
             self._log.exception("no results", job=job_id, error=repr(error))
             status, results = "failed", b""
             reason = f"its results could not be put together: {error}"
-        self._effects.receive(ResultsMade(job_id, status, reason, results))
+        self._effects.receive(ResultsMade(job_id, status, reason, results, states))
 
     async def _results(self, job: JobState, effect: MakeResults, elapsed_s: float) -> Results:
         body = self._bodies.of(job)
@@ -152,6 +157,17 @@ class Merging:
             environment=self._environment(body),
             aggregates=aggregates,
         )
+
+    async def _states(self, job: JobState, room_bytes: int) -> tuple[bytes, ...]:
+        """With the course over time if there is room for it. Raises RunFailed."""
+        wholes = [await asyncio.shield(self._whole(job, name)) for name in job.workflows]
+        for states in (
+            tuple(whole.export() for whole in wholes),
+            tuple(exported.spread(whole.brief()) for whole in wholes),
+        ):
+            if sum(map(len, states)) < room_bytes:
+                return states
+        raise RunFailed("their numbers are too much to be kept for the gates")
 
     def _environment(self, body: Body) -> Environment:
         return Environment(

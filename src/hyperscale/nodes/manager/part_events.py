@@ -19,9 +19,9 @@ from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.job_log import JobLog
 from hyperscale.nodes.manager.leadership import Leadership
-from hyperscale.nodes.manager.long_work import LongWork
 from hyperscale.nodes.manager.results import TEST_FAILED, TEST_STOPPED
 from hyperscale.nodes.manager.waiters import Waiters
+from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.nodes.protocol.parts import (
     EventAnswer,
     PartEnd,

@@ -13,8 +13,8 @@ from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
 from hyperscale.ledger.records.settings import RecordsSettings
 from hyperscale.nodes.client.managers import REPEATED_S
-from hyperscale.nodes.manager.access import OTHERS
 from hyperscale.nodes.member import settings as member
+from hyperscale.nodes.member.access import OTHERS
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.worker import settings as worker
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Generator
 
 import msgspec
 
 from hyperscale.cluster.jobs.records import Needs, Submitted
 from hyperscale.nodes.manager import dispatch
-from hyperscale.nodes.manager.access import NOBODY, Asker
-from hyperscale.nodes.manager.submission_limits import check_sizes
+from hyperscale.nodes.member.access import NOBODY, Asker
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
+from hyperscale.nodes.protocol.submission_limits import check_sizes
 
 ID_CHARS_MAX = 128
 TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
@@ -45,17 +44,11 @@ def record_of(
         timeout_s=dispatch.timeout_s(body, needs),
         body=msgspec.msgpack.encode(sealing.seal_body(body)),
         idempotency_key=ask.idempotency_key,
-        digest=_digest(body),
+        digest=body.digest(),
         requested_by=ask.requested_by,
         correlation_id=ask.correlation_id or ask.job_id,
         lost_load=body.lost_load,
         owner=who.owner,
         groups=who.groups if who.owner else (),
+        for_gate=ask.for_gate,
     )
-
-
-def _digest(body: Body) -> str:
-    """Of what a job is; when and how it was asked for makes no other job of it."""
-    source = b"" if body.identity else body.source
-    same = msgspec.structs.replace(body, started_at="", command="", source=source)
-    return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()

@@ -2,67 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 from hyperscale.nodes.manager.live import Live
+from hyperscale.nodes.member.endings import Ending, Endings
 from hyperscale.nodes.protocol.jobs import JobView, WorkflowView
 
 
-class _Step(msgspec.Struct):
-    count: int = 0
-    failed: int = 0
-
-
-class _Workflow(msgspec.Struct):
-    name: str
-    elapsed_s: float = 0.0
-    steps: list[_Step] = []
-
-    @property
-    def numbers(self) -> tuple[int, int, float]:
-        """Requests, those that failed, and seconds of load."""
-        steps = self.steps
-        return sum(s.count for s in steps), sum(s.failed for s in steps), self.elapsed_s
-
-
-class _Ending(msgspec.Struct):
-    """What a listing tells of the results of a job that is over."""
-
-    exit_code: int = 1
-    coverage: float = 1.0
-    lost: list[str] = []
-    workflows: list[_Workflow] = []
-
-    def numbers(self, workflow: str) -> tuple[int, int, float]:
-        found = (one.numbers for one in self.workflows if one.name == workflow)
-        return next(found, (0, 0, 0.0))
-
-
-_endings = msgspec.json.Decoder(_Ending)
-
-
-class Endings:
-    """Of jobs that are over, read once: results weigh megabytes, listings are asked for often."""
-
-    def __init__(self) -> None:
-        self._read: dict[str, _Ending] = {}
-
-    def of(self, job: JobState) -> _Ending | None:
-        """None: it is not over, or ended without results."""
-        if job.finished is None or not job.finished.results:
-            return None
-        if job.job_id not in self._read:
-            self._read[job.job_id] = _endings.decode(job.finished.results)
-        return self._read[job.job_id]
-
-    def forget(self, job_id: str) -> None:
-        self._read.pop(job_id, None)
-
-
 def job_view(jobs: JobQueries, live: Live, endings: Endings, now: float, job: JobState) -> JobView:
-    finished, ending = job.finished, endings.of(job)
+    finished = job.finished
+    ending = endings.of(job.job_id, finished.results if finished is not None else None)
     return JobView(
         job_id=job.job_id,
         name=job.submitted.name,
@@ -88,7 +37,7 @@ def job_view(jobs: JobQueries, live: Live, endings: Endings, now: float, job: Jo
 def _workflow_view(
     jobs: JobQueries,
     live: Live,
-    ending: _Ending | None,
+    ending: Ending | None,
     now: float,
     job: JobState,
     workflow: WorkflowState,

@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from hyperscale.cluster.jobs.queries import JobQueries
+from hyperscale.cluster.jobs.records import Finished
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.client_queries import ClientQueries
-from hyperscale.nodes.manager.leadership import Leadership, passed_on, passing_on
+from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.merging import Merging
 from hyperscale.nodes.manager.settings import ManagerSettings
+from hyperscale.nodes.member.passing_on import passed_on, passing_on
 from hyperscale.nodes.protocol.jobs import (
     JobUpdate,
     JobView,
@@ -102,6 +104,7 @@ class Watching:
             done=tuple(done),
             marks=marks,
             results=final.results if final is not None else b"",
+            states=_states(job, final),
             final=final is not None,
         )
 
@@ -150,6 +153,12 @@ class _Seen:
     index: dict[str, int] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     marks: int = 0
+
+
+def _states(job: JobState, final: Finished | None) -> dict[str, bytes]:
+    if final is None or not final.states:
+        return {}
+    return dict(zip(job.workflows, final.states, strict=True))
 
 
 def _without_numbers(view: JobView) -> tuple[Any, ...]:

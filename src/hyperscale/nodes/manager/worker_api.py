@@ -36,12 +36,13 @@ from hyperscale.nodes.manager.bodies import Bodies
 from hyperscale.nodes.manager.commands import Commands
 from hyperscale.nodes.manager.counters import Counters
 from hyperscale.nodes.manager.effect_runner import EffectRunner
-from hyperscale.nodes.manager.leadership import ASK_AGAIN_S, Leadership
+from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live
 from hyperscale.nodes.manager.part_events import PartEvents, check_own
 from hyperscale.nodes.manager.report_filter import DELAYS_MS, Pressure, ReportFilter
 from hyperscale.nodes.manager.worker_table import WorkerTable
 from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.member.passing_on import ASK_AGAIN_S
 from hyperscale.nodes.protocol.parts import (
     AskExtension,
     ExtensionAnswer,

@@ -7,6 +7,9 @@ there was one), so that a client that comes back misses nothing.
 
 from __future__ import annotations
 
+import hashlib
+
+import msgspec
 from msgspec import field
 
 from hyperscale.cluster.jobs.records import Action, JobStatus, LostLoad
@@ -38,10 +41,17 @@ class Body(Fields, frozen=True, kw_only=True):
     identity: str = ""  # of the test, where the bytes of `source` differ from time to time
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
     lost_load: LostLoad = "squeeze"
+    among: tuple[int, int] = (0, 1)  # the number of this datacenter, and how many run the job
 
     def facts(self, name: str) -> WorkflowFacts:
         """Of the workflow with that name, which it has."""
         return next(facts for facts in self.workflows if facts.name == name)
+
+    def digest(self) -> str:
+        """Of what a job is; when and how it was asked for makes no other job of it."""
+        source = b"" if self.identity else self.source
+        same = msgspec.structs.replace(self, started_at="", command="", source=source)
+        return hashlib.blake2b(msgspec.msgpack.encode(same), digest_size=16).hexdigest()
 
     def outline(self) -> Outline:
         return Outline(
@@ -71,6 +81,9 @@ class SubmitJob(Asked, frozen=True, kw_only=True):
     idempotency_key: str = ""
     requested_by: str = ""  # a remark: what it says of itself
     correlation_id: str = ""
+    datacenters: dict[str, int] = field(default_factory=dict)
+    """For gates: where it runs, with the share of each in one load; 0: all of it, as written."""
+    for_gate: bool = False  # from a gate, which puts the numbers of many datacenters together
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -84,7 +97,7 @@ class JobAck(Fields, frozen=True, kw_only=True):
     idempotency_key: str = ""
     was_duplicate: bool = False
     original_job_id: str = ""
-    durability: str = ""  # "local" or "quorum": how the job is held
+    durability: str = ""  # "local", "quorum" (of managers) or "global" (of gates)
 
 
 class SteerJob(Asked, frozen=True, kw_only=True):
@@ -94,6 +107,7 @@ class SteerJob(Asked, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     workflow: str = ""  # the only one concerned, if so
+    command_id: str = ""  # of all copies of one command; the first that arrives counts
 
 
 class SteerAck(Fields, frozen=True, kw_only=True):
@@ -127,6 +141,15 @@ class WorkflowView(Fields, frozen=True, kw_only=True):
     started_s: float = 0.0  # the job's age when its load began
 
 
+class DatacenterView(Fields, frozen=True, kw_only=True):
+    name: str
+    status: str  # of the job there; "sending" before it was taken, "lost" when nothing is heard
+    requests: int = 0
+    failed: int = 0
+    coverage: float = 1.0
+    reason: str = ""
+
+
 class JobView(Fields, frozen=True, kw_only=True):
     job_id: str
     name: str
@@ -143,6 +166,7 @@ class JobView(Fields, frozen=True, kw_only=True):
     exit_code: int | None = None
     idempotency_key: str = ""
     owner: str = ""  # by certificate; empty: nobody's
+    datacenters: tuple[DatacenterView, ...] = ()  # through a gate: how it stands in each
 
 
 class AskJobs(Asked, frozen=True, kw_only=True):
@@ -258,6 +282,7 @@ class JobUpdate(Fields, frozen=True, kw_only=True):
     done: tuple[WorkflowDone, ...] = ()
     marks: tuple[tuple[str, float, str], ...] = ()  # workflow, load time, what happened
     results: bytes = b""  # the end: metrics.results.Results as JSON
+    states: dict[str, bytes] = field(default_factory=dict)  # for a gate: its numbers by workflow
     final: bool = False
 
 

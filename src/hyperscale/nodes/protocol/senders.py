@@ -64,6 +64,8 @@ MAY_SEND: Final[Mapping[str, frozenset[str]]] = {
     "records.request": _LEADER,
     "note.parts": _LEADER,
     "records.reply": _ANSWER,
+    # gates among themselves
+    "ledger.bundle": frozenset({"gate"}),
     # members
     "member.exchange": _MEMBERS,
     "discovery.probe": _MEMBERS,

@@ -183,6 +183,7 @@ class EnginePart:
             left_out=order.left_out,
             secrets=list(order.secrets),
             worker=runner.worker,
+            among=order.among,
         )
         self._part_run = PartRun(
             order.facts,

@@ -29,7 +29,7 @@ PLANTED_BUGS: Final = {
     "recover-from-anybody": "framework",
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
-    "promise-whatever": "liveness",
+    "promise-whatever": "Linearizable",
 }
 
 

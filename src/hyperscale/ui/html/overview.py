@@ -5,6 +5,7 @@ from __future__ import annotations
 from hyperscale.metrics import totals
 from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import Results, ThresholdResult, WorkflowResult
+from hyperscale.ui.datacenters import HEADINGS, TEXTS, rows
 from hyperscale.ui.html import numbers
 from hyperscale.ui.html.markup import Child, Html, join, tag
 from hyperscale.ui.html.spread import merged
@@ -90,6 +91,18 @@ def thresholds(results: Results) -> Html | None:
     ]
     return tag(
         "section", tag("h2", "Thresholds"), table("Thresholds", columns, rows, kind="thresholds")
+    )
+
+
+def datacenters(results: Results) -> Html | None:
+    if not results.datacenters:
+        return None
+    columns = [Column(name, number=place >= TEXTS) for place, name in enumerate(HEADINGS)]
+    cells = [[words(cell) for cell in row] for row in rows(results)]
+    return tag(
+        "section",
+        tag("h2", "Datacenters"),
+        table("Datacenters", columns, cells, kind="workflows"),
     )
 
 

@@ -50,6 +50,7 @@ def render(results: Results) -> str:
                 aria_label="Key numbers",
             ),
             overview.thresholds(results),
+            overview.datacenters(results),
             overview.workflows(results),
             (
                 _workflow(workflow, index, named=len(results.workflows) > 1)

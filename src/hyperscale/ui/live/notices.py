@@ -9,6 +9,7 @@ from rich.style import Style
 
 from hyperscale.metrics.results import ThresholdResult
 from hyperscale.ui import text
+from hyperscale.ui.datacenters import datacenter_line
 from hyperscale.ui.failures import ranked
 from hyperscale.ui.live import palette
 from hyperscale.ui.live.palette import Line
@@ -33,6 +34,8 @@ def _notices(scene: Scene, crossed: bool) -> list[tuple[str, str, Style]]:
     results = scene.results
     several = scene.workflow is None
     found: list[tuple[str, str, Style]] = []
+    if results.datacenters:
+        found.append(("▪", datacenter_line(results), palette.FAINT))
     for workflow in scene.workflows:
         if workflow.error:
             name = f"{workflow.name}: " if several else ""

@@ -182,8 +182,15 @@ class Shell:
         end = Ended(place.part, place.fence, place.worker, outcome, error=error, **facts)
         return bool(self.receive(end))
 
-    def steer(self, action: Any, amount: int = 0, job_id: str = "j1", workflow: str = "") -> Any:
-        return self.receive(Steer(job_id, action, amount, "ada", "", workflow))
+    def steer(
+        self,
+        action: Any,
+        amount: int = 0,
+        job_id: str = "j1",
+        workflow: str = "",
+        command_id: str = "",
+    ) -> Any:
+        return self.receive(Steer(job_id, action, amount, "ada", "", workflow, command_id))
 
     def wait(self, seconds: float) -> None:
         """Let time pass, ticking at every deadline on the way; workers say that they live."""

@@ -194,6 +194,22 @@ class TestPause:
         [mark] = shell.job().marks
         assert (mark.workflow, mark.at_s, mark.text) == ("load", 12.0, "paused")
 
+    def test_a_copy_that_comes_late_changes_nothing(self) -> None:
+        """A gate that lost a job had asked before its successor did, and is heard after it."""
+        shell = running()
+        shell.prepare_all()
+        assert shell.steer("pause", command_id="a").accepted
+        assert shell.steer("resume", command_id="b").accepted
+        assert shell.steer("pause", command_id="a").accepted
+        assert not shell.job().paused
+
+    def test_a_copy_of_what_was_so_already_changes_nothing(self) -> None:
+        shell = running()
+        shell.prepare_all()
+        for action, command_id in [("pause", "a"), ("pause", "b"), ("resume", "c"), ("pause", "b")]:
+            assert shell.steer(action, command_id=command_id).accepted
+        assert not shell.job().paused
+
     def test_load_time_stands_still(self) -> None:
         shell = running()
         shell.prepare_all()

@@ -59,6 +59,8 @@ class Stream:
 
 
 class Managers:
+    patience_s = 60.0
+
     def __init__(self, *streams: Stream) -> None:
         self._streams = list(streams)
 

@@ -13,7 +13,7 @@ from hyperscale.cluster.identity import Node
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.nodes.manager import part_end
 from hyperscale.nodes.manager.live import Live
-from hyperscale.nodes.manager.long_work import LongWork
+from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.nodes.protocol.parts import (
     DispatchPart,
     PartEnd,

@@ -9,10 +9,10 @@ import pytest
 
 from hyperscale.config.sections import Reading, Sources
 from hyperscale.errors import BadInput
-from hyperscale.nodes.manager.access import NOT_OWNER, OPERATORS, Access, Asker
 from hyperscale.nodes.manager.leadership import passed_on
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import SECTIONS, manager_settings
+from hyperscale.nodes.member.access import NOT_OWNER, OPERATORS, Access, Asker
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
     AskJobs,

@@ -9,14 +9,14 @@ import pytest
 
 from hyperscale.engine import results as engine_results
 from hyperscale.nodes.manager import dispatch
-from hyperscale.nodes.manager.submission_limits import (
+from hyperscale.nodes.manager.submissions import record_of
+from hyperscale.nodes.protocol.jobs import Body, SubmitJob
+from hyperscale.nodes.protocol.submission_limits import (
     LOAD_BYTES_MAX,
     STEPS_MAX,
     THRESHOLDS_MAX,
     check_sizes,
 )
-from hyperscale.nodes.manager.submissions import record_of
-from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.workload.facts import StepFacts, WorkflowFacts
 from hyperscale.workload.hooks import HookType
 from hyperscale.workload.load import RampingVUs, Stage

@@ -8,9 +8,8 @@ group `operators` may do everything with every job, and it alone may drain worke
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from hyperscale.cluster.jobs.state import JobState
 from hyperscale.wire.serving import Call
 
 NOT_OWNER: Final = "not_owner"
@@ -20,6 +19,24 @@ NO_OPERATOR: Final = (
     f"is not of the group {OPERATORS}: hyperscale certs DIR --node client:NAME --group {OPERATORS}"
 )
 REMARK_CHARS_MAX: Final = 200
+
+
+class Ownership(Protocol):
+    @property
+    def owner(self) -> str: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+
+class Owned(Protocol):
+    """A job, as far as it matters here."""
+
+    @property
+    def job_id(self) -> str: ...
+
+    @property
+    def submitted(self) -> Ownership: ...
 
 
 class Asker(NamedTuple):
@@ -45,10 +62,13 @@ NOBODY: Final = Asker("")
 
 
 def asker(call: Call, message: Any) -> Asker:
-    """Who asks. A manager that passes a question on says whom it had before it, and vouches for
-    the certificate; nobody else may say so."""
-    if call.peer.role == "manager" and message.asked_by:
+    """Who asks. A manager or gate that passes a question on says whom it had before it, and vouches
+    for the certificate; nobody else may say so. A gate that asks for itself looks after jobs that
+    it has checked."""
+    if call.peer.role in ("gate", "manager") and message.asked_by:
         return Asker(message.asked_by, message.certified, message.groups)
+    if call.peer.role == "gate":
+        return Asker(call.peer.node_id, call.peer.certified, (OPERATORS,))
     return Asker(call.peer.node_id, call.peer.certified, call.peer.groups)
 
 
@@ -58,24 +78,24 @@ class Access:
         self._others = others
         self._with_certificates = with_certificates
 
-    def may_read(self, who: Asker, job: JobState) -> bool:
+    def may_read(self, who: Asker, job: Owned) -> bool:
         return self._others != "none" or self._is_own(who, job)
 
-    def may_steer(self, who: Asker, job: JobState) -> bool:
+    def may_steer(self, who: Asker, job: Owned) -> bool:
         return self._others == "steer" or self._is_own(who, job)
 
     def may_drain(self, who: Asker) -> bool:
         """A drained worker is lost to everybody's jobs."""
         return not self._with_certificates or OPERATORS in who.groups
 
-    def denial(self, who: Asker, job: JobState) -> str:
+    def denial(self, who: Asker, job: Owned) -> str:
         may = "may only read it" if self._others == "read" else "may neither read nor steer it"
         return (
             f"job {job.job_id} belongs to {job.submitted.owner}; {who.name} {may} "
             "(manager.jobs_of_others)"
         )
 
-    def _is_own(self, who: Asker, job: JobState) -> bool:
+    def _is_own(self, who: Asker, job: Owned) -> bool:
         submitted = job.submitted
         if not submitted.owner or submitted.owner == who.owner:
             return True

@@ -1,0 +1,103 @@
+"""The jobs that this gate holds: each is the fold of what its group has committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hyperscale.cluster.invariants import invariant
+from hyperscale.nodes.gate.events import (
+    AnyEvent,
+    Commanded,
+    Completed,
+    Created,
+    Ended,
+    Lost,
+    Withdrawn,
+)
+from hyperscale.nodes.protocol.jobs import Body
+
+
+@dataclass(slots=True)
+class GateJob:
+    job_id: str
+    submitted: Created
+    known_since: float  # by this gate's own clock
+    commands: list[Commanded] = field(default_factory=list)
+    ends: dict[str, Ended | Lost] = field(default_factory=dict)
+    withdrawn: set[str] = field(default_factory=set)
+    completed: Completed | None = None
+    _body: Body | None = None
+
+    @property
+    def body(self) -> Body:
+        if self._body is None:
+            self._body = msgspec.msgpack.decode(self.submitted.body, type=Body)
+        return self._body
+
+    @property
+    def is_over(self) -> bool:
+        return self.completed is not None
+
+    @property
+    def running_in(self) -> list[str]:
+        """Datacenters of which the end is not known."""
+        return [name for name in self.submitted.datacenters if name not in self.ends]
+
+    @property
+    def to_withdraw(self) -> list[str]:
+        """Datacenters that were given up, and may run it all the same."""
+        return [
+            name
+            for name, end in self.ends.items()
+            if isinstance(end, Lost) and name not in self.withdrawn
+        ]
+
+    @property
+    def ending(self) -> str:
+        """ "cancel" or "stop", once that was asked for."""
+        actions = [command.steer.action for command in self.commands]
+        return next((one for one in reversed(actions) if one in ("cancel", "stop")), "")
+
+    def apply(self, event: AnyEvent) -> None:
+        match event:
+            case Commanded():
+                self.commands.append(event)
+            case Ended(datacenter=name) | Lost(datacenter=name):
+                invariant(name in self.submitted.datacenters, "only its own datacenters end a job")
+                self.ends.setdefault(name, event)
+            case Withdrawn(datacenter=name):
+                invariant(isinstance(self.ends.get(name), Lost), "what was lost is withdrawn")
+                self.withdrawn.add(name)
+            case Completed():
+                invariant(not self.running_in, "a job is complete when it is over everywhere")
+                self.completed = self.completed or event
+            case Created():
+                pass
+
+
+class GateJobs:
+    def __init__(self) -> None:
+        self._jobs: dict[str, GateJob] = {}
+        self._unsettled: dict[str, GateJob] = {}
+
+    def apply(self, now: float, job_id: str, event: AnyEvent) -> None:
+        if isinstance(event, Created):
+            job = self._jobs.setdefault(job_id, GateJob(job_id, event, now))
+            self._unsettled[job_id] = job
+        invariant(job_id in self._jobs, "the first event of a job creates it")
+        job = self._jobs[job_id]
+        job.apply(event)
+        if job.is_over and not job.to_withdraw:
+            self._unsettled.pop(job_id, None)
+
+    def job(self, job_id: str) -> GateJob | None:
+        return self._jobs.get(job_id)
+
+    def jobs(self) -> list[GateJob]:
+        return list(self._jobs.values())
+
+    def unsettled(self) -> list[GateJob]:
+        """Those with which there is something left to do."""
+        return list(self._unsettled.values())

@@ -1,0 +1,211 @@
+"""The jobs that this gate owns: one run in each of their datacenters, and one end.
+
+Whoever is primary of a job's group runs it. A gate that is deposed lets go of it; the next one
+begins where the log ends. Nothing here decides: an end counts once it is committed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hyperscale.engine.results import aggregate_of
+from hyperscale.ledger.vsr import NotPrimary
+from hyperscale.metrics.results import encode
+from hyperscale.nodes.client.cluster import Cluster
+from hyperscale.nodes.client.picture import News
+from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
+from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
+from hyperscale.nodes.gate.jobs import GateJob
+from hyperscale.nodes.gate.ledger import Ledger
+from hyperscale.nodes.gate.merging import results_of, status_of
+from hyperscale.nodes.member.long_work import LongWork
+from hyperscale.nodes.protocol.jobs import JobUpdate, Snapshot, Window
+from hyperscale.runtime.host import Host, Task
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+LOOK_S = 0.1
+# A watcher that is further behind gets a snapshot instead.
+WINDOWS_MAX = 500
+
+
+class OwnedJob:
+    run_class = DatacenterRun
+
+    def __init__(
+        self,
+        host: Host,
+        job: GateJob,
+        ledger: Ledger,
+        datacenters: Mapping[str, Cluster],
+        cluster: str,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self.job = job
+        self._log = log
+        self._host = host
+        self._ledger = ledger
+        self._cluster = cluster
+        self._long_work = LongWork(host.clock)
+        self.runs = {
+            name: self.run_class(host, name, datacenters[name], job, self._note)
+            for name in job.running_in
+        }
+        self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
+        self._index = 0
+        self._replaced_at = 0  # windows before this one do not add up to what is known now
+
+    async def run(self) -> None:
+        """Until its end is committed. Raises NotPrimary."""
+        job, tasks = self.job, self._host.tasks
+        running = [
+            tasks.spawn(f"run {job.job_id} in {run.name}", self._run_in(run))
+            for run in self.runs.values()
+        ]
+        try:
+            for task in running:
+                await task
+        finally:
+            for task in running:
+                task.cancel()
+        if job.is_over or job.running_in:
+            return
+        status, reason = status_of(job)
+        elapsed_s = self._host.clock.now() - job.known_since
+        results = await self._long_work.run(results_of(job, self._cluster, elapsed_s))
+        completed = Completed(status, reason, encode(results, indent=0))
+        await self._ledger.append_surely(job.job_id, completed)
+
+    async def _run_in(self, run: DatacenterRun) -> None:
+        end = await run.run()
+        if isinstance(end, Lost):
+            self._log.warning(
+                "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
+            )
+        with suppress(NotPrimary):
+            await self._ledger.append_surely(self.job.job_id, end)
+
+    # -- numbers -------------------------------------------------------------------------------
+
+    def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        if update.snapshots:
+            self._replaced_at = self._index + 1
+            self._index += 1
+        for progress in news.progress:
+            self._index += 1
+            window = progress.window
+            delta = msgspec.structs.replace(window.delta, vus=self._vus(window.workflow))
+            self._windows.append(msgspec.structs.replace(window, index=self._index, delta=delta))
+
+    def _vus(self, workflow: str) -> int:
+        return sum(run.picture.aggregates()[workflow].vus for run in self.runs.values())
+
+    def since(self, index: int | None) -> tuple[list[Window], list[Snapshot], int]:
+        """What a watcher that has seen `index` lacks."""
+        behind = index is not None and self._windows and self._windows[0].index > index + 1
+        if index is None or index < self._replaced_at or behind:
+            return [], self._snapshots(), self._index
+        return [window for window in self._windows if window.index > index], [], self._index
+
+    def _snapshots(self) -> list[Snapshot]:
+        made = []
+        for facts in self.job.body.workflows:
+            whole = aggregate_of(facts)
+            for run in self.runs.values():
+                whole.absorb(run.picture.aggregates()[facts.name].export())
+            for end in self.job.ends.values():
+                if end.datacenter not in self.runs and (state := end.states.get(facts.name)):
+                    whole.absorb(state)
+            made.append(
+                Snapshot(
+                    workflow=facts.name,
+                    index=self._index,
+                    elapsed_s=whole.elapsed_s,
+                    state=whole.export(),
+                )
+            )
+        return made
+
+
+class Owner:
+    owned_class = OwnedJob
+
+    def __init__(
+        self,
+        host: Host,
+        ledger: Ledger,
+        datacenters: Mapping[str, Cluster],
+        cluster: str,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._datacenters = datacenters
+        self._cluster = cluster
+        self._log = log
+        self._owned: dict[str, tuple[OwnedJob, Task]] = {}
+        self._withdrawing: dict[tuple[str, str], Task] = {}
+
+    def owned(self, job_id: str) -> OwnedJob | None:
+        found = self._owned.get(job_id)
+        return None if found is None else found[0]
+
+    async def run(self) -> None:
+        while True:
+            for job in self._ledger.jobs.unsettled():
+                self._look_at(job)
+                self._look_at_lost(job)
+            await self._host.clock.sleep(LOOK_S)
+
+    def _look_at(self, job: GateJob) -> None:
+        owns, running = self._ledger.owns(job.job_id), job.job_id in self._owned
+        if owns and not running and not job.is_over:
+            owned = self.owned_class(
+                self._host, job, self._ledger, self._datacenters, self._cluster, self._log
+            )
+            task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
+            self._owned[job.job_id] = (owned, task)
+            self._log.info("owns job", job=job.job_id, datacenters=job.running_in)
+        elif running and not owns:
+            _, task = self._owned.pop(job.job_id)
+            task.cancel()
+            self._log.info("owns job no more", job=job.job_id)
+
+    def _look_at_lost(self, job: GateJob) -> None:
+        owns = self._ledger.owns(job.job_id)
+        for name in job.to_withdraw:
+            task = self._withdrawing.get((job.job_id, name))
+            if owns and task is None:
+                work = self._withdraw(job, name)
+                task = self._host.tasks.spawn(f"withdraw {job.job_id} from {name}", work)
+                self._withdrawing[job.job_id, name] = task
+            elif task is not None and not owns:
+                task.cancel()
+                del self._withdrawing[job.job_id, name]
+
+    async def _withdraw(self, job: GateJob, name: str) -> None:
+        """Its result stands, so what runs there would be load that nobody reports."""
+        try:
+            await withdraw(self._host, self._datacenters[name], job.job_id)
+            self._log.info("job withdrawn", job=job.job_id, datacenter=name)
+            await self._ledger.append_surely(job.job_id, Withdrawn(name))
+        except NotPrimary:
+            return  # `_look_at_lost` sees it
+        self._withdrawing.pop((job.job_id, name), None)
+
+    async def _carry_out(self, owned: OwnedJob) -> None:
+        job_id = owned.job.job_id
+        try:
+            await owned.run()
+        except NotPrimary:
+            return  # `_look_at` sees it
+        except Exception as error:  # noqa: BLE001 - it is said, and tried again
+            self._log.exception("job not carried out", job=job_id, error=repr(error))
+            await self._host.clock.sleep(1.0)
+        self._owned.pop(job_id, None)

@@ -1,0 +1,104 @@
+"""Settings of a gate, beside those every node has.
+
+Its own stand in the table `[gate]`, those of the log of jobs in `[ledger]`; see `config.sections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hyperscale.cluster.discovery.settings import parse_address
+from hyperscale.config.sections import Reading, Section, numbers_of
+from hyperscale.errors import BadInput
+from hyperscale.ledger.vsr import VsrSettings
+from hyperscale.nodes.client.settings import PORT_DEFAULT
+from hyperscale.nodes.member import settings as member
+from hyperscale.nodes.member.access import OTHERS
+from hyperscale.nodes.member.settings import NodeSettings
+from hyperscale.runtime.host import Address
+from hyperscale.wire.identity import NAME_RULE, is_name
+
+Datacenters = dict[str, tuple[Address, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSettings:
+    node: NodeSettings
+    gates: tuple[str, ...]
+    """All of them by name, this one included; the same list everywhere."""
+
+    datacenters: Datacenters
+    """Where the managers of each datacenter are."""
+
+    ledger: VsrSettings = field(default_factory=VsrSettings)
+
+    window_s: float = 0.1
+    """How often a gate sends the numbers of running jobs to clients that watch."""
+
+    commit_s: float = 5.0
+    """After this long a client is told that it is not known whether a job was taken."""
+
+    datacenter_lost_s: float = 30.0
+    """After this long without an answer from any manager of a datacenter its share is given up."""
+
+    jobs_of_others: str = "read"
+    """What a client may do with the job of another client: "steer" it, "read" of it, or "none"."""
+
+    def __post_init__(self) -> None:
+        if self.jobs_of_others not in OTHERS:
+            raise ValueError(f"jobs_of_others takes one of {', '.join(OTHERS)}")
+        if self.node.id not in self.gates:
+            raise BadInput(
+                f"{self.node.id} is not in the list of gates: {', '.join(self.gates)}",
+                "--gates names every gate, this one included",
+            )
+        if not self.datacenters:
+            raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
+        for name in ("window_s", "commit_s", "datacenter_lost_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above zero")
+
+
+_NUMBERS = numbers_of(GateSettings)
+SECTIONS = (
+    member.NODE.without("role", "voters", *member.MANAGERS_ALONE),
+    *member.SECTIONS[1:],
+    Section(
+        "gate",
+        {"gates": (), "datacenter": (), **_NUMBERS, "jobs_of_others": "read"},
+        flags=("gates", "datacenter"),
+    ),
+    Section("ledger", numbers_of(VsrSettings), may_be_zero=("drift",)),
+)
+
+
+def gate_settings(reading: Reading) -> GateSettings:
+    """Raises BadInput. `reading` is of `SECTIONS`."""
+    gates, datacenters = (reading.of("gate", name).value for name in ("gates", "datacenter"))
+    node = member.node_settings(reading, "gate")
+    try:
+        return GateSettings(
+            node=node,
+            gates=tuple(gates) or (node.id,),
+            datacenters=datacenters_of(datacenters),
+            ledger=reading.build("ledger", VsrSettings),
+            **{name: reading.of("gate", name).value for name in (*_NUMBERS, "jobs_of_others")},
+        )
+    except ValueError as error:
+        raise BadInput(f"[gate]: {error}") from None
+
+
+def datacenters_of(texts: Sequence[str]) -> Datacenters:
+    """`eu=10.0.0.1:7000`, once for each manager that is named. Raises BadInput."""
+    found: Datacenters = {}
+    for text in texts:
+        name, given, place = text.partition("=")
+        if not given or not is_name(name):
+            raise BadInput(f"--datacenter takes NAME=HOST:PORT, not {text!r}", NAME_RULE)
+        try:
+            address = Address(*parse_address(place, PORT_DEFAULT))
+        except ValueError as error:
+            raise BadInput(f"--datacenter {text!r}: {error}") from None
+        found[name] = (*found.get(name, ()), address)
+    return found

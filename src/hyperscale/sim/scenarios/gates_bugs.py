@@ -1,0 +1,108 @@
+"""Gates with bugs that a checker must catch."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from hyperscale.metrics.results import decode, encode
+from hyperscale.nodes.gate.client_api import GateApi
+from hyperscale.nodes.gate.datacenter_run import DatacenterRun
+from hyperscale.nodes.gate.events import AnyEvent, Completed, Created, Ended, Lost, Withdrawn
+from hyperscale.nodes.gate.gate import Gate
+from hyperscale.nodes.gate.jobs import GateJob
+from hyperscale.nodes.gate.ledger import Ledger
+from hyperscale.nodes.gate.owner import OwnedJob, Owner
+from hyperscale.nodes.protocol.jobs import JobUpdate
+
+PLANTED_BUGS: Final = {
+    "ack-before-commit": "HeldBeforeAck",
+    "key-is-no-job": "OneJobPerKey",
+    "own-end": "OneEnd",
+    "cancelled-when-told": "NothingAfterTheEnd",
+    "numbers-left-behind": "TrueNumbers",
+    "withdrawn-untold": "WithdrawnIsOver",
+}
+
+
+class AckBeforeCommit(Ledger):
+    async def append(self, job_id: str, event: AnyEvent) -> None:
+        if isinstance(event, Created):
+            self._applied_early(job_id, event)
+            self._host.tasks.spawn(f"append to {job_id}", super().append(job_id, event))
+            return
+        await super().append(job_id, event)
+
+    def _applied_early(self, job_id: str, event: Created) -> None:
+        self.jobs.apply(self._host.clock.now(), job_id, event)
+
+
+class KeyIsNoJob(GateApi):
+    def _job_id(self, ask: Any) -> str:
+        return str(ask.job_id)
+
+
+class OwnEnd(GateApi):
+    """Each gate tells the end as it would have computed it."""
+
+    def _last(self, job: GateJob, completed: Completed) -> JobUpdate:
+        results = decode(completed.results)
+        results.environment.host = self._ledger.me
+        return super()._last(job, msgspec.structs.replace(completed, results=encode(results)))
+
+
+class CancelledWhenTold(DatacenterRun):
+    """A job is over as soon as somebody wants that."""
+
+    async def run(self) -> Ended | Lost:
+        running = asyncio.ensure_future(super().run())
+        try:
+            while not running.done() and not self._job.ending:
+                await self._clock.sleep(0.2)
+            return running.result() if running.done() else Ended(self.name, "cancelled")
+        finally:
+            running.cancel()
+
+
+class NumbersLeftBehind(DatacenterRun):
+    async def run(self) -> Ended | Lost:
+        return msgspec.structs.replace(await super().run(), states={})
+
+
+class WithdrawnUntold(Owner):
+    async def _withdraw(self, job: GateJob, name: str) -> None:
+        await self._ledger.append_surely(job.job_id, Withdrawn(name))
+
+
+class _HastyJob(OwnedJob):
+    run_class = CancelledWhenTold
+
+
+class _BareJob(OwnedJob):
+    run_class = NumbersLeftBehind
+
+
+class _HastyOwner(Owner):
+    owned_class = _HastyJob
+
+
+class _BareOwner(Owner):
+    owned_class = _BareJob
+
+
+class PlantedGates:
+    """Gates of a class of their own, so that others in this process stay whole."""
+
+    def __init__(self, bug: str) -> None:
+        class Planted(Gate):
+            ledger_class = AckBeforeCommit if bug == "ack-before-commit" else Ledger
+            api_class = {"key-is-no-job": KeyIsNoJob, "own-end": OwnEnd}.get(bug, GateApi)
+            owner_class = {
+                "cancelled-when-told": _HastyOwner,
+                "numbers-left-behind": _BareOwner,
+                "withdrawn-untold": WithdrawnUntold,
+            }.get(bug, Owner)
+
+        self.gate = Planted if bug else Gate

@@ -1,0 +1,96 @@
+"""A job of a gate is the fold of what its group has committed."""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperscale.errors import BadInput
+from hyperscale.nodes.gate.events import (
+    AnyEvent,
+    Commanded,
+    Completed,
+    Created,
+    Ended,
+    Lost,
+    decode,
+    encode,
+    request_of,
+)
+from hyperscale.nodes.gate.jobs import GateJob, GateJobs
+from hyperscale.nodes.gate.merging import status_of
+from hyperscale.nodes.gate.settings import datacenters_of
+from hyperscale.nodes.protocol.jobs import SteerJob
+from hyperscale.runtime.host import Address
+
+CREATED = Created(name="shop", body=b"", digest="d1", datacenters={"eu": 0, "us": 0})
+
+
+def job_of(*events: AnyEvent) -> GateJob:
+    jobs = GateJobs()
+    for event in (CREATED, *events):
+        jobs.apply(1.0, "j1", decode(encode(event)))
+    found = jobs.job("j1")
+    assert found is not None
+    return found
+
+
+def command(action: str, command_id: str = "c1") -> Commanded:
+    return Commanded(SteerJob(job_id="j1", action=action, command_id=command_id))  # type: ignore[arg-type]
+
+
+def test_the_first_end_of_a_datacenter_counts() -> None:
+    job = job_of(Ended("eu", "completed"), Lost("eu", "late"), Ended("us", "failed", "why"))
+    assert job.ends == {"eu": Ended("eu", "completed"), "us": Ended("us", "failed", "why")}
+    assert job.running_in == []
+
+
+def test_the_first_end_of_a_job_counts() -> None:
+    ends = Ended("eu", "completed"), Ended("us", "completed")
+    job = job_of(*ends, Completed("completed", "", b"1"), Completed("failed", "", b"2"))
+    assert job.completed == Completed("completed", "", b"1")
+
+
+def test_a_job_is_not_over_before_its_datacenters() -> None:
+    with pytest.raises(AssertionError, match="over everywhere"):
+        job_of(Ended("eu", "completed"), Completed("completed", "", b""))
+
+
+def test_a_datacenter_that_was_not_asked_ends_nothing() -> None:
+    with pytest.raises(AssertionError, match="its own datacenters"):
+        job_of(Ended("mars", "completed"))
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "reason"),
+    [
+        ([Ended("eu", "completed"), Ended("us", "completed")], "completed", ""),
+        ([Ended("eu", "completed"), Lost("us", "cut off")], "partial", "us: cut off"),
+        ([Lost("eu", "cut off"), Lost("us", "cut off")], "failed", "cut off"),
+        (
+            [command("cancel"), Ended("eu", "cancelled"), Ended("us", "completed")],
+            "cancelled",
+            "",
+        ),
+        ([Ended("eu", "timeout", "a"), Ended("us", "timeout", "b")], "timeout", "eu: a; us: b"),
+    ],
+)
+def test_one_status_for_all(events: list[AnyEvent], status: str, reason: str) -> None:
+    assert status_of(job_of(*events)) == (status, reason)
+
+
+def test_two_commands_are_two_requests_and_a_copy_is_none() -> None:
+    assert request_of(command("pause", "a")) == request_of(command("pause", "a"))
+    assert request_of(command("pause", "a")) != request_of(command("pause", "b"))
+
+
+def test_datacenters_are_told_by_name_and_address() -> None:
+    assert datacenters_of(["eu=10.0.0.1:7000", "eu=10.0.0.2:7001", "us=10.1.0.1:7000"]) == {
+        "eu": (Address("10.0.0.1", 7000), Address("10.0.0.2", 7001)),
+        "us": (Address("10.1.0.1", 7000),),
+    }
+
+
+@pytest.mark.parametrize("text", ["eu", "=10.0.0.1", "e u=10.0.0.1", "eu=10.0.0.1:99999"])
+def test_a_datacenter_that_cannot_be_read_is_named(text: str) -> None:
+    with pytest.raises(BadInput, match="--datacenter"):
+        datacenters_of([text])
