@@ -70,8 +70,8 @@ class NodeAdmission:
         load = self.detector.load
         if not self.slots.try_acquire(priority, peer.node_id, load).admitted:
             return Denial("this node is overloaded", RETRY_AFTER_S[load])
-        if kind.on_behalf and peer.role == "manager":
-            return None  # `counts_for` follows, when it is known for whom it asks
+        if _is_shared(kind, peer):
+            return None  # a manager's is counted when it is known for whom it asks: `counts_for`
         denial = self.counts_for(kind, peer.node_id)
         if denial is not None:
             self.slots.release(priority, peer.node_id)
@@ -95,8 +95,7 @@ class NodeAdmission:
         self.slots.release(_CLASSES[kind.priority], peer.node_id)
 
     def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
-        shared = kind.on_behalf and peer.role == "manager"
-        verdict = self.slots.try_subscribe(peer.node_id, shared)
+        verdict = self.slots.try_subscribe(peer.node_id, _is_shared(kind, peer))
         if verdict.admitted:
             return None
         if verdict is AdmissionResult.SUBSCRIBED:
@@ -120,3 +119,9 @@ class NodeAdmission:
             self.detector.assess(clock.now(), resources())
             if self.limiter is not None:
                 self.limiter.sweep(clock.now())
+
+
+def _is_shared(kind: Kind, peer: Identity) -> bool:
+    """It asks for many: a gate has counted each of them at its own door, and looks after jobs of
+    all of them."""
+    return kind.on_behalf and peer.role in ("gate", "manager")
