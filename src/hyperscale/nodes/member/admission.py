@@ -70,8 +70,8 @@ class NodeAdmission:
         load = self.detector.load
         if not self.slots.try_acquire(priority, peer.node_id, load).admitted:
             return Denial("this node is overloaded", RETRY_AFTER_S[load])
-        if _is_shared(kind, peer):
-            return None  # a manager's is counted when it is known for whom it asks: `counts_for`
+        if _speaks_for_others(kind, peer):
+            return None  # `counts_for` follows, when it is known for whom it asks
         denial = self.counts_for(kind, peer.node_id)
         if denial is not None:
             self.slots.release(priority, peer.node_id)
@@ -95,7 +95,7 @@ class NodeAdmission:
         self.slots.release(_CLASSES[kind.priority], peer.node_id)
 
     def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
-        verdict = self.slots.try_subscribe(peer.node_id, _is_shared(kind, peer))
+        verdict = self.slots.try_subscribe(peer.node_id, _speaks_for_others(kind, peer))
         if verdict.admitted:
             return None
         if verdict is AdmissionResult.SUBSCRIBED:
@@ -121,7 +121,6 @@ class NodeAdmission:
                 self.limiter.sweep(clock.now())
 
 
-def _is_shared(kind: Kind, peer: Identity) -> bool:
-    """It asks for many: a gate has counted each of them at its own door, and looks after jobs of
-    all of them."""
+def _speaks_for_others(kind: Kind, peer: Identity) -> bool:
+    """Between clients and managers stand managers and gates."""
     return kind.on_behalf and peer.role in ("gate", "manager")
