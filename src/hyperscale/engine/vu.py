@@ -99,6 +99,7 @@ class VirtualUser:
         "_rows",
         "client",
         "cut",
+        "in_hook",
         "iteration_started",
         "iterations",
         "last",
@@ -119,7 +120,7 @@ class VirtualUser:
         self.scopes = tuple([StepScope(self, step.record) for step in program.steps])
         self.iterations = 0
         self.iteration_started = 0.0
-        self.working = False
+        self.working = self.in_hook = False
         self.cut = False  # the load is over: what runs is ended now
         self.stopped = False  # and that was not planned
         self.left = False  # it has ended; tasks it started may go on
@@ -178,14 +179,14 @@ class VirtualUser:
 
     async def _hook(self, hook: CompiledStep) -> bool:
         """Run on_start or on_stop; False when the user asked to end."""
-        self.working = True
+        self.working = self.in_hook = True
         self.lateness = 0.0  # of its last arrival, which is none of a hook's
         try:
             await hook.run(self, self.workflow.context)
         except BaseException as error:  # noqa: BLE001 - as in an iteration
             return self._goes_on(error, hook)
         finally:
-            self.working = False
+            self.working = self.in_hook = False
             self._tidy_up()
         return True
 
