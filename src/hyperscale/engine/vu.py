@@ -26,6 +26,7 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.signals import TestStopped, UserStopped, signal_in
+from hyperscale.workload.thresholds import METRICS
 
 if TYPE_CHECKING:
     from hyperscale.clients import Client
@@ -360,6 +361,8 @@ class VirtualUser:
         recorder = self._program.recorder
         if not isinstance(name, str) or not name:
             raise BadInput(f"name of a metric is {name!r} but must be a word")
+        if name in METRICS:
+            raise BadInput(f"metric {name!r} is measured already", "give yours another name")
         known = recorder.kind_of(name, kind)
         if known != kind:
             raise BadInput(f"metric {name!r} is a {WORDS[known]} and cannot be a {WORDS[kind]} too")

@@ -906,3 +906,20 @@ def test_a_flow_that_raises_in_every_iteration_fails_the_run() -> None:
     assert (flow.runs, flow.runs_failed) == (3, 3)
     assert "name of a metric is 5" in flow.errors[0].samples[0]
     assert "the flow raised in every iteration" in verdict(results, Paint(False))
+
+
+class TakenName(Workflow):
+    vus = 1
+    iterations = 1
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        self.metrics.trend("http_req_duration").add(3.0)
+        return await self.client.http.get("/")
+
+
+def test_a_metric_of_ones_own_takes_no_name_that_is_measured_already() -> None:
+    results = go(TakenName)
+    (home,) = results.workflows[0].steps
+    assert "metric 'http_req_duration' is measured already" in home.errors[0].samples[0]
+    assert results.workflows[0].metrics == []
