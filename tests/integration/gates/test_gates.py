@@ -80,7 +80,7 @@ def world(folder: Path) -> Iterator[World]:
     env = {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}
     words = ("--datacenters", 3, "--gates", 3, "--cores", 1, "--data", folder / "data")
     with Running("dev", "--port", port, *words, cwd=folder, **env) as dev:
-        dev.wait_until_said("ready: ")
+        dev.wait_until_said("\nready: ")
         yield World(folder, port, dev)
 
 
@@ -219,4 +219,5 @@ def test_jobs_outlive_all_gates(tmp_path: Path, target: str) -> None:
         first.dev.signal(signal.SIGINT)
         first.dev.ended()
     with world(tmp_path) as second:
-        assert "completed" in second.ask("jobs", gate=2).out
+        told = second.ask("jobs", gate=2)
+        assert "completed" in told.out, told

@@ -71,8 +71,8 @@ class Cluster:
             check_key(key)
         return await self.managers.ask(AskJob(job_id=job_id, idempotency_key=key), JobView)
 
-    async def jobs(self, limit: int = 100) -> JobViews:
-        return await self.managers.ask(AskJobs(limit=limit), JobViews)
+    async def jobs(self, limit: int = 100, within_s: float | None = None) -> JobViews:
+        return await self.managers.ask(AskJobs(limit=limit), JobViews, within_s)
 
     async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
         return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)
