@@ -48,7 +48,7 @@ from hyperscale.nodes.protocol.jobs import (
     Window,
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
-from hyperscale.nodes.protocol.submission_limits import check_sizes
+from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
@@ -160,6 +160,7 @@ class GateApi:
                 check_key(ask.idempotency_key)
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
+            check_texts(ask, body)
             datacenters = self._chosen(ask.datacenters)
             for name in datacenters:
                 body_in(body, datacenters, name)
@@ -175,7 +176,7 @@ class GateApi:
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
-            body=ask.body,
+            body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
             digest=body.digest(),
             idempotency_key=ask.idempotency_key,

@@ -12,7 +12,9 @@ from contextlib import aclosing
 import msgspec
 
 from hyperscale.cluster.jobs.records import JobStatus
+from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import HyperscaleError
+from hyperscale.metrics.results import decode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.errors import JobNotAccepted, ReconnectFailed, UnknownJob
 from hyperscale.nodes.client.picture import News, Picture
@@ -28,7 +30,7 @@ COMMANDS_S = 0.1  # how often it is looked whether there are new ones
 
 class DatacenterRun:
     def __init__(
-        self, host: Host, name: str, cluster: Cluster, job: GateJob, on_news: OnNews
+        self, host: Host, name: str, cluster: Cluster | None, job: GateJob, on_news: OnNews
     ) -> None:
         self.name = name
         self._body = body_in(job.body, job.submitted.datacenters, name)
@@ -41,18 +43,24 @@ class DatacenterRun:
 
     async def run(self) -> Ended | Lost:
         """Its end there, whatever it is."""
+        cluster = self._cluster
+        if cluster is None:
+            return self._lost(f"its gate was started without --datacenter {self.name}=HOST:PORT")
         try:
-            await self._cluster.submit(self._message())
+            await cluster.submit(self._message())
             self.status = "submitted"
-            commanding = self._tasks.spawn(f"command {self._job.job_id}", self._command())
+            commanding = self._tasks.spawn(f"command {self._job.job_id}", self._command(cluster))
             try:
-                last = await self._follow()
+                last = await self._follow(cluster)
+                self._check(last)
             finally:
                 commanding.cancel()
         except JobNotAccepted as error:
             return Ended(self.name, "failed", error.message)
         except HyperscaleError as error:
             return self._lost(error.message)
+        except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
+            return self._lost(f"what its managers tell cannot be read: {error}")
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"
         reason = view.reason if view is not None else ""
@@ -72,9 +80,10 @@ class DatacenterRun:
 
     def _message(self) -> SubmitJob:
         submitted = self._job.submitted
+        body = body_in(self._job.opened_body, submitted.datacenters, self.name)
         return SubmitJob(
             job_id=self._job.job_id,
-            body=msgspec.msgpack.encode(self._body),
+            body=msgspec.msgpack.encode(body),
             requested_by=submitted.requested_by,
             correlation_id=submitted.correlation_id,
             for_gate=True,
@@ -83,8 +92,16 @@ class DatacenterRun:
             groups=submitted.groups,
         )
 
-    async def _follow(self) -> JobUpdate:
-        async with aclosing(self._cluster.follow(self._job.job_id)) as updates:
+    def _check(self, last: JobUpdate) -> None:
+        """Raises whatever would keep the job of all datacenters from its end."""
+        if last.results:
+            decode(last.results)
+        for facts in self._body.workflows:
+            if state := last.states.get(facts.name):
+                aggregate_of(facts).absorb(state)
+
+    async def _follow(self, cluster: Cluster) -> JobUpdate:
+        async with aclosing(cluster.follow(self._job.job_id)) as updates:
             async for update in updates:
                 news = self.picture.apply(update)
                 self._on_news(self, update, news)
@@ -92,7 +109,7 @@ class DatacenterRun:
                     return update
         raise ReconnectFailed(f"{self.name} ended the stream of updates")
 
-    async def _command(self) -> None:
+    async def _command(self, cluster: Cluster) -> None:
         """In the order in which they were committed. A new owner tells all of them again, and what
         a former one sent may arrive late: managers know a command by its id."""
         told = 0
@@ -103,7 +120,7 @@ class DatacenterRun:
                 if steer.action == "scale":
                     amount = vus_in(amount, self._job.submitted.datacenters, self.name)
                 try:
-                    await self._cluster.steer(
+                    await cluster.steer(
                         steer.job_id, steer.action, amount, steer.by, steer.reason,
                         steer.workflow, steer.command_id,
                     )  # fmt: skip

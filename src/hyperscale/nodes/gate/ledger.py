@@ -15,6 +15,7 @@ from hyperscale.nodes.gate.events import AnyEvent, request_of
 from hyperscale.nodes.gate.jobs import GateJobs
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol import Fields
+from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.errors import WireError
 from hyperscale.wire.messages import Priority, Registry
@@ -50,7 +51,8 @@ class Ledger:
         settings: VsrSettings,
         commit_s: float,
     ) -> None:
-        self.jobs = GateJobs()
+        self.sealing = Sealing(node.settings.secret, node.settings.previous_secret)
+        self.jobs = GateJobs(self.sealing)
         self.me = node.settings.id
         self._host = host
         self._node = node

@@ -54,7 +54,7 @@ class OwnedJob:
         self._cluster = cluster
         self._long_work = LongWork(host.clock)
         self.runs = {
-            name: self.run_class(host, name, datacenters[name], job, self._note)
+            name: self.run_class(host, name, datacenters.get(name), job, self._note)
             for name in job.running_in
         }
         self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
@@ -179,7 +179,7 @@ class Owner:
 
     def _look_at_lost(self, job: GateJob) -> None:
         owns = self._ledger.owns(job.job_id)
-        for name in job.to_withdraw:
+        for name in set(job.to_withdraw) & set(self._datacenters):
             task = self._withdrawing.get((job.job_id, name))
             if owns and task is None:
                 work = self._withdraw(job, name)
