@@ -6,9 +6,12 @@ import json
 import os
 import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,53 @@ from tests.integration.conftest import Stats
 NODES = 9
 KEY = "tests:1:0123456789abcdef"
 RATE = ("--rate", "40/s", "-d", "6s")  # 240 iterations in each datacenter, however slow it is
+
+
+ROWS = """
+from hyperscale import Workflow, step
+from hyperscale.testing import HTTPResponse
+
+
+class Rows(Workflow):
+    vus = 10
+    iterations = {rows}
+    data = [{{"row": number}} for number in range({rows})]
+    datacenters = {{"dc2": 60, "dc3": 40}}
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        return await self.client.http.get(f"{url}/{{self.row['row']}}/{{self.vu_id}}")
+"""
+
+
+@contextmanager
+def recording() -> Iterator[tuple[str, list[str]]]:
+    """A target that knows every path it was asked for."""
+    seen: list[str] = []
+
+    class Records(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Records) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", seen
+        server.shutdown()
+
+
+def stands_still(stats: Stats) -> bool:
+    before = stats()["requests"]
+    time.sleep(0.3)
+    return bool(stats()["requests"] == before)
 
 
 @dataclass(frozen=True)
@@ -122,6 +172,85 @@ def test_it_runs_only_where_it_is_told_to(calm: World, target: str, stats: Stats
     assert_refused(calm.ask("run", file, "--dc", "mars"), "no datacenter 'mars'", code=1)
     nowhere = hyperscale("run", file, "--dc", "dc1", cwd=calm.folder)
     assert_refused(nowhere, "--dc", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "shares"),
+    [
+        (("-i", 50), (30, 20)),
+        (("--rate", "30/s", "-d", "3s"), (54, 36)),
+        (("-s", "1s:5", "-s", "1s:5"), None),
+    ],
+    ids=["iterations", "rate", "stages"],
+)
+def test_one_load_is_split_by_share(
+    calm: World,
+    target: str,
+    stats: Stats,
+    words: tuple[object, ...],
+    shares: tuple[int, ...] | None,
+) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    ended = calm.ask("run", file, *words, "--dc", "dc1=60", "--dc", "dc3=40", "-o", "out.json")
+
+    assert ended.code == ExitCode.PASSED, ended
+    results = calm.results()
+    found = by_datacenter(results)
+    if shares is not None:
+        assert found == {"dc1": ("completed", shares[0]), "dc3": ("completed", shares[1])}
+    else:
+        assert results["workflows"][0]["vus_max"] == 5
+    assert stats()["requests"] == sum(count for _, count in found.values())
+    assert {one["name"]: one["share"] for one in results["datacenters"]} == {"dc1": 60, "dc3": 40}
+
+
+def test_a_share_that_is_too_small_is_refused(calm: World, target: str) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    words = ("run", file, "--dc", "dc1=90", "--dc", "dc2=10")
+    assert_refused(calm.ask(*words, "-u", 2), "2 virtual users split as 90 to 10", code=1)
+    here = calm.ask_manager("dc1-m1", "submit", file, "--dc", "dc2")
+    assert_refused(here, "this is a manager of dc1 alone", code=1)
+
+
+def test_the_test_file_says_where_and_each_row_is_used_once(calm: World) -> None:
+    """Of the target we know every row that it was sent, and the number of every user."""
+    rows = 50
+    with recording() as (url, seen):
+        file = calm.folder / "rows.py"
+        file.write_text(ROWS.format(rows=rows, url=url))
+        ended = calm.ask("run", file, "-o", "out.json", gate=2)
+        assert ended.code == ExitCode.PASSED, ended
+    sent = [path.strip("/").split("/") for path in seen]
+    assert sorted(int(row) for row, _ in sent) == list(range(rows))
+    users = {int(user) for _, user in sent}
+    assert users == set(range(10))
+    assert by_datacenter(calm.results()) == {"dc2": ("completed", 30), "dc3": ("completed", 20)}
+
+
+def test_users_are_scaled_by_share_and_paused_everywhere(
+    calm: World, target: str, stats: Stats
+) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    split = ("--dc", "dc1=3", "--dc", "dc2=1")
+    with calm.running(file, "-u", 4, "-d", "60s", *split, "-o", "out.json") as run:
+        run.wait_until(lambda: stats()["requests"] > 50, "load")
+        job = re.findall(r"job (\w+) accepted", run.said)[0]
+        assert_refused(calm.ask("scale", job, "--vus", 1), "leave none for dc2", code=1)
+        assert calm.ask("scale", job, "--vus", 8, gate=2).code == ExitCode.PASSED
+
+        def users() -> int:
+            return json.loads(calm.ask("status", job, "--json").out)["datacenters"]
+
+        run.wait_until(lambda: [one["vus"] for one in users()] == [6, 2], "eight users")
+        assert calm.ask("pause", job, gate=3).code == ExitCode.PASSED
+        run.wait_until(lambda: stands_still(stats), "pause")
+        assert calm.ask("resume", job).code == ExitCode.PASSED
+        before = stats()["requests"]
+        run.wait_until(lambda: stats()["requests"] > before + 50, "load again")
+        assert calm.ask("cancel", job).code == ExitCode.PASSED
+        assert run.ended().code == ExitCode.STOPPED
+    results = calm.results()
+    assert sum(one["requests"] for one in results["datacenters"]) == stats()["requests"]
 
 
 def test_a_key_is_one_job_through_every_gate(calm: World, target: str, stats: Stats) -> None:

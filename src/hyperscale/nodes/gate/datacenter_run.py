@@ -18,6 +18,7 @@ from hyperscale.nodes.client.errors import JobNotAccepted, ReconnectFailed, Unkn
 from hyperscale.nodes.client.picture import News, Picture
 from hyperscale.nodes.gate.events import Ended, Lost
 from hyperscale.nodes.gate.jobs import GateJob
+from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.gate.shares import body_in, vus_in
 from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, SubmitJob
 from hyperscale.runtime.host import Host
@@ -34,6 +35,7 @@ class DatacenterRun:
         self._body = body_in(job.body, job.submitted.datacenters, name)
         self.picture = Picture(self._body.outline())
         self.status = "sending"
+        self._numbers = LiveNumbers(host.clock)
         self._clock, self._tasks = host.clock, host.tasks
         self._cluster = cluster
         self._job = job
@@ -60,15 +62,14 @@ class DatacenterRun:
 
     def view(self) -> DatacenterView:
         view = self.picture.view
-        workflows = self.picture.aggregates()
-        return DatacenterView(
+        known = DatacenterView(
             name=self.name,
             status=view.status if view is not None else self.status,
-            requests=sum(one.requests for one in workflows.values()),
-            failed=sum(one.failed for one in workflows.values()),
             coverage=view.coverage if view is not None else 1.0,
             reason=view.reason if view is not None else "",
+            share=self._job.submitted.datacenters[self.name],
         )
+        return self._numbers.put_into(known, list(self.picture.aggregates().values()))
 
     def _message(self) -> SubmitJob:
         submitted = self._job.submitted
@@ -101,7 +102,7 @@ class DatacenterRun:
                 steer = command.steer
                 amount = steer.amount
                 if steer.action == "scale":
-                    amount = vus_in(amount, self._job.submitted.datacenters, self.name)
+                    amount = vus_in(amount, self._job.submitted.datacenters)[self.name]
                 try:
                     await self._cluster.steer(
                         steer.job_id, steer.action, amount, steer.by, steer.reason,

@@ -22,9 +22,10 @@ from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
 from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
-from hyperscale.nodes.gate.merging import results_of, status_of
+from hyperscale.nodes.gate.merging import aggregates_of, results_of, status_of
+from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.member.long_work import LongWork
-from hyperscale.nodes.protocol.jobs import JobUpdate, Snapshot, Window
+from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, Snapshot, Window
 from hyperscale.runtime.host import Host, Task
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ class OwnedJob:
             name: self.run_class(host, name, datacenters[name], job, self._note)
             for name in job.running_in
         }
+        self._numbers = LiveNumbers(host.clock)
+        self._ended = [
+            told
+            for name, end in job.ends.items()
+            if name not in self.runs
+            for told in aggregates_of(job, end)
+        ]
         self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
         self._index = 0
         self._replaced_at = 0  # windows before this one do not add up to what is known now
@@ -93,6 +101,13 @@ class OwnedJob:
 
     # -- numbers -------------------------------------------------------------------------------
 
+    def together(self) -> DatacenterView:
+        """All datacenters, those that are over among them."""
+        whole = [*self._ended]
+        for run in self.runs.values():
+            whole += run.picture.aggregates().values()
+        return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
+
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
         if update.snapshots:
             self._replaced_at = self._index + 1
@@ -119,9 +134,9 @@ class OwnedJob:
             whole = aggregate_of(facts)
             for run in self.runs.values():
                 whole.absorb(run.picture.aggregates()[facts.name].export())
-            for end in self.job.ends.values():
-                if end.datacenter not in self.runs and (state := end.states.get(facts.name)):
-                    whole.absorb(state)
+            for told in self._ended:
+                if told.name == facts.name:
+                    whole.absorb(told.export())
             made.append(
                 Snapshot(
                     workflow=facts.name,

@@ -51,6 +51,7 @@ class JobViewer:
             idempotency_key=job.submitted.idempotency_key,
             owner=job.submitted.owner,
             datacenters=datacenters,
+            together=owned.together() if owned is not None and ending is None else None,
         )
 
 
@@ -74,13 +75,17 @@ def _lost(datacenters: Sequence[DatacenterView]) -> tuple[str, ...]:
 def _in_datacenter(job: GateJob, owned: OwnedJob | None, name: str) -> DatacenterView:
     end = job.ends.get(name)
     run = owned.runs.get(name) if owned is not None else None
+    share = job.submitted.datacenters[name]
     if isinstance(end, Lost):
-        live = run.view() if run is not None else DatacenterView(name=name, status="lost")
+        live = (
+            run.view() if run is not None else DatacenterView(name=name, status="lost", share=share)
+        )
         return msgspec.structs.replace(live, status="lost", reason=end.reason, coverage=0.0)
     if run is not None:
         return run.view()
     status = end.status if end is not None else "sending"
-    return DatacenterView(name=name, status=status, reason=end.reason if end is not None else "")
+    reason = end.reason if end is not None else ""
+    return DatacenterView(name=name, status=status, reason=reason, share=share)
 
 
 def _running(owned: OwnedJob | None) -> tuple[WorkflowView, ...]:
