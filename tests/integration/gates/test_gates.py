@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -44,16 +44,48 @@ class Rows(Workflow):
 """
 
 
+SLOW = """
+from hyperscale import Workflow, step
+from hyperscale.testing import HTTPResponse
+
+
+class Slow(Workflow):
+    vus = 2
+    iterations = 20
+
+    async def setup(self) -> None:
+        await self.client.http.get("{url}/setup")
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        return await self.client.http.get("{url}/load")
+"""
+
+
+@dataclass
+class Recording:
+    url: str = ""
+    seen: list[str] = field(default_factory=list)
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def of(self, path: str) -> list[str]:
+        return [one for one in self.seen if one == path]
+
+
 @contextmanager
-def recording() -> Iterator[tuple[str, list[str]]]:
-    """A target that knows every path it was asked for."""
-    seen: list[str] = []
+def recording() -> Iterator[Recording]:
+    """A target that knows every path it was asked for, and keeps the first setup waiting."""
+    target = Recording()
+    seen = target.seen
 
     class Records(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             seen.append(self.path)
+            if self.path == "/setup" and seen.count("/setup") == 1:
+                target.release.wait(60.0)
+                seen.append("released")
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -64,8 +96,12 @@ def recording() -> Iterator[tuple[str, list[str]]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Records) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", seen
-        server.shutdown()
+        target.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield target
+        finally:
+            target.release.set()
+            server.shutdown()
 
 
 def stands_still(stats: Stats) -> bool:
@@ -105,6 +141,12 @@ class World:
         (address,) = re.findall(rf"^{name} +(\S+)  process", self.dev.said, re.MULTILINE)
         known = ("--cluster-id", "dev", "--environment", "dev", "--certs", "data/certs")
         return hyperscale(*words, "--manager", address, *known, cwd=self.folder, **self.env)
+
+    def statuses(self, run: Running) -> list[str]:
+        """Of the job that runs, in each datacenter."""
+        (job,) = re.findall(r"job (\w+) accepted", run.said)
+        view = json.loads(self.ask("status", job, "--json").out)
+        return [one["status"] for one in view["datacenters"]]
 
     def owner(self) -> str:
         """Of the job that somebody owned last; empty before."""
@@ -215,12 +257,12 @@ def test_a_share_that_is_too_small_is_refused(calm: World, target: str) -> None:
 def test_the_test_file_says_where_and_each_row_is_used_once(calm: World) -> None:
     """Of the target we know every row that it was sent, and the number of every user."""
     rows = 50
-    with recording() as (url, seen):
+    with recording() as target:
         file = calm.folder / "rows.py"
-        file.write_text(ROWS.format(rows=rows, url=url))
+        file.write_text(ROWS.format(rows=rows, url=target.url))
         ended = calm.ask("run", file, "-o", "out.json", gate=2)
         assert ended.code == ExitCode.PASSED, ended
-    sent = [path.strip("/").split("/") for path in seen]
+    sent = [path.strip("/").split("/") for path in target.seen]
     assert sorted(int(row) for row, _ in sent) == list(range(rows))
     users = {int(user) for _, user in sent}
     assert users == set(range(10))
@@ -251,6 +293,27 @@ def test_users_are_scaled_by_share_and_paused_everywhere(
         assert run.ended().code == ExitCode.STOPPED
     results = calm.results()
     assert sum(one["requests"] for one in results["datacenters"]) == stats()["requests"]
+
+
+def test_no_load_begins_before_every_datacenter_is_prepared(calm: World) -> None:
+    """One of them sets up for as long as we like; then each begins once."""
+    with recording() as target:
+        file = calm.folder / "slow.py"
+        file.write_text(SLOW.format(url=target.url))
+        with calm.running(file, "-o", "out.json") as run:
+            run.wait_until(lambda: len(target.of("/setup")) == 3, "setups")
+            run.wait_until(
+                lambda: calm.statuses(run).count("prepared") == 2, "two that are prepared"
+            )
+            time.sleep(0.5)  # for load that must not be
+            assert not target.of("/load")
+            target.release.set()
+            ended = run.ended()
+        assert ended.code == ExitCode.PASSED, ended
+        assert len(target.of("/load")) == 3 * 20
+        assert target.seen.index("/load") > target.seen.index("released")
+    each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 20))
+    assert by_datacenter(calm.results()) == each
 
 
 def test_a_key_is_one_job_through_every_gate(calm: World, target: str, stats: Stats) -> None:
@@ -295,6 +358,21 @@ def test_nothing_is_missing_when_the_owner_is_killed(
         each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 240))
         assert by_datacenter(all_nodes.results()) == each
         assert stats()["requests"] == 720
+
+
+def test_a_new_owner_begins_what_is_prepared_once(tmp_path: Path) -> None:
+    with recording() as target, world(tmp_path) as all_nodes:
+        file = tmp_path / "slow.py"
+        file.write_text(SLOW.format(url=target.url))
+        with all_nodes.running(file, "-o", "out.json") as run:
+            run.wait_until(lambda: len(target.of("/setup")) == 3, "setups")
+            all_nodes.kill(all_nodes.owner())
+            target.release.set()
+            ended = run.ended()
+        assert ended.code == ExitCode.PASSED, ended
+        assert len(target.of("/load")) == 3 * 20
+        each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 20))
+        assert by_datacenter(all_nodes.results()) == each
 
 
 def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(

@@ -47,6 +47,7 @@ _JOB_STATES: dict[str, State] = {
     "submitted": "preparing",
     "queued": "preparing",
     "dispatching": "preparing",
+    "prepared": "preparing",
     "running": "running",
     "completing": "running",
     "cancelling": "stopping",

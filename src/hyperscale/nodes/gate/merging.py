@@ -24,6 +24,7 @@ from hyperscale.nodes.gate.numbers import service_times
 from hyperscale.nodes.gate.shares import is_split
 from hyperscale.workload.facts import WorkflowFacts
 
+LATE_S = 0.5  # less is the way of the word, and what a busy machine takes
 CORES_APART = 10_000  # cores of one datacenter are counted apart from those of the next
 
 
@@ -84,6 +85,7 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
                 for warning in results.warnings
                 if warning not in body.warnings
             ),
+            *_late(job),
         ],
         environment=Environment(
             hyperscale=__version__,
@@ -134,6 +136,14 @@ def _planned(known: WorkflowResult, datacenters: int) -> None:
         known.planned_load *= datacenters
     if known.planned_iterations is not None:
         known.planned_iterations *= datacenters
+
+
+def _late(job: GateJob) -> list[str]:
+    return [
+        f"the load in {name} began {end.late_s:.1f} s after that of the first datacenter"
+        for name, end in job.ends.items()
+        if isinstance(end, Ended) and end.late_s >= LATE_S
+    ]
 
 
 def _cut(told: dict[str, Results]) -> tuple[Cut | None, str]:

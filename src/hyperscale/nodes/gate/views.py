@@ -14,7 +14,7 @@ from hyperscale.nodes.member.endings import Ending, Endings
 from hyperscale.nodes.protocol.jobs import DatacenterView, JobView, WorkflowView
 from hyperscale.runtime.host import Clock
 
-_EARLY: tuple[JobStatus, ...] = ("dispatching", "queued", "submitted")
+_EARLY: tuple[JobStatus, ...] = ("dispatching", "prepared", "queued", "submitted")
 
 
 class JobViewer:
@@ -39,7 +39,7 @@ class JobViewer:
             status=done.status if done is not None else _status(datacenters),
             reason=done.reason if done is not None else "; ".join(reasons),
             age_s=round(self._clock.now() - job.known_since, 1),
-            paused=_is_paused(job),
+            paused=job.is_paused,
             workflows=_running(owned) if ending is None else _ended(job, ending),
             lost=tuple(ending.lost) if ending is not None else _lost(datacenters),
             coverage=sum(one.coverage for one in datacenters) / len(datacenters)
@@ -128,8 +128,3 @@ def _ended(job: GateJob, ending: Ending) -> tuple[WorkflowView, ...]:
             )
         )
     return tuple(found)
-
-
-def _is_paused(job: GateJob) -> bool:
-    said = [one.steer.action for one in job.commands if one.steer.action in ("pause", "resume")]
-    return bool(said) and said[-1] == "pause"
