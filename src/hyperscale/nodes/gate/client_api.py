@@ -19,7 +19,7 @@ from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, is_split
+from hyperscale.nodes.gate.shares import body_in, is_split, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -227,6 +227,14 @@ class GateApi:
             return SteerAck(job_id=ask.job_id, accepted=False, error=self._access.denial(who, job))
         if job.is_over:
             return SteerAck(job_id=ask.job_id, accepted=False, error="the job is over")
+        if ask.action == "begin":
+            why = "gates say themselves when it begins"
+            return SteerAck(job_id=ask.job_id, accepted=False, error=why)
+        if ask.action == "scale":
+            try:
+                vus_in(ask.amount, job.submitted.datacenters)
+            except ValueError as error:
+                return SteerAck(job_id=ask.job_id, accepted=False, error=str(error))
         told = SteerJob(
             job_id=job.job_id,
             action=ask.action,

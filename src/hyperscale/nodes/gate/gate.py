@@ -38,7 +38,12 @@ class Gate:
         )
         self._datacenters: dict[str, Cluster] = {}
         self.owner = self.owner_class(
-            host, self.ledger, self._datacenters, settings.node.cluster, self.log
+            host,
+            self.ledger,
+            self._datacenters,
+            settings.node.cluster,
+            settings.begin_within_s,
+            self.log,
         )
         api = self.api_class(host, settings, self.node, self.ledger, self.owner)
         self.node.answer(api.handlers())
