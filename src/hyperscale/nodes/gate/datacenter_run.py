@@ -23,12 +23,19 @@ from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, SubmitJob
 from hyperscale.runtime.host import Host
 
 WITHDRAW_S = 2.0  # how often a datacenter that was lost is asked to end a job
+AGAIN_S = 1.0  # after a silence that was not the datacenter's
 COMMANDS_S = 0.1  # how often it is looked whether there are new ones
 
 
 class DatacenterRun:
     def __init__(
-        self, host: Host, name: str, cluster: Cluster, job: GateJob, on_news: OnNews
+        self,
+        host: Host,
+        name: str,
+        cluster: Cluster,
+        job: GateJob,
+        on_news: OnNews,
+        is_lost: IsLost,
     ) -> None:
         self.name = name
         self._body = body_in(job.body, job.submitted.datacenters, name)
@@ -38,25 +45,33 @@ class DatacenterRun:
         self._cluster = cluster
         self._job = job
         self._on_news = on_news
+        self._is_lost = is_lost
 
     async def run(self) -> Ended | Lost:
         """Its end there, whatever it is."""
-        try:
-            await self._cluster.submit(self._message())
-            self.status = "submitted"
-            commanding = self._tasks.spawn(f"command {self._job.job_id}", self._command())
+        while True:
             try:
-                last = await self._follow()
-            finally:
-                commanding.cancel()
-        except JobNotAccepted as error:
-            return Ended(self.name, "failed", error.message)
-        except HyperscaleError as error:
-            return self._lost(error.message)
+                last = await self._run_once()
+                break
+            except JobNotAccepted as error:
+                return Ended(self.name, "failed", error.message)
+            except HyperscaleError as error:
+                if self._is_lost(self.name):
+                    return self._lost(error.message)
+            await self._clock.sleep(AGAIN_S)
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"
         reason = view.reason if view is not None else ""
         return Ended(self.name, status, reason, last.results, last.states)
+
+    async def _run_once(self) -> JobUpdate:
+        await self._cluster.submit(self._message())
+        self.status = "submitted"
+        commanding = self._tasks.spawn(f"command {self._job.job_id}", self._command())
+        try:
+            return await self._follow()
+        finally:
+            commanding.cancel()
 
     def view(self) -> DatacenterView:
         view = self.picture.view
@@ -119,6 +134,8 @@ class DatacenterRun:
 
 
 OnNews = Callable[[DatacenterRun, JobUpdate, News], None]
+IsLost = Callable[[str], bool]
+"""Whether a datacenter that was silent for too long is given up. It may be our own line."""
 
 
 async def withdraw(host: Host, datacenter: Cluster, job_id: str) -> None:

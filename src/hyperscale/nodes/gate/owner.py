@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Verdict
 from hyperscale.engine.results import aggregate_of
 from hyperscale.ledger.vsr import NotPrimary
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import News
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
@@ -46,15 +48,17 @@ class OwnedJob:
         datacenters: Mapping[str, Cluster],
         cluster: str,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self.job = job
+        self._reach = reach
         self._log = log
         self._host = host
         self._ledger = ledger
         self._cluster = cluster
         self._long_work = LongWork(host.clock)
         self.runs = {
-            name: self.run_class(host, name, datacenters[name], job, self._note)
+            name: self.run_class(host, name, datacenters[name], job, self._note, self._is_lost)
             for name in job.running_in
         }
         self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
@@ -85,11 +89,26 @@ class OwnedJob:
     async def _run_in(self, run: DatacenterRun) -> None:
         end = await run.run()
         if isinstance(end, Lost):
+            self._reach.failed(run.name)
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
         with suppress(NotPrimary):
             await self._ledger.append_surely(self.job.job_id, end)
+
+    def _is_lost(self, name: str) -> bool:
+        """Not while it may be our own line that is cut; and where another gate reaches it, that
+        one may go on with the job."""
+        job_id, others = self.job.job_id, [one for one in self.job.running_in if one != name]
+        verdict = self._reach.verdict(name, others, self._ledger.members(job_id))
+        if verdict is Verdict.LOST:
+            return True
+        self._log.warning(
+            "datacenter silent, not given up", job=job_id, datacenter=name, verdict=verdict.value
+        )
+        if verdict is Verdict.HAND_OVER:
+            self._ledger.hand_over(job_id)
+        return False
 
     # -- numbers -------------------------------------------------------------------------------
 
@@ -143,8 +162,10 @@ class Owner:
         datacenters: Mapping[str, Cluster],
         cluster: str,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self._host = host
+        self._reach = reach
         self._ledger = ledger
         self._datacenters = datacenters
         self._cluster = cluster
@@ -167,8 +188,9 @@ class Owner:
         owns, running = self._ledger.owns(job.job_id), job.job_id in self._owned
         if owns and not running and not job.is_over:
             owned = self.owned_class(
-                self._host, job, self._ledger, self._datacenters, self._cluster, self._log
-            )
+                self._host, job, self._ledger, self._datacenters, self._cluster, self._log,
+                self._reach,
+            )  # fmt: skip
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
             self._log.info("owns job", job=job.job_id, datacenters=job.running_in)
