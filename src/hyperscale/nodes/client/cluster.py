@@ -16,6 +16,12 @@ from hyperscale.nodes.client.errors import (
     ReconnectFailed,
 )
 from hyperscale.nodes.client.managers import BACKOFF, Managers, refused
+from hyperscale.nodes.protocol.datacenters import (
+    AskDatacenters,
+    AskRoute,
+    DatacenterStates,
+    RouteView,
+)
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
     AskJobs,
@@ -73,6 +79,14 @@ class Cluster:
 
     async def jobs(self, limit: int = 100) -> JobViews:
         return await self.managers.ask(AskJobs(limit=limit), JobViews)
+
+    async def datacenters(self) -> DatacenterStates:
+        """As the gate that answers sees them."""
+        return await self.managers.ask(AskDatacenters(), DatacenterStates)
+
+    async def route(self, question: AskRoute) -> RouteView:
+        """Where the gate that answers would let a job run now."""
+        return await self.managers.ask(question, RouteView)
 
     async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
         return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)

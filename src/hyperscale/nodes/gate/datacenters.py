@@ -239,6 +239,7 @@ class Datacenters:
             facts=one.facts,
             facts_age_s=None if one.facts is None else now - one.facts_at,
             heard_s=None if one.heard_at is None else now - one.heard_at,
+            missed=one.failures,
             circuits_open=self.circuits_open(one),
             managers_known=len(one.managers),
             other_gates=tuple(self.watch.reached_by(now, one.name)),

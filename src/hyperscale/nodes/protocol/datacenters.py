@@ -56,6 +56,7 @@ class DatacenterState(Fields, frozen=True, kw_only=True):
     facts: Facts | None = None
     facts_age_s: float | None = None
     heard_s: float | None = None  # since its last answer
+    missed: int = 0  # probes in a row
     circuits_open: int = 0  # of the managers that are known here
     managers_known: int = 0
     other_gates: tuple[str, ...] = ()  # that reach it
