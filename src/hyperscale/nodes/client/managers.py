@@ -362,6 +362,7 @@ def _unreachable(
             "a cluster without a majority of its managers decides nothing; hyperscale members "
             "HOST:PORT shows who is there",
             maybe_done=asked,
+            busy=bool(refusals),
         )
     return NoManagersAvailable(
         f"no manager can be reached at {shown}: {why}",

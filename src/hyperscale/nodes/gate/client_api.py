@@ -131,10 +131,19 @@ class GateApi:
         why = f"too few gates answer to say whether there is a job {job_id}"
         raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
 
+    def _count(self, call: Call, ask: Any) -> None:
+        """What another gate passed on is of whoever asked that gate. Raises Refused when it is one
+        too many of theirs."""
+        if call.peer.role == "gate" and ask.asked_by:
+            denial = self._node.admission.counts_for(call.kind, ask.asked_by)
+            if denial is not None:
+                raise Refused(call.kind.name, *denial)
+
     def _on_owner(
         self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]
     ) -> Callable[[Call, Any], Awaitable[A]]:
         async def handle(call: Call, ask: Any) -> A:
+            self._count(call, ask)
             job_id = self._job_id(ask)
             if self._ledger.owns(job_id):
                 return await handler(call, ask)
@@ -164,6 +173,7 @@ class GateApi:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
+        self._count(call, ask)
         job_id = self._job_id(ask)
         try:
             if ask.idempotency_key:
@@ -306,6 +316,7 @@ class GateApi:
         )
 
     async def watch(self, call: Call, ask: WatchJob) -> AsyncIterator[JobUpdate]:
+        self._count(call, ask)
         if not self._ledger.owns(ask.job_id):
             peer = await self._elsewhere(call, ask, ask.job_id)
             with passing_on(call):

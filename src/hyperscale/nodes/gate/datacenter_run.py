@@ -14,7 +14,12 @@ import msgspec
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.errors import HyperscaleError
 from hyperscale.nodes.client.cluster import Cluster
-from hyperscale.nodes.client.errors import JobNotAccepted, ReconnectFailed, UnknownJob
+from hyperscale.nodes.client.errors import (
+    JobNotAccepted,
+    NoManagersAvailable,
+    ReconnectFailed,
+    UnknownJob,
+)
 from hyperscale.nodes.client.picture import News, Picture
 from hyperscale.nodes.gate.events import Ended, Lost
 from hyperscale.nodes.gate.jobs import GateJob
@@ -56,7 +61,7 @@ class DatacenterRun:
             except JobNotAccepted as error:
                 return Ended(self.name, "failed", error.message)
             except HyperscaleError as error:
-                if self._is_lost(self.name):
+                if self._is_lost(self.name, _is_asked_later(error)):
                     return self._lost(error.message)
             await self._clock.sleep(AGAIN_S)
         view = self.picture.view
@@ -134,8 +139,13 @@ class DatacenterRun:
 
 
 OnNews = Callable[[DatacenterRun, JobUpdate, News], None]
-IsLost = Callable[[str], bool]
-"""Whether a datacenter that was silent for too long is given up. It may be our own line."""
+IsLost = Callable[[str, bool], bool]
+"""Whether a datacenter that was silent for too long is given up, or one that was not silent but
+asked to be asked later."""
+
+
+def _is_asked_later(error: HyperscaleError) -> bool:
+    return isinstance(error, NoManagersAvailable | ReconnectFailed) and error.busy
 
 
 async def withdraw(host: Host, datacenter: Cluster, job_id: str) -> None:

@@ -212,6 +212,12 @@ class Datacenters:
 
     # -- what it is all for --------------------------------------------------------------------
 
+    def is_led(self, name: str) -> bool:
+        """Its leader answers our probes."""
+        one = self.watch.datacenters[name]
+        fresh = self.watch.fresh_facts(self._host.clock.now(), one)
+        return one.reach is Reach.REACHABLE and not one.failures and fresh is not None
+
     def verdict(self, name: str, others: Collection[str], gates: Collection[str]) -> Verdict:
         return self.watch.verdict(self._host.clock.now(), name, others, gates)
 

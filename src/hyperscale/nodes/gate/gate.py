@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 
+from hyperscale.cluster.overload.ratelimit import RateLimitSettings
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.managers import LIMITS, Managers
 from hyperscale.nodes.gate.client_api import GateApi
@@ -21,6 +22,10 @@ from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.messages import Registry
 
+# As at managers: a job is watched by who submits it, so one is as often asked for as the other.
+LIMITS_OF_CLIENTS = RateLimitSettings(
+    limits={"submit.job": 50, "watch.job": 50}, stressed_budget=10_000
+)
 RESIGN_S = 0.3  # for the others to hear of it
 
 
@@ -37,7 +42,7 @@ class Gate:
         self._host = host
         self._settings = settings
         self.log = logs.logger("gate", node_id=settings.node.id)
-        self.node = Node(host, settings.node, kinds)
+        self.node = Node(host, settings.node, kinds, limits=LIMITS_OF_CLIENTS)
         self.over = self.node.over
         self.ledger = self.ledger_class(
             host, self.node, settings.gates, settings.ledger, settings.commit_s

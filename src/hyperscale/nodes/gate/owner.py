@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 LOOK_S = 0.1
+PATIENT_S = 120.0  # with a datacenter that answers, and takes nothing
 # A watcher that is further behind gets a snapshot instead.
 WINDOWS_MAX = 500
 
@@ -57,6 +58,7 @@ class OwnedJob:
         self._ledger = ledger
         self._cluster = cluster
         self._long_work = LongWork(host.clock)
+        self._patient_since: dict[str, float] = {}
         self.runs = {
             name: self.run_class(host, name, datacenters[name], job, self._note, self._is_lost)
             for name in job.running_in
@@ -96,9 +98,16 @@ class OwnedJob:
         with suppress(NotPrimary):
             await self._ledger.append_surely(self.job.job_id, end)
 
-    def _is_lost(self, name: str) -> bool:
+    def _is_lost(self, name: str, asked_later: bool) -> bool:
         """Not while it may be our own line that is cut; and where another gate reaches it, that
-        one may go on with the job."""
+        one may go on with the job. A datacenter that is led, and asks for patience, has it for a
+        while: what was accepted is not dropped because somebody is busy."""
+        if asked_later and self._reach.is_led(name):
+            now = self._host.clock.now()
+            since = self._patient_since.setdefault(name, now)
+            if now < since + PATIENT_S:
+                self._log.warning("datacenter busy", job=self.job.job_id, datacenter=name)
+                return False
         job_id, others = self.job.job_id, [one for one in self.job.running_in if one != name]
         verdict = self._reach.verdict(name, others, self._ledger.members(job_id))
         if verdict is Verdict.LOST:
@@ -113,6 +122,7 @@ class OwnedJob:
     # -- numbers -------------------------------------------------------------------------------
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        self._patient_since.pop(run.name, None)
         if update.snapshots:
             self._replaced_at = self._index + 1
             self._index += 1

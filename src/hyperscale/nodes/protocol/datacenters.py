@@ -89,9 +89,9 @@ DATACENTERS = Registry()
 for _kind, _struct, _priority, _limit in (
     ("probe.datacenter", ProbeDatacenter, Priority.CRITICAL, 1 << 10),
     ("datacenter.report", DatacenterReport, Priority.CRITICAL, 64 << 10),
-    ("ask.datacenters", AskDatacenters, Priority.LOW, 4 << 10),
-    ("datacenter.states", DatacenterStates, Priority.LOW, 4 << 20),
-    ("ask.route", AskRoute, Priority.LOW, 64 << 10),
-    ("route.view", RouteView, Priority.LOW, 4 << 20),
+    ("ask.datacenters", AskDatacenters, Priority.NORMAL, 4 << 10),
+    ("datacenter.states", DatacenterStates, Priority.NORMAL, 4 << 20),
+    ("ask.route", AskRoute, Priority.NORMAL, 64 << 10),
+    ("route.view", RouteView, Priority.NORMAL, 4 << 20),
 ):
     DATACENTERS.add(_struct, kind=_kind, priority=_priority, max_bytes=_limit)
