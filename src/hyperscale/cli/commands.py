@@ -34,6 +34,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "logs": "jobs",
         "results": "attach",
         "workers": "workers",
+        "datacenters": "datacenters",
+        "route": "datacenters",
         "drain": "workers",
         "pause": "jobs",
         "resume": "jobs",
@@ -134,6 +136,18 @@ Example:
 Examples:
   hyperscale workers
   hyperscale workers --job 3f2a1b4c5d6e7f8
+""",
+    "datacenters": """
+Examples:
+  hyperscale datacenters --manager 10.0.9.1 --certs certs
+  hyperscale datacenters --watch
+Ask a gate: the answer is what this one knows, which another may see otherwise.
+""",
+    "route": """
+Examples:
+  hyperscale route --explain --count 2
+  hyperscale route --explain test.py --dc eu --policy prefer
+Nothing is run or remembered.
 """,
     "drain": """
 Examples:

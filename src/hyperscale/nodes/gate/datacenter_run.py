@@ -18,7 +18,12 @@ from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import HyperscaleError
 from hyperscale.metrics.results import decode
 from hyperscale.nodes.client.cluster import Cluster
-from hyperscale.nodes.client.errors import JobNotAccepted, ReconnectFailed, UnknownJob
+from hyperscale.nodes.client.errors import (
+    JobNotAccepted,
+    NoManagersAvailable,
+    ReconnectFailed,
+    UnknownJob,
+)
 from hyperscale.nodes.client.picture import News, Picture
 from hyperscale.nodes.gate.events import Ended, Lost
 from hyperscale.nodes.gate.jobs import GateJob
@@ -28,6 +33,7 @@ from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, JobView, S
 from hyperscale.runtime.host import Host, Task
 
 WITHDRAW_S = 2.0  # how often a datacenter that was lost is asked to end a job
+AGAIN_S = 1.0  # after a silence that was not the datacenter's
 COMMANDS_S = 0.1  # how often it is looked whether there are new ones
 LOOK_S = 0.05
 # How far a datacenter is, is measured while it prepares: these many times at once, then every
@@ -39,7 +45,13 @@ TELL_WITHIN_S = 2.0
 
 class DatacenterRun:
     def __init__(
-        self, host: Host, name: str, cluster: Cluster | None, job: GateJob, on_news: OnNews
+        self,
+        host: Host,
+        name: str,
+        cluster: Cluster | None,
+        job: GateJob,
+        on_news: OnNews,
+        is_lost: IsLost,
     ) -> None:
         self.name = name
         self._body = body_in(job.body, job.submitted.datacenters, name)
@@ -55,25 +67,30 @@ class DatacenterRun:
         self.began_at: float | None = None
         """When its load began, by the clock of this gate."""
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+        self._is_lost = is_lost
 
     async def run(self) -> Ended | Lost:
         """Its end there, whatever it is."""
         cluster = self._cluster
         if cluster is None:
             return self._lost(f"its gate was started without --datacenter {self.name}=HOST:PORT")
-        try:
-            last = await self._course(cluster)
-            self._check(last)
-        except JobNotAccepted as error:
-            return Ended(self.name, "failed", error.message)
-        except asyncio.CancelledError:
-            if not self.gave_up:
-                raise
-            return self._lost(self.gave_up)
-        except HyperscaleError as error:
-            return self._lost(error.message)
-        except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
-            return self._lost(f"what its managers tell cannot be read: {error}")
+        while True:
+            try:
+                last = await self._course(cluster)
+                self._check(last)
+                break
+            except JobNotAccepted as error:
+                return Ended(self.name, "failed", error.message)
+            except asyncio.CancelledError:
+                if not self.gave_up:
+                    raise
+                return self._lost(self.gave_up)
+            except HyperscaleError as error:
+                if self._is_lost(self.name, _is_asked_later(error)):
+                    return self._lost(error.message)
+            except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
+                return self._lost(f"what its managers tell cannot be read: {error}")
+            await self._clock.sleep(AGAIN_S)
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"
         reason = view.reason if view is not None else ""
@@ -226,6 +243,13 @@ class DatacenterRun:
 
 
 OnNews = Callable[[DatacenterRun, JobUpdate, News], None]
+IsLost = Callable[[str, bool], bool]
+"""Whether a datacenter that was silent for too long is given up, or one that was not silent but
+asked to be asked later."""
+
+
+def _is_asked_later(error: HyperscaleError) -> bool:
+    return isinstance(error, NoManagersAvailable | ReconnectFailed) and error.busy
 
 
 async def withdraw(host: Host, datacenter: Cluster, job_id: str) -> None:

@@ -27,6 +27,7 @@ class Created(Event, frozen=True, array_like=True):
     correlation_id: str = ""
     owner: str = ""
     groups: tuple[str, ...] = ()
+    asked: dict[str, int] = {}  # datacenters that were named; none: all there are
 
 
 class Commanded(Event, frozen=True, array_like=True):

@@ -106,6 +106,10 @@ class Ledger:
         known = None if replica is None else replica.primary
         return known or self.members(job_id)[0]
 
+    def hand_over(self, job_id: str) -> None:
+        """To the next of its group, at once."""
+        self._groups.resign([job_id])
+
     def begin(self, job_id: str) -> None:
         """Take part in the group of a job that somebody wants to submit. Nothing happens where it
         is known, or not for us."""

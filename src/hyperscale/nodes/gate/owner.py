@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Verdict
 from hyperscale.engine.results import aggregate_of
 from hyperscale.ledger.vsr import NotPrimary
 from hyperscale.metrics.results import encode
@@ -20,6 +21,7 @@ from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import News
 from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 LOOK_S = 0.1
+PATIENT_S = 120.0  # with a datacenter that answers, and takes nothing
 # A watcher that is further behind gets a snapshot instead.
 WINDOWS_MAX = 500
 
@@ -50,16 +53,19 @@ class OwnedJob:
         cluster: str,
         begin_within_s: float,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self.job = job
+        self._reach = reach
         self._log = log
         self._host = host
         self._ledger = ledger
         self._cluster = cluster
         self._begin_within_s = begin_within_s
         self._long_work = LongWork(host.clock)
+        self._patient_since: dict[str, float] = {}
         self.runs = {
-            name: self.run_class(host, name, datacenters.get(name), job, self._note)
+            name: self.run_class(host, name, datacenters.get(name), job, self._note, self._is_lost)
             for name in job.running_in
         }
         self._numbers = LiveNumbers(host.clock)
@@ -106,6 +112,7 @@ class OwnedJob:
     async def _run_in(self, run: DatacenterRun) -> None:
         end = await run.run()
         if isinstance(end, Lost):
+            self._reach.failed(run.name)
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
@@ -119,6 +126,27 @@ class OwnedJob:
         known = [one.began_at for one in self.runs.values() if one.began_at is not None]
         return 0.0 if run.began_at is None else round(run.began_at - min(known), 3)
 
+    def _is_lost(self, name: str, asked_later: bool) -> bool:
+        """Not while it may be our own line that is cut; and where another gate reaches it, that
+        one may go on with the job. A datacenter that is led, and asks for patience, has it for a
+        while: what was accepted is not dropped because somebody is busy."""
+        if asked_later and self._reach.is_led(name):
+            now = self._host.clock.now()
+            since = self._patient_since.setdefault(name, now)
+            if now < since + PATIENT_S:
+                self._log.warning("datacenter busy", job=self.job.job_id, datacenter=name)
+                return False
+        job_id, others = self.job.job_id, [one for one in self.job.running_in if one != name]
+        verdict = self._reach.verdict(name, others, self._ledger.members(job_id))
+        if verdict is Verdict.LOST:
+            return True
+        self._log.warning(
+            "datacenter silent, not given up", job=job_id, datacenter=name, verdict=verdict.value
+        )
+        if verdict is Verdict.HAND_OVER:
+            self._ledger.hand_over(job_id)
+        return False
+
     # -- numbers -------------------------------------------------------------------------------
 
     def together(self) -> DatacenterView:
@@ -129,6 +157,7 @@ class OwnedJob:
         return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        self._patient_since.pop(run.name, None)
         if update.snapshots:
             self._replaced_at = self._index + 1
             self._index += 1
@@ -179,8 +208,10 @@ class Owner:
         cluster: str,
         begin_within_s: float,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self._host = host
+        self._reach = reach
         self._ledger = ledger
         self._datacenters = datacenters
         self._cluster = cluster
@@ -211,6 +242,7 @@ class Owner:
                 self._cluster,
                 self._begin_within_s,
                 self._log,
+                self._reach,
             )
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
