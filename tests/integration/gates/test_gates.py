@@ -167,11 +167,11 @@ class World:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    port = free_ports(2 * NODES)
+def world(folder: Path, *more: object) -> Iterator[World]:
+    port = free_ports(3 * NODES)
     env = {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}
     words = ("--datacenters", 3, "--gates", 3, "--cores", 1, "--data", folder / "data")
-    with Running("dev", "--port", port, *words, cwd=folder, **env) as dev:
+    with Running("dev", "--port", port, *words, *more, cwd=folder, **env) as dev:
         dev.wait_until_said("\nready: ")
         yield World(folder, port, dev)
 

@@ -98,7 +98,7 @@ class Ledger:
 
     def owns(self, job_id: str) -> bool:
         replica = self._groups.node.replicas.get(job_id)
-        return replica is not None and replica.is_primary
+        return replica is not None and replica.leads(self._host.clock.now())
 
     def owner(self, job_id: str) -> str:
         """As far as is known here; the first of its group where nothing is."""
