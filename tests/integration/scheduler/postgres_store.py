@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 
@@ -24,11 +25,13 @@ EMPTY = "DELETE FROM jobs; DELETE FROM records; DELETE FROM counters; DELETE FRO
 class Postgres:
     """A server; each database is one store."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, port: int) -> None:
         self.folder = folder
+        self.port = port
+        """0: on its socket only."""
 
     def url(self, database: str) -> str:
-        return f"postgres://postgres@/{database}?host={self.folder}"
+        return f"postgres://postgres@/{database}?host={self.folder}&port={self.port or 5432}"
 
     async def create(self, database: str = "") -> str:
         name = database or f"jobs{os.getpid()}_{next(_NUMBERS)}"
@@ -36,7 +39,9 @@ class Postgres:
         return self.url(name)
 
     def fresh(self) -> str:
-        return asyncio.run(self.create())
+        """Also from within a running loop."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self.create()).result()
 
     async def run(self, statement: str, url: str = "") -> None:
         settings = {"search_path": "hyperscale"}
@@ -48,9 +53,9 @@ class Postgres:
 
 
 @contextmanager
-def postgres(*settings: str) -> Iterator[Postgres]:
-    with postgres_server(0, *settings) as folder:
-        yield Postgres(folder)
+def postgres(*settings: str, port: int = 0) -> Iterator[Postgres]:
+    with postgres_server(port, *settings) as folder:
+        yield Postgres(folder, port)
 
 
 def opener_of(server: Postgres) -> Opener:
