@@ -164,6 +164,7 @@ class Show:
             return [PipeView(os.environ.pop(WEB_FD))]
         if self.page is None:
             return [open_view(self.mode)]
+        streams.note(f"live page: {self.page.url}")
         return [open_view(self.mode, page=self.page.url), self.page]
 
 
@@ -173,9 +174,7 @@ def _page(settings: Settings) -> RunPage | None:
         return None
     from hyperscale.ui.web.beside_run import RunPage
 
-    page = RunPage(settings.web_bind or "", settings.web_token or "")
-    streams.note(f"live page: {page.url}")
-    return page
+    return RunPage(settings.web_bind or "", settings.web_token or "")
 
 
 def run_options(settings: Settings, env: Variables, command: str, output: int | None) -> RunOptions:

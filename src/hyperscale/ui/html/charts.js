@@ -153,13 +153,13 @@ const charts = (() => {
     pen.fillStyle = getComputedStyle(canvas).color;
     const row = canvas.height / (high - low);
     for (const column of columns) {
-      const left = Math.floor((column.from / end) * canvas.width);
-      const width = Math.max(1, Math.ceil((column.to / end) * canvas.width) - left);
+      const left = Math.round((column.from / end) * canvas.width);
+      const width = Math.max(1, Math.round((column.to / end) * canvas.width) - left);
       for (const [number, n] of column.counts) {
         // The root lets a handful of slow requests be seen beside thousands of quick ones.
         pen.globalAlpha = 0.1 + 0.9 * Math.sqrt(n / column.seconds / most);
-        const top = Math.floor((high - number - 1) * row);
-        pen.fillRect(left, top, width, Math.ceil((high - number) * row) - top);
+        const top = Math.round((high - number - 1) * row);
+        pen.fillRect(left, top, width, Math.round((high - number) * row) - top);
       }
     }
   }

@@ -176,7 +176,7 @@ def _trend(runs: Sequence[Run]) -> Html:
             class_="pair",
         ),
         _trend_chart(
-            "users", "Failed", "share of calls, in percent", named,
+            "trend", "Failed", "share of calls, in percent", named,
             scale.linear(max(shares)), numbers.short, [("failed", shares)],
             lambda percent: numbers.share(percent, 100),
         )

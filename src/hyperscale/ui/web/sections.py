@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hyperscale.metrics.results import Exchange, Results, WorkflowResult
+from hyperscale.metrics.totals import per_second, vus_max
 from hyperscale.ui import totals
 from hyperscale.ui.failures import Failure, moment, ranked
+from hyperscale.ui.html.spread import merged
 from hyperscale.ui.html.verdict import judge
 from hyperscale.ui.live.scene import share_done
 
@@ -64,7 +66,14 @@ def _run(results: Results) -> dict[str, Any]:
 
 
 def _totals(results: Results) -> dict[str, Any]:
+    """Latencies of the whole run are known at its end, from the histograms of its steps."""
+    service = merged(step.service for workflow in results.workflows for step in workflow.steps)
+    p50, p95, p99 = service.percentiles((50, 95, 99))
+    whole = {"p50_ms": p50 * 1000, "p95_ms": p95 * 1000, "p99_ms": p99 * 1000}
     return {
+        "whole": whole | {"max_ms": service.high * 1000} if service.count else None,
+        "rate": per_second(results.requests, results),
+        "vus_max": vus_max(results) if results.state == "finished" else None,
         "requests": results.requests,
         "failed": results.failed,
         "unsent": results.unsent,

@@ -41,10 +41,11 @@ function connected(state, words) {
 }
 function follow() {
   const events = new EventSource("/api/events");
-  events.onopen = () => connected("good", "live");
+  events.onopen = () => connected("good", "connected");
   events.onmessage = (event) => {
     const begun = performance.now();
     learn(JSON.parse(event.data));
+    if (known.set.run?.state === "finished" && !site.folder) connected("", "the run is over");
     draw();
     spent.push(performance.now() - begun);
     if (spent.length > 600) spent.shift();

@@ -158,13 +158,16 @@ export class Live {
     }
     const over = run.state === "finished";
     const calls = totals.requests + totals.unsent;
-    const seconds = workflows.reduce((most, one) => Math.max(most, one.started_s + one.elapsed_s), 0) - Math.min(...workflows.map((one) => one.started_s), Infinity);
+    const { whole } = totals;
+    if (whole) latest = whole;
+    const words = whole ? "" : over ? " at the end" : " now";
+    const users = workflows.reduce((sum, one) => sum + one.vus, 0);
     const rows = [
-      ["Requests/s", over ? charts.short(totals.requests / Math.max(seconds, 1e-3)) : charts.short(rate), `${charts.count(totals.requests)} in all`, ""],
-      [over ? "p50 at the end" : "p50 now", latest ? charts.latency(latest.p50_ms) : "–", latest ? `p95 ${charts.latency(latest.p95_ms)}` : "", ""],
-      [over ? "p99 at the end" : "p99 now", latest ? charts.latency(latest.p99_ms) : "–", latest ? `max ${charts.latency(latest.max_ms)}` : "", ""],
+      ["Requests/s", charts.short(over ? totals.rate : rate), `${charts.count(totals.requests)} in all`, ""],
+      [`p50${words}`, latest ? charts.latency(latest.p50_ms) : "–", latest ? `p95 ${charts.latency(latest.p95_ms)}` : "", ""],
+      [`p99${words}`, latest ? charts.latency(latest.p99_ms) : "–", latest ? `max ${charts.latency(latest.max_ms)}` : "", ""],
       ["Failed", charts.share(totals.failed, calls), `${charts.count(totals.failed)} calls${totals.unsent ? `, ${charts.count(totals.unsent)} never sent` : ""}`, totals.failed ? "alarm" : ""],
-      ["Virtual users", charts.count(workflows.reduce((sum, one) => sum + one.vus, 0)), totals.dropped ? `${charts.count(totals.dropped)} arrivals not started` : `${charts.count(totals.iterations)} iterations`, ""],
+      [over ? "Most users" : "Virtual users", charts.count(over ? totals.vus_max : users), totals.dropped ? `${charts.count(totals.dropped)} arrivals not started` : `${charts.count(totals.iterations)} iterations`, ""],
     ];
     if (!this.tiles.children.length) this.tiles.append(...rows.map(() => el("div", {}, el("dt"), el("dd"), el("dd", { class: "sub" }))));
     rows.forEach(([name, value, below, kind], place) => {
@@ -283,7 +286,7 @@ function generator({ saturation, cost, cores }) {
   return [
     el("h2", {}, "Load generator"),
     el("p", { class: saturation ? "lead alarm" : "lead" }, saturation || "It keeps up: the latencies are the target's, not its own."),
-    cost ? el("p", {}, `Making the load takes ${cost}.`) : "",
+    cost ? el("p", { class: "lead" }, `Making the load takes ${cost}.`) : "",
     table("Use of the generator's cores", [["Core"], ["CPU mean", true], ["Peak", true], ["Loop lag p99", true], ["Memory", true]], cores.map((core) => [
       `${core.core} · ${core.workflow}`, [percent(core.cpu_mean), core.cpu_mean > 0.9 ? "alarm" : ""], percent(core.cpu_max), charts.latency(core.lag_p99_ms), `${charts.short(core.rss_mb)} MB`])),
   ];
@@ -320,5 +323,5 @@ function failure(one) {
     one.when ? el("p", { class: "first" }, one.when) : "",
     one.traceback ? el("pre", {}, one.traceback) : "",
     exchange ? el("div", { class: "pair" }, el("pre", { "aria-label": "Request" }, exchange.asked), el("pre", { "aria-label": "Answer" }, exchange.told)) : "",
-    one.samples.map((sample) => el("p", {}, el("code", {}, sample)))));
+    [...new Set(one.samples)].filter((sample) => !one.message.includes(sample)).map((sample) => el("p", {}, el("code", {}, sample)))));
 }

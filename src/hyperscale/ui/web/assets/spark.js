@@ -4,9 +4,9 @@ import { el } from "./parts.js";
 import { svg } from "./draw.js";
 
 export function spark(title, runs, name, curves, shown) {
-  const high = Math.max(...curves.flatMap(([, value]) => runs.map(value)), 1e-9);
+  const high = Math.max(...curves.flatMap(([, value]) => runs.map(value)), 0);
   const x = (place) => (2000 * (place + 0.5)) / runs.length;
-  const y = (value) => 1000 - 950 * (value / high);
+  const y = (value) => 1000 - 950 * (high && value / high);
   const lines = curves.map(([kind, value]) => svg("path", { class: `line ${kind}`, d: `M${runs.map((one, place) => `${x(place)} ${y(value(one))}`).join("L")}` }));
   const hits = runs.map((one, place) => svg("rect", {
     class: "bar hit", x: (2000 * place) / runs.length, y: 0, width: 2000 / runs.length, height: 1000,

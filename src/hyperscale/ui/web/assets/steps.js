@@ -7,6 +7,7 @@ const SHOWN = 50;
 // What the server tells of a step, in its order.
 const [COUNT, RATE, FAILED, UNSENT, MEAN, P50, P95, P99, MAX, RESPONSE, BYTES, SPENT] = Array.from({ length: 12 }, (_, place) => place);
 const of = (place) => (row) => row.numbers[place];
+const bytes = (n) => charts.short(n).replace(/[kMG]?$/, (letter) => `\u00a0${letter}B`);
 const latency = (name, place, more = {}) => ({ name, value: of(place), shown: (row) => charts.latency(row.numbers[place]), ...more });
 const COLUMNS = [
   { name: "Step", words: true, value: (row) => row.name },
@@ -20,7 +21,7 @@ const COLUMNS = [
   },
   latency("Mean", MEAN, { wide: true }), latency("p50", P50), latency("p95", P95), latency("p99", P99), latency("Max", MAX),
   latency("Response p99", RESPONSE, { wide: true, hint: "From the moment the request was due" }),
-  { name: "Received", value: of(BYTES), shown: (row) => `${charts.short(row.numbers[BYTES])}B`, wide: true },
+  { name: "Received", value: of(BYTES), shown: (row) => bytes(row.numbers[BYTES]), wide: true },
   latency("Step p95", SPENT, { wide: true, hint: "Time inside the step: its requests, its own code, its waits" }),
 ];
 
