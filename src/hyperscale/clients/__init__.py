@@ -162,7 +162,9 @@ class ClientPool:
         from hyperscale.clients.http2.auto import AutoClient, EitherPool, EitherRequest
 
         pool = HTTPPool(options, self._network, EitherRequest)
-        streams = self._protocols["auto"] = EitherPool(options, self._network)
+        streams = self._protocols["auto"] = EitherPool(
+            options, self._network, partial(self._protocols.__setitem__, "elsewhere")
+        )
         return pool, partial(AutoClient, pool, streams, self._limit)
 
     @property

@@ -193,10 +193,11 @@ class Session:
             if stream is None and self._accept is not None and not number & 3:
                 stream = self.streams[number] = self._accept()
                 stream.id = number
-            for told in self._http.handle_event(event):
-                self._tell(told, now)
             if stream is not None:
                 stream.received += len(event.data)
+            for told in self._http.handle_event(event):
+                self._tell(told, now)
+            if stream is not None and stream.state != CLOSED:
                 self._bound(stream, now)
         elif isinstance(event, StreamReset):
             self._http.handle_event(event)

@@ -77,7 +77,7 @@ def _check(name: bytes, value: bytes) -> None:
     if not _NAME.fullmatch(name) or _BREAK.search(value):
         raise BadHead("a malformed header")
     if name in _OF_A_CONNECTION:
-        raise BadHead(f"a header that this version of HTTP does not have: {name.decode()}")
+        raise BadHead(f"a header that HTTP/2 does not have: {name.decode()}")
 
 
 def _reason(status: int) -> str:

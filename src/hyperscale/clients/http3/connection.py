@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 class Connection(Carrying, Link):
     __slots__ = (
-        "_heard",
         "_pending",
         "body_bytes_max",
         "calls",
@@ -55,7 +54,6 @@ class Connection(Carrying, Link):
         self.calls: set[StreamCall] = set()
         self.connect: Connect | None = None
         self.unsent = None  # the socket takes all, or QUIC sends it again
-        self._heard = 0.0
         self._pending: list[QuicExchange] = []
         self.begin()
         self.http = Session(quic, pool.blocks)
@@ -102,7 +100,6 @@ class Connection(Carrying, Link):
     # -- reading -----------------------------------------------------------------------------------
 
     def happened(self, event: QuicEvent, now: float) -> None:
-        self._heard = now
         self.http.handle(event, now)
 
     def readable(self) -> None:
@@ -125,7 +122,7 @@ class Connection(Carrying, Link):
         is_dead = True
         for call in late:
             if not call.is_over:
-                is_dead = is_dead and self._heard < call.started
+                is_dead = is_dead and self.heard < call.started
                 call.expire(now)
         if not self.is_open:
             return

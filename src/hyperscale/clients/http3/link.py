@@ -46,6 +46,7 @@ class Link:
         "_timer_at",
         "_trust",
         "alive",
+        "heard",
         "is_ready",
         "outgoing",
         "quic",
@@ -63,6 +64,7 @@ class Link:
         self.where = trust.authority
         self.alive = True
         self.is_ready = False
+        self.heard = 0.0  # when something came last
         self._trust = trust
         self._loop = asyncio.get_running_loop()
         self._socket = sock
@@ -107,6 +109,7 @@ class Link:
             except OSError as error:  # of an earlier datagram: nobody listens there
                 self._broke(error, now)
                 return
+            self.heard = now
             quic.receive_datagram(data, address, now)
         self._look(now)
 
