@@ -9,6 +9,7 @@ import msgspec
 from hyperscale.cluster.invariants import invariant
 from hyperscale.nodes.gate.events import (
     AnyEvent,
+    Begun,
     Commanded,
     Completed,
     Created,
@@ -26,6 +27,7 @@ class GateJob:
     submitted: Created
     known_since: float  # by this gate's own clock
     commands: list[Commanded] = field(default_factory=list)
+    begun: Begun | None = None
     ends: dict[str, Ended | Lost] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     completed: Completed | None = None
@@ -53,6 +55,16 @@ class GateJob:
         return [name for name in self.submitted.datacenters if name not in self.ends]
 
     @property
+    def is_held(self) -> bool:
+        """Its load begins in several datacenters at once."""
+        return len(self.submitted.datacenters) > 1
+
+    @property
+    def is_paused(self) -> bool:
+        actions = [command.steer.action for command in self.commands]
+        return next((one for one in reversed(actions) if one in ("pause", "resume")), "") == "pause"
+
+    @property
     def to_withdraw(self) -> list[str]:
         """Datacenters that were given up, and may run it all the same."""
         return [
@@ -71,6 +83,8 @@ class GateJob:
         match event:
             case Commanded():
                 self.commands.append(event)
+            case Begun():
+                self.begun = self.begun or event
             case Ended(datacenter=name) | Lost(datacenter=name):
                 invariant(name in self.submitted.datacenters, "only its own datacenters end a job")
                 self.ends.setdefault(name, event)

@@ -98,13 +98,17 @@ class Ledger:
 
     def owns(self, job_id: str) -> bool:
         replica = self._groups.node.replicas.get(job_id)
-        return replica is not None and replica.is_primary
+        return replica is not None and replica.leads(self._host.clock.now())
 
     def owner(self, job_id: str) -> str:
         """As far as is known here; the first of its group where nothing is."""
         replica = self._groups.node.replicas.get(job_id)
         known = None if replica is None else replica.primary
         return known or self.members(job_id)[0]
+
+    def hand_over(self, job_id: str) -> None:
+        """To the next of its group, at once."""
+        self._groups.resign([job_id])
 
     def begin(self, job_id: str) -> None:
         """Take part in the group of a job that somebody wants to submit. Nothing happens where it

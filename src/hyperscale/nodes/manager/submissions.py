@@ -40,4 +40,5 @@ def record_of(
         owner=who.owner,
         groups=who.groups if who.owner else (),
         for_gate=ask.for_gate,
+        held=ask.held,
     )

@@ -65,6 +65,13 @@ MAY_SEND: Final[Mapping[str, frozenset[str]]] = {
     "records.request": _LEADER,
     "note.parts": _LEADER,
     "records.reply": _ANSWER,
+    # gates, datacenters, and who asks about them
+    "probe.datacenter": frozenset({"gate"}),
+    "ask.datacenters": _ASKING,
+    "ask.route": _ASKING,
+    "datacenter.report": _ANSWER,
+    "datacenter.states": _ANSWER,
+    "route.view": _ANSWER,
     # gates among themselves
     "ledger.bundle": frozenset({"gate"}),
     # members

@@ -42,6 +42,7 @@ REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
 LOAD_LOOKED_AT_S: Final = 0.5
 LOST_S: Final = 8.0  # shorter than cuts last
+BEGIN_WITHIN_S: Final = 20.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -137,6 +138,7 @@ class GatesScenario(Scenario):
             ledger=LEDGER,
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
+            begin_within_s=BEGIN_WITHIN_S,
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S
