@@ -42,8 +42,12 @@ class PlayedDatacenter:
         for update in self.told:
             yield update
 
+    async def job(self, job_id: str, within_s: float | None = None) -> JobView:
+        return COMPLETED
+
     async def steer(self, job_id: str, action: str, *given: Any, **more: Any) -> SteerAck:
-        self.steered.append(action)
+        if action != "begin":
+            self.steered.append(action)
         return SteerAck(job_id=job_id, accepted=True)
 
 
@@ -96,7 +100,7 @@ def play(story: Story, *, secret: str | None = None, **datacenters: PlayedDatace
 
         gate = SeenGate(host, GateSettings(node=node, gates=("g1",), datacenters=where))
         await gate.start()
-        gate._datacenters.update(datacenters)  # type: ignore[arg-type]
+        gate._clusters.update(datacenters)  # type: ignore[arg-type]
         await story(LoneGate(host, gate, apis[0]))
         assert gate.failure is None
         over.append(True)
