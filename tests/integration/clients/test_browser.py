@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 PAGE = b"""<!doctype html><title>Shop</title><h1 id=offer>Lamps</h1><img src=/lamp.png>
 <input id=amount><button onclick="fetch('/buy', {method: 'POST', body: amount.value})
 .then(got => got.text()).then(said => offer.textContent = said)">Buy</button>
-<script src=/cached.js></script>"""
+<script src=/cached.js></script><iframe src="http://localhost:PORT/inner"></iframe>"""
 
 
 class VitalsScope(CountingScope):
@@ -79,7 +79,9 @@ async def shop(peer: Peer) -> None:
         peers.append(path.decode())
         match path:
             case b"/shop":
-                await peer.send(response(PAGE, "200 OK", "Content-Type: text/html"))
+                port = request.lower().partition(b"host: 127.0.0.1:")[2].partition(b"\r")[0]
+                page = PAGE.replace(b"PORT", port)
+                await peer.send(response(page, "200 OK", "Content-Type: text/html"))
             case b"/cached.js":
                 headers = ("Content-Type: text/javascript", "Cache-Control: max-age=600")
                 await peer.send(response(b"window.ready = true", "200 OK", *headers))
@@ -125,8 +127,10 @@ def test_a_page_and_what_is_done_on_it(tmp_path: Path) -> None:
             assert missing.outcome is Outcome.TIMEOUT
             await pool.finish(0.1)
         noted = [(kind, method, name) for kind, method, name in scope.noted]
-        assert noted[0] == ("browser", "GET", "the shop")
+        assert ("browser", "GET", "the shop") in noted
         assert ("browser", "POST", "/buy") in noted
+        inner = [result.label.name for result, _ in scope.failures if "inner" in result.target]
+        assert inner[0].startswith("localhost:"), "a frame of another site counts as well"
         assert peers.count("/cached.js") == 1, "the second time it came from the cache"
         failed = [
             (one.target.rpartition("/")[2], one.outcome, sent) for one, sent in scope.failures

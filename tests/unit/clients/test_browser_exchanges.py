@@ -41,7 +41,7 @@ class Page:
         self.exchanges.will_be_sent(
             {
                 "requestId": number,
-                "loaderId": number if kind == "Document" else "page",
+                "frameId": more.pop("frame", "main"),
                 "type": kind,
                 "timestamp": 9.9,
                 "request": {"method": "GET", "url": url, **more.pop("request", {})},
@@ -86,10 +86,14 @@ def test_names_are_those_of_http_and_of_others_with_their_host() -> None:
     page.asks("1", "http://shop/", "Document")
     page.asks("2", "http://shop/items/17")
     page.asks("3", "https://cdn:8443/a/0123456789abcdef.js")
-    for number in "123":
+    page.asks("4", "http://ads/", "Document", frame="inner")
+    page.asks("5", "http://shop/items")
+    for number in "12345":
         page.gets(number, timing=OLD)
         page.ends(number)
-    assert [one.name for one in page.told] == ["/", "/items/{id}", "cdn:8443/a/{id}.js"]
+    assert [one.name for one in page.told] == [
+        *("/", "/items/{id}", "cdn:8443/a/{id}.js", "ads/", "/items")
+    ]
     assert page.told[0].connect is None
 
 

@@ -23,7 +23,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
-    "--disable-features=IsolateOrigins,site-per-process,OptimizationHints,MediaRouter",
     "--disable-gpu",
     "--disable-quic",
     "--disable-site-isolation-trials",
@@ -68,7 +67,8 @@ class Chromium:
             said = str(error).strip().partition("\n")[0] or f"it took longer than {START_S:.0f} s"
             raise RunFailed(
                 f"Chromium does not start: {said}",
-                "run it by hand with --headless; BrowserOptions(args=...) takes flags for it",
+                "run it by hand with --headless; BrowserOptions(args=...) takes flags for it, and "
+                "a worker has to do without its sandbox (hyperscale worker --sandbox off)",
             ) from error
 
     async def end(self) -> None:

@@ -75,6 +75,7 @@ class Exchanges:
         self._open: dict[str, _Open] = {}
         self._heads: dict[str, deque[int]] = {}  # sizes of what was written, by request
         self._own_host = ""
+        self._main_frame = ""  # that of the first document
         self._shift_s: float | None = 0.0 if sys.platform == "linux" else None
         self.main_name: str | None = None
         self.failed = 0
@@ -96,8 +97,9 @@ class Exchanges:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or len(self._open) >= OPEN_MAX:
             return
-        is_main = event.get("type") == "Document" and event.get("loaderId") == number
+        is_main = event.get("type") == "Document" and self._main_frame in ("", event["frameId"])
         if is_main:
+            self._main_frame = event["frameId"]
             self._own_host = parts.netloc
         name = fold_ids(parts.path or "/")
         if parts.netloc != self._own_host:
