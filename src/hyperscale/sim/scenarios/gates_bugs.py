@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Watch
 from hyperscale.metrics.results import decode, encode
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import AnyEvent, Completed, Created, Ended, Lost, Withdrawn
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.gate.jobs import GateJob
@@ -24,6 +26,8 @@ PLANTED_BUGS: Final = {
     "cancelled-when-told": "NothingAfterTheEnd",
     "numbers-left-behind": "TrueNumbers",
     "withdrawn-untold": "WithdrawnIsOver",
+    "own-line-unsuspected": "LostWithReason",
+    "never-handed-over": "LostToAll",
 }
 
 
@@ -76,6 +80,31 @@ class WithdrawnUntold(Owner):
         await self._ledger.append_surely(job.job_id, Withdrawn(name))
 
 
+class OwnLineUnsuspected(Watch):
+    """Whatever is silent is lost."""
+
+    def line_in_doubt(self, now: float) -> bool:
+        return False
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class NeverHandedOver(Watch):
+    """Nobody asks what other gates reach."""
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class _Unsuspecting(Datacenters):
+    watch_class = OwnLineUnsuspected
+
+
+class _Keeping(Datacenters):
+    watch_class = NeverHandedOver
+
+
 class _HastyJob(OwnedJob):
     run_class = CancelledWhenTold
 
@@ -104,5 +133,9 @@ class PlantedGates:
                 "numbers-left-behind": _BareOwner,
                 "withdrawn-untold": WithdrawnUntold,
             }.get(bug, Owner)
+            datacenters_class = {
+                "own-line-unsuspected": _Unsuspecting,
+                "never-handed-over": _Keeping,
+            }.get(bug, Datacenters)
 
         self.gate = Planted if bug else Gate
