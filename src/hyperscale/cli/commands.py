@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "demo": "demo",
         "report": "report",
         "compare": "compare",
+        "web": "web",
     },
     "On a cluster": {
         "dev": "dev",
@@ -86,9 +87,16 @@ Example:
   hyperscale report results.json -o report.html
 """,
     "compare": """
-Example:
+Examples:
   hyperscale compare before.json after.json --tolerance 5%
+  hyperscale compare mon.json tue.json wed.json --html trend.html
 Exits with 0 when nothing got worse, with 99 when something did.
+""",
+    "web": """
+Examples:
+  hyperscale web out/
+  hyperscale web --cluster 10.0.0.1 --certs certs   (its runs take place there)
+  HYPERSCALE_WEB_TOKEN=... hyperscale web --bind 0.0.0.0:8089
 """,
     "certs": """
 Examples:

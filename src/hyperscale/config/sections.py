@@ -36,7 +36,7 @@ NOT_SETTINGS = frozenset(
             f"{ENV_PREFIX}{name}"
             for name in ("JOB_ID", "FENCING_TOKEN", "PROCESS_MARK", "READINESS")
         ),
-        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER")),
+        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER", "WEB_FD")),
     }
 )
 # What Kubernetes tells every container about a service that happens to be named like a section.

@@ -99,7 +99,7 @@ class SliceRun:
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
         if plan.feed is not None:
-            self._rows = plan.feed.rows_for(order.rank, order.ranks, order.seed or 0)
+            self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0, order.among)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         base: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from hyperscale.nodes.protocol.datacenters import DATACENTERS
 from hyperscale.nodes.protocol.jobs import JOBS
 from hyperscale.nodes.protocol.parts import PARTS
 from hyperscale.nodes.protocol.records import RECORDS
-from hyperscale.nodes.protocol.senders import MAY_SEND
+from hyperscale.nodes.protocol.senders import MAY_SEND, senders_to
 from hyperscale.wire.identity import ROLES
 from hyperscale.wire.messages import Registry
 
@@ -41,3 +41,10 @@ def test_a_client_says_nothing_of_parts_and_records() -> None:
     theirs = {name for name, roles in MAY_SEND.items() if "client" in roles}
     known = {kind.name for kind in (*JOBS, *QUERIES, *DATACENTERS)}
     assert theirs <= known
+
+
+def test_managers_of_a_datacenter_ask_a_gate_nothing_about_jobs() -> None:
+    theirs = {name for name, roles in senders_to("gate").items() if "manager" in roles}
+    assert not [name for name in theirs if name.startswith(PEOPLE)]
+    assert senders_to("gate")["submit.job"] == {"client", "gate"}
+    assert senders_to("manager") is MAY_SEND

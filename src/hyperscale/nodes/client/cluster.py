@@ -71,14 +71,16 @@ class Cluster:
                 raise JobNotAccepted(f"the cluster does not take the job: {ack.error}", ack.hint)
             await clock.sleep(ack.retry_after_s)
 
-    async def job(self, job_id: str, key: str = "") -> JobView:
+    async def job(self, job_id: str, key: str = "", within_s: float | None = None) -> JobView:
         """By its id, or by the key it was submitted with. Raises UnknownJob."""
         if key:
             check_key(key)
-        return await self.managers.ask(AskJob(job_id=job_id, idempotency_key=key), JobView)
+        return await self.managers.ask(
+            AskJob(job_id=job_id, idempotency_key=key), JobView, within_s
+        )
 
-    async def jobs(self, limit: int = 100) -> JobViews:
-        return await self.managers.ask(AskJobs(limit=limit), JobViews)
+    async def jobs(self, limit: int = 100, within_s: float | None = None) -> JobViews:
+        return await self.managers.ask(AskJobs(limit=limit), JobViews, within_s)
 
     async def datacenters(self) -> DatacenterStates:
         """As the gate that answers sees them."""
@@ -106,6 +108,7 @@ class Cluster:
         reason: str = "",
         workflow: str = "",
         command_id: str = "",
+        within_s: float | None = None,
     ) -> SteerAck:
         """Accepted at once; that it happened is seen by following the job."""
         message = SteerJob(
@@ -117,7 +120,7 @@ class Cluster:
             workflow=workflow,
             command_id=command_id or f"{self._host.random.getrandbits(64):016x}",
         )
-        return await self.managers.ask(message, SteerAck)
+        return await self.managers.ask(message, SteerAck, within_s)
 
     async def follow(self, job_id: str, *, live: bool = True) -> AsyncGenerator[JobUpdate, None]:
         """Updates until the job's end. After a break they begin anew with all there is."""

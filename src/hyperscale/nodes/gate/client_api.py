@@ -20,7 +20,7 @@ from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, is_split
+from hyperscale.nodes.gate.shares import body_in, is_split, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -49,7 +49,7 @@ from hyperscale.nodes.protocol.jobs import (
     Window,
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
-from hyperscale.nodes.protocol.submission_limits import check_sizes
+from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
@@ -180,6 +180,7 @@ class GateApi:
                 check_key(ask.idempotency_key)
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
+            check_texts(ask, body)
             self._check_named(body, ask.datacenters)
         except InvalidKey as error:
             return _refusal(ask, error.message, error.hint)
@@ -206,7 +207,7 @@ class GateApi:
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
-            body=ask.body,
+            body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
             asked=dict(ask.datacenters),
             digest=body.digest(),
@@ -270,6 +271,14 @@ class GateApi:
             return SteerAck(job_id=ask.job_id, accepted=False, error=self._access.denial(who, job))
         if job.is_over:
             return SteerAck(job_id=ask.job_id, accepted=False, error="the job is over")
+        if ask.action == "begin":
+            why = "gates say themselves when it begins"
+            return SteerAck(job_id=ask.job_id, accepted=False, error=why)
+        if ask.action == "scale":
+            try:
+                vus_in(ask.amount, job.submitted.datacenters)
+            except ValueError as error:
+                return SteerAck(job_id=ask.job_id, accepted=False, error=str(error))
         told = SteerJob(
             job_id=job.job_id,
             action=ask.action,

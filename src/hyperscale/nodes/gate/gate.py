@@ -51,7 +51,13 @@ class Gate:
         self.datacenters = self.datacenters_class(host, self.node, settings, self.log)
         self.router = Router(host.clock, self.datacenters, self.log)
         self.owner = self.owner_class(
-            host, self.ledger, self._clusters, settings.node.cluster, self.log, self.datacenters
+            host,
+            self.ledger,
+            self._clusters,
+            settings.node.cluster,
+            settings.begin_within_s,
+            self.log,
+            self.datacenters,
         )
         api = self.api_class(host, settings, self.node, self.ledger, self.owner, self.router)
         self.node.answer(api.handlers())

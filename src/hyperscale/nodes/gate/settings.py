@@ -45,6 +45,10 @@ class GateSettings:
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
 
+    begin_within_s: float = 240.0
+    """A datacenter that is not ready to begin after this is given up, and the others begin. A
+    prepared worker waits for a minute longer."""
+
     jobs_of_others: str = "read"
     """What a client may do with the job of another client: "steer" it, "read" of it, or "none"."""
 
@@ -58,7 +62,7 @@ class GateSettings:
             )
         if not self.datacenters:
             raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
-        for name in ("window_s", "commit_s", "datacenter_lost_s"):
+        for name in ("window_s", "commit_s", "datacenter_lost_s", "begin_within_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above zero")
 

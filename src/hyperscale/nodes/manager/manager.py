@@ -82,7 +82,8 @@ class Manager:
         kinds = Registry()
         for more in (JOBS, PARTS, RECORDS, DATACENTERS):
             kinds.include(more)
-        self.node = Node(self.host, self.settings.node, kinds, limits=LIMITS)
+        only_gates = self.settings.only_gates
+        self.node = Node(self.host, self.settings.node, kinds, limits=LIMITS, only_gates=only_gates)
         self.node.queue = lambda: self.records.status().pending_share
         self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(self.host, self.node)

@@ -56,6 +56,7 @@ PROBES: Final = ProbeSettings(
     stale_s=6.0,
     witness_s=3.0,
 )
+BEGIN_WITHIN_S: Final = 20.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -171,6 +172,7 @@ class GatesScenario(Scenario):
             probes=PROBES,
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
+            begin_within_s=BEGIN_WITHIN_S,
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S

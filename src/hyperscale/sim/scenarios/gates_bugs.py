@@ -9,6 +9,7 @@ import msgspec
 
 from hyperscale.cluster.datacenters import Watch
 from hyperscale.metrics.results import decode, encode
+from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
 from hyperscale.nodes.gate.datacenters import Datacenters
@@ -28,6 +29,7 @@ PLANTED_BUGS: Final = {
     "withdrawn-untold": "WithdrawnIsOver",
     "own-line-unsuspected": "LostWithReason",
     "never-handed-over": "LostToAll",
+    "first-prepared-begins": "BeginsTogether",
 }
 
 
@@ -75,6 +77,12 @@ class NumbersLeftBehind(DatacenterRun):
         return msgspec.structs.replace(await super().run(), states={})
 
 
+class FirstPreparedBegins(Barrier):
+    async def _wait_for_all(self) -> None:
+        while not any(run.is_prepared for run in self._waited_for()):
+            await self._clock.sleep(0.05)
+
+
 class WithdrawnUntold(Owner):
     async def _withdraw(self, job: GateJob, name: str) -> None:
         await self._ledger.append_surely(job.job_id, Withdrawn(name))
@@ -109,12 +117,20 @@ class _HastyJob(OwnedJob):
     run_class = CancelledWhenTold
 
 
+class _EarlyJob(OwnedJob):
+    barrier_class = FirstPreparedBegins
+
+
 class _BareJob(OwnedJob):
     run_class = NumbersLeftBehind
 
 
 class _HastyOwner(Owner):
     owned_class = _HastyJob
+
+
+class _EarlyOwner(Owner):
+    owned_class = _EarlyJob
 
 
 class _BareOwner(Owner):
@@ -132,6 +148,7 @@ class PlantedGates:
                 "cancelled-when-told": _HastyOwner,
                 "numbers-left-behind": _BareOwner,
                 "withdrawn-untold": WithdrawnUntold,
+                "first-prepared-begins": _EarlyOwner,
             }.get(bug, Owner)
             datacenters_class = {
                 "own-line-unsuspected": _Unsuspecting,

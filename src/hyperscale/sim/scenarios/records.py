@@ -1,9 +1,9 @@
 """Job records among three or five voters: crashes, torn disks, partitions, lost and late messages.
 
-Leaders come from an usher who keeps only one promise: no term has two leaders. Old leaders are told
-late or never, so the records must defend themselves without the help of leases. Writers append to
-jobs that stay and to jobs that end and are forgotten; small checkpoints make voters that were away
-need the state.
+Leaders come from the scenario, which keeps only one promise: no term has two leaders. Old leaders
+are told late or never, so the records must defend themselves without the help of leases. Writers
+append to jobs that stay and to jobs that end and are forgotten; small checkpoints make voters that
+were away need the state.
 """
 
 from __future__ import annotations
