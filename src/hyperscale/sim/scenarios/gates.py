@@ -96,6 +96,18 @@ class GatesScenario(Scenario):
         self._planted = PlantedGates(planted_bug)
 
     async def setup(self, world: World) -> None:
+        gates = self.add_nodes(world)
+        dice = world.random
+        for number in range(1, dice.randint(1, 2) + 1):
+            client = f"c{number}"
+            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
+        hosts = {dc: [f"{dc}-m1", f"{dc}-w1"] for dc in DATACENTERS}
+        self._faults = GatesFaults(world, gates, hosts, self._owners)
+        self._faults.place_apart()
+
+    def add_nodes(self, world: World) -> list[str]:
+        """The names of the gates."""
         gates = [f"g{number}" for number in range(1, self.nodes + 1)]
         managers = [f"{dc}-m1" for dc in DATACENTERS]
         workers = [f"{dc}-w1" for dc in DATACENTERS]
@@ -108,15 +120,7 @@ class GatesScenario(Scenario):
             world.add(name, partial(self._manager, world))
         for name in workers:
             world.add(name, partial(self._worker, world))
-        dice = world.random
-        for number in range(1, dice.randint(1, 2) + 1):
-            client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
-            world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
-
-        hosts = {dc: [f"{dc}-m1", f"{dc}-w1"] for dc in DATACENTERS}
-        self._faults = GatesFaults(world, gates, hosts, self._owners)
-        self._faults.place_apart()
+        return gates
 
     async def during(self, world: World) -> None:
         await asyncio.gather(self._faults.inject(), look_at_lines(world))
