@@ -38,7 +38,7 @@ from hyperscale.workload.replies import (
     UDPResponse,
     WebSocketResponse,
 )
-from hyperscale.workload.responses import HTTP2Response, HTTPResponse
+from hyperscale.workload.responses import HTTP2Response, HTTP3Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "GRPCResponse",
     "GraphQLResponse",
     "HTTP2Response",
+    "HTTP3Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",

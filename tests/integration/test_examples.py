@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import ExitCode
+from hyperscale.target.process import Options, TargetProcess
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
@@ -29,6 +32,7 @@ OF_THEIR_OWN = {
     "file_transfer.py",
     "graphql_http2.py",
     "graphql_shop.py",
+    "http3.py",
     "kafka_orders.py",
     "mongodb_shop.py",
     "mqtt_sensors.py",
@@ -82,6 +86,16 @@ def test_queries_over_http2_are_counted_the_same(tmp_path: Path) -> None:
         (show,) = results["workflows"][0]["steps"]
         assert (show["failed"], show["count"]) == (0, seen["HTTP/2"])
         assert show["count"] > 0
+
+
+def test_http3_is_counted_by_the_target(tmp_path: Path) -> None:
+    with TargetProcess(Options(tls=True)) as target:
+        trusted = ssl.create_default_context(cafile=str(target.certificate))
+        results = run("http3.py", tmp_path, target.url, "-d", "1s", "-w", 1)
+        answer = urllib.request.urlopen(f"{target.url}/stats", timeout=10, context=trusted)
+        assert requests_in(results) == json.load(answer)["requests"] > 0
+    steps = steps_of(results["workflows"][0])
+    assert {step["failed"] for step in steps.values()} == {0}, steps
 
 
 def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.http3.client import HTTP3Client
     from hyperscale.clients.kafka import KafkaClient
     from hyperscale.clients.mongodb.client import MongoDBClient
     from hyperscale.clients.mqtt.client import MQTTClient
@@ -52,6 +53,7 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
     "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
+    "http3": ("hyperscale.clients.http3.client", "HTTP3Pool", ()),
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
@@ -90,6 +92,7 @@ class Client:
         nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        http3: HTTP3Client
         rabbitmq: RabbitMQClient
         redis: RedisClient
         scp: SCPClient
@@ -159,7 +162,9 @@ class ClientPool:
         from hyperscale.clients.http2.auto import AutoClient, EitherPool, EitherRequest
 
         pool = HTTPPool(options, self._network, EitherRequest)
-        streams = self._protocols["auto"] = EitherPool(options, self._network)
+        streams = self._protocols["auto"] = EitherPool(
+            options, self._network, partial(self._protocols.__setitem__, "elsewhere")
+        )
         return pool, partial(AutoClient, pool, streams, self._limit)
 
     @property
