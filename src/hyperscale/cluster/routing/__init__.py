@@ -4,7 +4,7 @@ The same snapshot gives the same decision, on every machine and in every later y
 to the log with each decision, so that the decision can be computed again.
 """
 
-from hyperscale.cluster.routing.choose import choose
+from hyperscale.cluster.routing.choose import NOT_NAMED, choose
 from hyperscale.cluster.routing.decision import Decision, Scored
 from hyperscale.cluster.routing.snapshot import (
     POLICIES,
@@ -17,6 +17,7 @@ from hyperscale.cluster.routing.snapshot import (
 )
 
 __all__ = [
+    "NOT_NAMED",
     "POLICIES",
     "Candidate",
     "Decision",

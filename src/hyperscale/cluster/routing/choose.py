@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from hyperscale.cluster.datacenters.facts import Health
@@ -21,6 +23,7 @@ from hyperscale.cluster.routing import scoring
 from hyperscale.cluster.routing.decision import Decision, Scored
 from hyperscale.cluster.routing.snapshot import Candidate, Held, Snapshot, Wish
 
+NOT_NAMED: Final = "it was not named"
 _WORDS = tuple(health.word for health in Health)
 
 
@@ -101,7 +104,7 @@ def _why_not(one: Candidate, wish: Wish) -> str | None:
     if one.name in wish.excluded:
         return "it was excluded"
     if wish.policy == "strict" and wish.named and one.name not in wish.named:
-        return "it was not named"
+        return NOT_NAMED
     if not one.reachable or not one.managers:
         return one.why or "no manager answers"
     if one.managers_open >= one.managers:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate.events import Commanded, Completed, Created
@@ -186,6 +187,7 @@ class GateApi:
             return _refusal(ask, error.message, error.hint)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return _refusal(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
+        digest = body.digest()
         self._ledger.begin(job_id)
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
@@ -204,13 +206,14 @@ class GateApi:
                 return self._nowhere(ask, decision.error)
             shares = {name: datacenters.get(name, 0) for name in decision.chosen}
             datacenters = {name: shares[name] for name in self._ordered(shares)}
+            body = self._with_warnings(body, decision)
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
             body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
             asked=dict(ask.datacenters),
-            digest=body.digest(),
+            digest=digest,
             idempotency_key=ask.idempotency_key,
             requested_by=ask.requested_by,
             correlation_id=ask.correlation_id or job_id,
@@ -249,6 +252,16 @@ class GateApi:
     def _ordered(self, names: Collection[str]) -> list[str]:
         """As they are configured: rows of data are divided in an order that does not change."""
         return [name for name in self._settings.datacenters if name in names]
+
+    @staticmethod
+    def _with_warnings(body: Body, decision: Decision) -> Body:
+        """Load that comes from fewer places than there are is other load: its results say so."""
+        told = [
+            f"datacenter {one.name} was left out: {one.reason}"
+            for one in decision.scored
+            if not one.rank and one.reason != NOT_NAMED
+        ]
+        return msgspec.structs.replace(body, warnings=(*body.warnings, *told)) if told else body
 
     def _nowhere(self, ask: SubmitJob, why: str) -> JobAck:
         """Who is not known to be out of reach may be back in a moment: the client asks again."""

@@ -57,7 +57,8 @@ class Datacenters:
         }
         self.watch = self.watch_class(settings.probes, places, host.clock.now())
         self.circuits = Circuits()
-        self._by_hash = {stable_hash(name) >> 32: name for name in places}
+        self._sorted = sorted(places)
+        self._names_hash = stable_hash(*self._sorted) >> 32
         self._peers: dict[tuple[str, int], Peer] = {}
         self._failed_at: dict[str, float] = {}
         self._was_in_doubt = False
@@ -160,8 +161,7 @@ class Datacenters:
 
     def _exchange_reach(self, now: float) -> None:
         """Who is reached travels with the probes that gates exchange anyway."""
-        reached = tuple(stable_hash(name) >> 32 for name in self.watch.reached())
-        self._node.pulse = msgspec.msgpack.encode(GatePulse(reached))
+        self._node.pulse = msgspec.msgpack.encode(self._pulse(self.watch.reached()))
         for gate, vitals in self._node.vitals.items():
             member = self._node.membership.core.member(gate)
             if member is not None and member.state is MemberState.ALIVE:
@@ -175,13 +175,19 @@ class Datacenters:
             else:
                 self._log.info("own line in doubt no more", silent=silent)
 
+    def _pulse(self, reached: Collection[str]) -> GatePulse:
+        bits = sum(1 << number for number, name in enumerate(self._sorted) if name in reached)
+        return GatePulse(self._names_hash, bits.to_bytes(len(self._sorted) // 8 + 1, "big"))
+
     def _heard(self, now: float, gate: str, pulse: bytes) -> None:
         try:
-            told = _pulses.decode(pulse) if pulse else GatePulse()
-        except msgspec.MsgspecError:
+            told = _pulses.decode(pulse)
+        except msgspec.MsgspecError:  # of a gate that has just started, or of another version
             return
-        names = [self._by_hash[one] for one in told.reached if one in self._by_hash]
-        self.watch.told_by(now, gate, names)
+        if told.names == self._names_hash:
+            bits = int.from_bytes(told.reached, "big")
+            names = [name for number, name in enumerate(self._sorted) if bits >> number & 1]
+            self.watch.told_by(now, gate, names)
 
     # -- circuits ------------------------------------------------------------------------------
 

@@ -30,10 +30,11 @@ class DatacenterReport(Fields, frozen=True, kw_only=True):
 
 
 class GatePulse(msgspec.Struct, frozen=True, array_like=True):
-    """With the probes that gates exchange anyway: whom each of them reaches. Names are hashed, so
-    that a hundred of them fit into a datagram."""
+    """With the probes that gates exchange anyway: whom each of them reaches. One bit for each
+    datacenter, in the order of their names, so that hundreds of them fit into a datagram."""
 
-    reached: tuple[int, ...] = ()
+    names: int  # a hash of all names: gates that know others do not understand each other
+    reached: bytes
 
 
 class AskDatacenters(Asked, frozen=True, kw_only=True):
