@@ -12,7 +12,7 @@ from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import ClassSource
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
-from hyperscale.reporting.custom import check_reporting, report_all
+from hyperscale.reporting.reporting import Reporting
 from hyperscale.ui.live import View
 from hyperscale.ui.live.beside import beside
 from hyperscale.ui.mode import open_view
@@ -65,15 +65,15 @@ def run(
 
 async def _play(local_run: LocalRun, view: View) -> Results:
     try:
-        check_reporting(local_run.plan.reporting)
+        reporting = Reporting(given=local_run.plan.reporting)
     except BadInput:
         local_run.abandon()
         raise
-    async with beside(view, local_run, _warn):
+    async with reporting.beside(local_run, _warn), beside(view, local_run, _warn):
         results = await local_run.execute()
     if local_run.failure is not None:
         raise local_run.failure
-    for error in await report_all(local_run.plan.reporting, results):
+    for error in await reporting.concluded(results):
         _warn(error.message)
     return results
 

@@ -23,7 +23,6 @@ from hyperscale.config.sections import flag_name
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
-from hyperscale.reporting.custom import check_reporting
 from hyperscale.ui.mode import open_view
 
 if TYPE_CHECKING:
@@ -82,26 +81,29 @@ def perform(
     run = ClusterRun.submit(where, source, overrides, options, key=key, datacenters=datacenters)
     if not names_of(source):
         require_measurement(run.plan)
-    check_reporting(run.plan.reporting)
+    show.report_also(run.plan.reporting)
     if settings.verbose:
         explain(run.plan, show.files)
     run.on_waiting = streams.note
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note
-    results = carry_out(run, Announced(run, show), show.stop_notice)
+    reported = show.reporting.beside(run, show.note)
+    results = carry_out(run, Announced(run, show), show.stop_notice, reported=reported)
     if run.left and run.undecided:
         streams.note(run.undecided)
-    return show.conclude(results, run.failure, {} if run.left else run.plan.reporting)
+    return show.conclude(results, run.failure, whole=not run.left)
 
 
 def follow(run: ClusterRun, show: Show) -> int:
     """Watch a job that is there already; Ctrl-C leaves it alone."""
     run.on_trouble = show.note
-    results = carry_out(run, open_view(show.mode), lambda: None, on_signal=run.leave)
+    results = carry_out(
+        run, open_view(show.mode), lambda: None, run.leave, show.reporting.beside(run, show.note)
+    )
     if run.left:
         streams.note(f"left; the job goes on: hyperscale attach {run.job_id} comes back to it")
-    return show.conclude(results, run.failure)
+    return show.conclude(results, run.failure, whole=not run.left)
 
 
 class Announced:

@@ -162,6 +162,15 @@ class Timeline:
         joined.absorb(last)
         return [*points, joined.measure(recent.width_s + rest_s)]
 
+    def latest(self) -> list[Point]:
+        """The last interval that nothing will change any more. It is measured once, so that a live
+        view of very many timelines costs little."""
+        resting = self._intervals[-3:-2]
+        for interval in resting:
+            if interval.point is None:
+                interval.point = interval.measure()
+        return [interval.point for interval in resting if interval.point is not None]
+
     def _widths_s(self) -> list[int]:
         return [interval.width_s for interval in self._intervals]
 
