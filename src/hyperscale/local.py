@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Literal
 
 from hyperscale.engine.run import LocalRun, RunOptions
-from hyperscale.engine.source import ClassSource
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
 from hyperscale.reporting.reporting import Reporting
@@ -53,7 +54,17 @@ def run(
     except TypeError as error:
         known = ", ".join(Overrides.__struct_fields__)
         raise BadInput(f"run(): {error}", f"it takes {known}") from None
-    playing = _play(LocalRun(ClassSource(*workflows), flags, options), open_view(ui))
+    return _finished(_play(LocalRun(ClassSource(*workflows), flags, options), open_view(ui)))
+
+
+def run_file(path: str | Path, *names: str) -> Results:
+    """As `run`, for the workflows of a test file, or those of these names with what they depend
+    on."""
+    source = FileSource(str(path), list(names))
+    return _finished(_play(LocalRun(source), open_view("none")))
+
+
+def _finished(playing: Coroutine[Any, Any, Results]) -> Results:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -21,6 +21,7 @@ DOORS = (
     "hyperscale.core",
     "hyperscale.graph",
     "hyperscale.local",
+    "hyperscale.pytest_plugin",
     "hyperscale.reporting",
     "hyperscale.scheduler",
     "hyperscale.target.__main__",

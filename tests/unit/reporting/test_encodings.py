@@ -111,9 +111,9 @@ def test_lines_of_graphite() -> None:
         ("statsd", "hyperscale.my_test.Shop.a_b_c.requests:3|c"),
         (
             "dogstatsd",
-            "hyperscale.step.requests:3|c|#run:r,test:my_test.py,workflow:Shop,step:a_b_c",
+            "hyperscale.step.requests:3|c|#run:r,test:my_test,workflow:Shop,step:a_b_c",
         ),
-        ("telegraf", "hyperscale.step.requests,run=r,test=my_test.py,workflow=Shop,step=a_b_c:3|c"),
+        ("telegraf", "hyperscale.step.requests,run=r,test=my_test,workflow=Shop,step=a_b_c:3|c"),
     ],
 )
 def test_lines_of_statsd(dialect: str, line: str) -> None:
