@@ -88,6 +88,8 @@ def perform(
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note
+    if show.reporting.trace_share:
+        raise BadInput("traces= is for a run on this machine", "leave it out of the URL")
     reported = show.reporting.beside(run, show.note)
     results = carry_out(run, Announced(run, show), show.stop_notice, reported=reported)
     if run.left and run.undecided:

@@ -76,6 +76,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         slash = "/" if path and not path.startswith("/") else ""
         return f"{self.scheme}://{place}{f':{port}' if port else ''}{slash}{path}"
 
+    @property
+    def trace_share(self) -> float:
+        """How many of the runs of steps it wants as spans."""
+        return float(getattr(self, "traces", 0.0))
+
     def secrets(self) -> Iterator[tuple[str, str]]:
         for name in sorted(SECRET & set(self.__struct_fields__)):
             value = getattr(self, name)

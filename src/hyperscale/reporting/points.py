@@ -15,11 +15,14 @@ from math import floor
 import msgspec
 
 from hyperscale.metrics.results import Point, Results, StepPoint, StepResult, WorkflowResult
+from hyperscale.metrics.spans import Span
 
 Labels = dict[str, str]
 
 # Numbers of a second come until the next one is over.
 SETTLED_S = 1.0
+# Of one point. Who samples more wants a smaller share.
+SPANS_MAX = 1_000
 _LATENCIES = ("p50_ms", "p95_ms", "p99_ms")
 _WORKFLOW_LATENCIES = (*_LATENCIES, "max_ms", "response_p99_ms")
 
@@ -42,6 +45,7 @@ class Points(msgspec.Struct, frozen=True):
     width_s: float
     began_s: float  # of the run
     rows: Sequence[Row]
+    spans: Sequence[Span] = ()
 
     @property
     def time_ns(self) -> int:
@@ -52,7 +56,8 @@ class Points(msgspec.Struct, frozen=True):
         if workflows is None:
             return self
         rows = [row for row in self.rows if row.labels.get("workflow", "") in {"", *workflows}]
-        return msgspec.structs.replace(self, rows=rows)
+        spans = [span for span in self.spans if span.workflow in workflows]
+        return msgspec.structs.replace(self, rows=rows, spans=spans)
 
 
 class Meter:
@@ -64,6 +69,7 @@ class Meter:
         self._told: dict[tuple[str, ...], tuple[Labels, dict[str, int]]] = {}
         self._common: Labels = {}
         self._resting: set[str] = set()
+        self._spans: list[Span] = []
 
     def take(self, results: Results, at_s: float) -> Points:
         if self._common.keys() != {"run", "test", *results.tags}:
@@ -75,7 +81,13 @@ class Meter:
             self._row("run", (), {}, _of_run(results)),
             *chain.from_iterable(map(self._of_workflow, results.workflows)),
         ]
-        return Points(self._common, at_s, width_s, self._began_s, rows)
+        spans, self._spans = self._spans, []
+        return Points(self._common, at_s, width_s, self._began_s, rows, spans)
+
+    def span(self, span: Span) -> None:
+        """Goes with the next points."""
+        if len(self._spans) < SPANS_MAX:
+            self._spans.append(span)
 
     def _of_workflow(self, workflow: WorkflowResult) -> Iterator[Row]:
         """Nothing of one that has not begun, or has been told to its end."""

@@ -12,12 +12,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics.results import Results
+from hyperscale.metrics.spans import Span
 from hyperscale.reporting.config import Config
 from hyperscale.reporting.custom import CustomReporter, report
 from hyperscale.reporting.delivery import Delivery
@@ -34,6 +35,13 @@ Wanted = tuple[Reporter[Any], frozenset[str] | None]
 
 class Watched(Protocol):
     def results(self) -> Results: ...
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A run of this machine."""
+
+    def trace_steps(self, share: float, on_span: Callable[[Span], None]) -> None: ...
 
 
 class Reporting:
@@ -72,6 +80,10 @@ class Reporting:
     def names(self) -> list[str]:
         return [reporter.name for reporter, _ in self._wanted]
 
+    @property
+    def trace_share(self) -> float:
+        return max((reporter.config.trace_share for reporter, _ in self._wanted), default=0.0)
+
     def secrets(self) -> Iterator[tuple[str, str]]:
         """What nothing may show, each with a name."""
         for reporter, _ in self._wanted:
@@ -95,6 +107,8 @@ class Reporting:
         now_s = time.time()
         moment = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
         self._meter = Meter(f"{moment}-{os.urandom(2).hex()}", now_s)
+        if self.trace_share and isinstance(run, Traceable):
+            run.trace_steps(self.trace_share, self._meter.span)
         self._delivery = Delivery(live)
         self._delivery.start(on_trouble)
         taking = asyncio.create_task(self._take(run, self._meter, self._delivery))

@@ -25,7 +25,8 @@ class OTLPConfig(Config, frozen=True, kw_only=True):
 
     host: str = "localhost"
     port: int = 4318
-    path: str = ""  # before /v1/metrics
+    path: str = ""  # before /v1/metrics and /v1/traces
+    traces: float = 0.0  # share of the runs of steps that become spans
     token: str = ""
     secure: bool = False
     headers: dict[str, str] = {}  # not from a URL
@@ -47,6 +48,10 @@ class OTLPReporter(Backend):
         body = msgspec.json.encode({"resourceMetrics": [_resource(each) for each in points]})
         answer = await self._poster.send("POST", "/v1/metrics", body, compress=True)
         check_whole(answer.body, "rejectedDataPoints")
+        if spans := [_spans(each) for each in points if each.spans]:
+            body = msgspec.json.encode({"resourceSpans": spans})
+            answer = await self._poster.send("POST", "/v1/traces", body, compress=True)
+            check_whole(answer.body, "rejectedSpans")
 
     async def close(self) -> None:
         await self._poster.close()
@@ -107,6 +112,36 @@ def _resource(points: Points) -> dict[str, object]:
     return {
         "resource": resource(points.common),
         "scopeMetrics": [{"scope": SCOPE, "metrics": made}],
+    }
+
+
+_CLIENT, _ERROR = 3, 2
+
+
+def _spans(points: Points) -> dict[str, object]:
+    spans = []
+    for span in points.spans:
+        labels: list[dict[str, object]] = attributes(
+            {"hyperscale.workflow": span.workflow, "hyperscale.step": span.step}
+        )
+        if span.status:
+            status = {"intValue": str(span.status)}
+            labels.append({"key": "http.response.status_code", "value": status})
+        spans.append(
+            {
+                "traceId": span.trace_id,
+                "spanId": span.span_id,
+                "name": span.step,
+                "kind": _CLIENT,
+                "startTimeUnixNano": str(span.start_ns),
+                "endTimeUnixNano": str(span.end_ns),
+                "attributes": labels,
+                "status": {"code": _ERROR, "message": span.error} if span.error else {},
+            }
+        )
+    return {
+        "resource": resource(points.common),
+        "scopeSpans": [{"scope": SCOPE, "spans": spans}],
     }
 
 
