@@ -26,7 +26,7 @@ WRITE = (
     "markdown",
     "reporter_required",
 )
-SHOW = ("ui", "headless", *WRITE)
+SHOW = ("ui", "web", "web_bind", "headless", *WRITE)
 
 
 @options_of(where.connection)
@@ -71,5 +71,5 @@ def _settings(given: dict[str, Any]) -> Settings:
     from hyperscale.config.run import NAMES, Settings, said_by
 
     said = said_by(given, os.environ)
-    kept = {name: getattr(said, name) for name in NAMES if name in (*SHOW, "json")}
+    kept = {name: getattr(said, name) for name in NAMES if name in (*SHOW, "web_token", "json")}
     return Settings(**kept)

@@ -79,7 +79,7 @@ def capture(
     except ImportError as error:
         raise BadInput(
             "recording needs Playwright, which is not installed",
-            "pip install 'hyperscale-loadtest[record]' && playwright install chromium",
+            "pip install 'hyperscale-loadtest[browser]' && playwright install chromium",
         ) from error
     with playwright.sync_playwright() as started:
         browser = _open(started.chromium, shown)

@@ -83,8 +83,8 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     idle: bool = False  # nothing of the load is left for this core: it is there to tear down
     worker: str = ""  # the machine's name, for what is told of failures
     secrets: list[str] = []  # names in `env` whose values nobody may read
-    rank: int = 0  # as `core`, among the cores of all datacenters: rows and dice are by it
-    ranks: int = 1
+    among: tuple[int, ...] = (0, 1)  # the datacenter, and the share of each: rows are by it
+    rank: int = 0  # as `core`, among the cores of all datacenters: dice are by it
 
 
 class Go(msgspec.Struct, tag="go", frozen=True):
