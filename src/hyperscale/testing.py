@@ -12,6 +12,8 @@ from hyperscale.workload.arguments import (
     Headers,
     Params,
 )
+from hyperscale.workload.browser_options import BrowserOptions
+from hyperscale.workload.browser_response import BrowserResponse
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.email import Email
@@ -48,6 +50,8 @@ __all__ = [
     "SAMPLE",
     "URL",
     "Auth",
+    "BrowserOptions",
+    "BrowserResponse",
     "CallFailed",
     "CallResult",
     "ClientCert",

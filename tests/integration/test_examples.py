@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hyperscale.clients.browser.chromium import NAMES
 from hyperscale.errors import ExitCode
 from hyperscale.target.process import Options, TargetProcess
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
@@ -29,6 +31,7 @@ from tests.integration.cli.program import environment, hyperscale
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENDED = (ExitCode.PASSED, ExitCode.LOAD_LOST, ExitCode.THRESHOLDS_CROSSED)
 OF_THEIR_OWN = {
+    "browser.py",
     "file_transfer.py",
     "graphql_http2.py",
     "graphql_shop.py",
@@ -96,6 +99,20 @@ def test_http3_is_counted_by_the_target(tmp_path: Path) -> None:
         assert requests_in(results) == json.load(answer)["requests"] > 0
     steps = steps_of(results["workflows"][0])
     assert {step["failed"] for step in steps.values()} == {0}, steps
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, NAMES)), reason="Chromium is missing: apt-get install chromium"
+)
+def test_requests_of_a_browser_are_counted_by_the_target(
+    target: str, stats: Stats, tmp_path: Path
+) -> None:
+    results = run("browser.py", tmp_path, target, "-i", 4, "-w", 1)
+    assert requests_in(results) == stats()["requests"] > 0
+    (workflow,) = results["workflows"]
+    assert {step["failed"] for step in workflow["steps"]} == {0}, workflow["steps"]
+    vitals = {metric["name"]: metric["count"] for metric in workflow["metrics"]}
+    assert vitals["browser_web_vital_lcp"] >= 4
 
 
 def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:

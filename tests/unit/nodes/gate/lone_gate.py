@@ -96,7 +96,7 @@ def play(story: Story, *, secret: str | None = None, **datacenters: PlayedDatace
 
         gate = SeenGate(host, GateSettings(node=node, gates=("g1",), datacenters=where))
         await gate.start()
-        gate._datacenters.update(datacenters)  # type: ignore[arg-type]
+        gate._clusters.update(datacenters)  # type: ignore[arg-type]
         await story(LoneGate(host, gate, apis[0]))
         assert gate.failure is None
         over.append(True)
