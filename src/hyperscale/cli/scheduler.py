@@ -72,12 +72,14 @@ def scheduler(
     ] = "",
     store: Annotated[
         str,
-        _option(STATE, "--store", metavar="ADDRESS", help="sqlite:FILE, redis://HOST:PORT/DB"),
+        _option(
+            STATE, "--store", metavar="ADDRESS", help="sqlite:FILE, postgres://..., redis://..."
+        ),
     ] = "",
     election: Annotated[
         str,
         _option(
-            STATE, "--election", metavar="ADDRESS", help="local, etcd://HOST:PORT, redis://HOST"
+            STATE, "--election", metavar="ADDRESS", help="local, postgres://, etcd://, redis://..."
         ),
     ] = "",
     node: Annotated[

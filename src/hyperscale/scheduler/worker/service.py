@@ -83,15 +83,20 @@ class WorkerService:
 
     async def start(self) -> None:
         """Raises StaleSession when another live process has this id."""
-        self._spool = await asyncio.to_thread(Spool, self._settings.spool)
+        self._spool = await self._left_behind()
         self._reporter = Reporter(self._store, self._spool, self._now)
-        await asyncio.to_thread(end_orphans, self._settings.processes)
         await self._register()
         self._spawn("worker reports", self._reporter.run)
         await self._reporter.send_left()
         self._spawn("worker heartbeat", self._beat_forever)
         self._spawn("job heartbeats", self._beat_jobs_forever)
         self._claiming = self._spawn("worker claims", self._claim_forever)
+
+    async def _left_behind(self) -> Spool:
+        """By an earlier process: its reports; what it had started is ended."""
+        spool = await asyncio.to_thread(Spool, self._settings.spool)
+        await asyncio.to_thread(end_orphans, self._settings.processes)
+        return spool
 
     def _spawn(self, name: str, loop: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
         task = self._host.tasks.spawn(name, self._tireless(loop)).asyncio_task
@@ -215,7 +220,7 @@ class WorkerService:
         self.drain()
         for running in list(self._held.values()):
             self._disown(running)
-        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self._end()))
+        self._host.tasks.spawn("end of a replaced worker", self._end())
 
     # Its jobs.
 
