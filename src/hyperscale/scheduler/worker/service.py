@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from hyperscale.runtime.host import Host
@@ -262,7 +263,12 @@ class WorkerService:
             for job in jobs:
                 self._release(job)
             return jobs
-        taken = [Running(job) for job in jobs]
+        taken = [
+            Running(job, partial(self._store.last_good, job.schedule_id))
+            if job.schedule_id
+            else Running(job)
+            for job in jobs
+        ]
         self._held.update((running.job.id, running) for running in taken)
         self._slots.add(taken)
         return jobs
