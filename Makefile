@@ -105,6 +105,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim gates --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
+	$(BIN)/hyperscale sim scheduler --seeds 1..2000 --jobs 2
 	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	TESTS_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200
