@@ -86,6 +86,8 @@ class Workflow:
     priority: str = "auto"  # low, normal, high, exclusive or auto: share of the cores
     thresholds: str | Iterable[str] | Mapping[str, str | Sequence[str]] = ()
     tags: Mapping[str, str] = {}
+    # Through gates: where the whole test runs. ["eu", "us"]: in each; {"eu": 60, "us": 40}: shared.
+    datacenters: Sequence[str] | Mapping[str, int] | None = None
     reporting: Any = None  # where results go in the end: a CustomReporter, or several
 
     # Set by the engine on each virtual user's instance.
