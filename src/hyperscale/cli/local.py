@@ -189,7 +189,7 @@ class Show:
 
 def _page(settings: Settings) -> RunPage | None:
     """Raises BadInput where no page can be opened."""
-    if not settings.web:
+    if not settings.web or WEB_FD in os.environ:
         return None
     from hyperscale.ui.web.beside_run import RunPage
 

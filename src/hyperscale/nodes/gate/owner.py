@@ -104,8 +104,9 @@ class OwnedJob:
     async def _begin(self) -> None:
         if self.job.is_held:
             barrier = self.barrier_class(
-                self._host, self.job, self.runs, self._ledger, self._begin_within_s, self._log
-            )
+                self._host, self.job, self.runs, self._ledger, self._begin_within_s, self._log,
+                self._reach.is_cut_off,
+            )  # fmt: skip
             with suppress(NotPrimary):
                 await barrier.run()
 

@@ -1,4 +1,4 @@
-"""A gate in numbers: its datacenters, its decisions, its jobs, and whether it can do its work.
+"""The datacenters of a gate in numbers, its decisions, and whether it can do its work.
 
 Labels that name a datacenter are bounded by the gate's own settings.
 """
@@ -13,33 +13,14 @@ from hyperscale.cluster.datacenters import Health, Reach
 from hyperscale.cluster.overload.circuit import CircuitState
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.member.metrics import Metric, labelled, single
-from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.runtime.page_server import Health as PageHealth
 
 PROBE_FATES: Final = ("answered", "missed")
-# A page for people; the newest jobs are those they ask about.
-JOBS_SHOWN_MAX: Final = 100
-
-
-def measured(gate: Gate) -> Gate:
-    """To be said before it starts."""
-    gate.node.pages = NodePages(
-        metrics=lambda: metrics(gate), ready=lambda: readiness(gate), pages=pages(gate)
-    )
-    return gate
 
 
 def metrics(gate: Gate) -> Iterator[Metric]:
     yield from _datacenters(gate)
     yield from _routing(gate)
-    jobs = gate.ledger.jobs.jobs()
-    states = Counter("over" if job.is_over else "running" for job in jobs)
-    counts = {
-        "running": float(states["running"]),
-        "over": float(states["over"]),
-        "owned": float(sum(not job.is_over and gate.ledger.owns(job.job_id) for job in jobs)),
-    }
-    yield labelled("gate_jobs", "gauge", "Jobs this gate holds; owned: runs.", "state", counts)
 
 
 def _datacenters(gate: Gate) -> Iterator[Metric]:
@@ -143,20 +124,7 @@ def pages(gate: Gate) -> dict[str, Callable[[], object]]:
             for at, job, snapshot, decision in reversed(gate.router.last)
         ]
 
-    def jobs() -> object:
-        return [
-            {
-                "job": job.job_id,
-                "owner": gate.ledger.owner(job.job_id),
-                "over": job.is_over,
-                "datacenters": list(job.submitted.datacenters),
-                "running_in": job.running_in,
-            }
-            for job in gate.ledger.jobs.jobs()[-JOBS_SHOWN_MAX:]
-        ]
-
     return {
         "/debug/datacenters": lambda: gate.datacenters.states(),
         "/debug/routing": routing,
-        "/debug/jobs": jobs,
     }
