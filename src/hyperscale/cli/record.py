@@ -94,6 +94,8 @@ def capture(
         finally:
             context.close()
             browser.close()
+            if har.exists():
+                har.chmod(0o600)  # it holds what was typed
 
 
 def _open(chromium: Any, shown: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What deploy/ has for runs: the dashboard asks for what a Prometheus has, the action does a run."""
+"""What deploy/ has for runs: a dashboard whose queries have answers, an action that does a run."""
 
 from __future__ import annotations
 
