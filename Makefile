@@ -38,12 +38,16 @@ $(VENV)/.bench: $(VENV)/.test
 run: $(VENV)/.run
 	$(BIN)/hyperscale demo --html out/report.html
 
-# Servers that tests talk to and that only Debian has; needs root. Tests skip what is missing.
+# Servers that tests talk to and that only Debian has, and a browser for the pages; needs root. Tests
+# skip what is missing. The browser comes last: it is the largest.
 SERVERS := mariadb-server mosquitto nats-server rabbitmq-server
+BROWSER := chromium
 APT := apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=10
+INSTALL_DEBIAN := DEBIAN_FRONTEND=noninteractive $(APT) -qq install -y --no-install-recommends
 servers:
-	dpkg -s $(SERVERS) > /dev/null 2>&1 || { $(APT) -qq update; \
-	DEBIAN_FRONTEND=noninteractive $(APT) -qq install -y --no-install-recommends $(SERVERS); }
+	dpkg -s $(SERVERS) $(BROWSER) > /dev/null 2>&1 || $(APT) -qq update
+	dpkg -s $(SERVERS) > /dev/null 2>&1 || $(INSTALL_DEBIAN) $(SERVERS)
+	dpkg -s $(BROWSER) > /dev/null 2>&1 || $(INSTALL_DEBIAN) $(BROWSER)
 
 # What CI runs.
 test: $(VENV)/.test
