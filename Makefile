@@ -38,16 +38,13 @@ $(VENV)/.bench: $(VENV)/.test
 run: $(VENV)/.run
 	$(BIN)/hyperscale demo --html out/report.html
 
-# Servers that tests talk to and that only Debian has, and a browser for the pages; needs root. Tests
-# skip what is missing. The browser comes last: it is the largest.
-SERVERS := mariadb-server mosquitto nats-server rabbitmq-server
-BROWSER := chromium
+# Servers that tests talk to and that only Debian has; needs root. Tests skip what is missing.
+SERVERS := chromium curl influxdb mariadb-server mosquitto nats-server nginx prometheus \
+	rabbitmq-server victoria-metrics
 APT := apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=10
-INSTALL_DEBIAN := DEBIAN_FRONTEND=noninteractive $(APT) -qq install -y --no-install-recommends
 servers:
-	dpkg -s $(SERVERS) $(BROWSER) > /dev/null 2>&1 || $(APT) -qq update
-	dpkg -s $(SERVERS) > /dev/null 2>&1 || $(INSTALL_DEBIAN) $(SERVERS)
-	dpkg -s $(BROWSER) > /dev/null 2>&1 || $(INSTALL_DEBIAN) $(BROWSER)
+	dpkg -s $(SERVERS) > /dev/null 2>&1 || { $(APT) -qq update; \
+	DEBIAN_FRONTEND=noninteractive $(APT) -qq install -y --no-install-recommends $(SERVERS); }
 
 # What CI runs.
 test: $(VENV)/.test
@@ -108,6 +105,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim gates --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
+	$(BIN)/hyperscale sim scheduler --seeds 1..2000 --jobs 2
 	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	TESTS_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200

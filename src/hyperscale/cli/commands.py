@@ -20,6 +20,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Tests": {
         "run": "run",
         "new": "new",
+        "record": "record",
         "ping": "ping",
         "demo": "demo",
         "report": "report",
@@ -35,6 +36,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "logs": "jobs",
         "results": "attach",
         "workers": "workers",
+        "datacenters": "datacenters",
+        "route": "datacenters",
         "drain": "workers",
         "pause": "jobs",
         "resume": "jobs",
@@ -70,6 +73,10 @@ Each option is also read from HYPERSCALE_<OPTION>, e.g. HYPERSCALE_VUS=50.
 Examples:
   hyperscale new test.py --url https://staging.example.com/
   hyperscale new --from shop.har
+""",
+    "record": """
+Example:
+  hyperscale record https://staging.example.com/ shop.py
 """,
     "ping": """
 Example:
@@ -142,6 +149,18 @@ Example:
 Examples:
   hyperscale workers
   hyperscale workers --job 3f2a1b4c5d6e7f8
+""",
+    "datacenters": """
+Examples:
+  hyperscale datacenters --manager 10.0.9.1 --certs certs
+  hyperscale datacenters --watch
+Ask a gate: the answer is what this one knows, which another may see otherwise.
+""",
+    "route": """
+Examples:
+  hyperscale route --explain --count 2
+  hyperscale route --explain test.py --dc eu --policy prefer
+Nothing is run or remembered.
 """,
     "drain": """
 Examples:
