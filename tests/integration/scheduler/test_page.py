@@ -218,7 +218,7 @@ def test_a_job_that_cannot_be_read_does_not_hide_the_others(browser: Any, tmp_pa
         await schedules.add(store, "odd", definition, wall_clock())
         await store.close()
 
-    with ThreadPoolExecutor(1) as thread:  # here runs the loop of playwright
+    with ThreadPoolExecutor(1) as thread:  # the browser's calls have a loop in this one
         thread.submit(asyncio.run, write()).result()
     with scheduler_process(tmp_path, "--no-worker") as scheduler:
         page = opened(browser, scheduler.url)

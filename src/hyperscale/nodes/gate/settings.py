@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
@@ -33,6 +34,8 @@ class GateSettings:
 
     ledger: VsrSettings = field(default_factory=VsrSettings)
 
+    probes: ProbeSettings = field(default_factory=ProbeSettings)
+
     window_s: float = 0.1
     """How often a gate sends the numbers of running jobs to clients that watch."""
 
@@ -41,6 +44,10 @@ class GateSettings:
 
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
+
+    begin_within_s: float = 240.0
+    """A datacenter that is not ready to begin after this is given up, and the others begin. A
+    prepared worker waits for a minute longer."""
 
     jobs_of_others: str = "read"
     """What a client may do with the job of another client: "steer" it, "read" of it, or "none"."""
@@ -55,7 +62,7 @@ class GateSettings:
             )
         if not self.datacenters:
             raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
-        for name in ("window_s", "commit_s", "datacenter_lost_s"):
+        for name in ("window_s", "commit_s", "datacenter_lost_s", "begin_within_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above zero")
 
@@ -69,6 +76,7 @@ SECTIONS = (
         {"gates": (), "datacenter": (), **_NUMBERS, "jobs_of_others": "read"},
         flags=("gates", "datacenter"),
     ),
+    Section("gate.probes", numbers_of(ProbeSettings)),
     Section("ledger", numbers_of(VsrSettings), may_be_zero=("drift",)),
 )
 
@@ -83,6 +91,7 @@ def gate_settings(reading: Reading) -> GateSettings:
             gates=tuple(gates) or (node.id,),
             datacenters=datacenters_of(datacenters),
             ledger=reading.build("ledger", VsrSettings),
+            probes=reading.build("probes", ProbeSettings),
             **{name: reading.of("gate", name).value for name in (*_NUMBERS, "jobs_of_others")},
         )
     except ValueError as error:
