@@ -9,6 +9,7 @@ from hyperscale.nodes.client.managers import LIMITS, Managers
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.ledger import LEDGER, Ledger
 from hyperscale.nodes.gate.owner import Owner
+from hyperscale.nodes.gate.retention import Retention
 from hyperscale.nodes.gate.settings import GateSettings
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol.jobs import JOBS
@@ -40,6 +41,7 @@ class Gate:
         self.owner = self.owner_class(
             host, self.ledger, self._datacenters, settings.node.cluster, self.log
         )
+        self.retention = Retention(host, settings, self.ledger)
         api = self.api_class(host, settings, self.node, self.ledger, self.owner)
         self.node.answer(api.handlers())
 
@@ -53,6 +55,7 @@ class Gate:
         for name, addresses in self._settings.datacenters.items():
             self._datacenters[name] = self._cluster(addresses)
         self.node.spawn_vital("own jobs", self.owner.run())
+        self.node.spawn_vital("forget jobs", self.retention.run())
 
     def _cluster(self, addresses: tuple[Address, ...]) -> Cluster:
         endpoint = copy.copy(self.node.endpoint)

@@ -42,6 +42,12 @@ class GateSettings:
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
 
+    completed_kept_s: float = 300.0
+    failed_kept_s: float = 3600.0
+    key_kept_s: float = 300.0
+    """After its end a job is remembered for one of the first two, by how it ended, but never for
+    less than the third: while it is known, a submission that is repeated finds it."""
+
     jobs_of_others: str = "read"
     """What a client may do with the job of another client: "steer" it, "read" of it, or "none"."""
 
@@ -55,7 +61,7 @@ class GateSettings:
             )
         if not self.datacenters:
             raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
-        for name in ("window_s", "commit_s", "datacenter_lost_s"):
+        for name in numbers_of(GateSettings):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above zero")
 

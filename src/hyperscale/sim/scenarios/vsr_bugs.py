@@ -8,8 +8,10 @@ from typing import Final
 
 from hyperscale.ledger.vsr.contact import Contact
 from hyperscale.ledger.vsr.core import Send
+from hyperscale.ledger.vsr.graves import Graves
 from hyperscale.ledger.vsr.groups import Groups
 from hyperscale.ledger.vsr.messages import (
+    Closed,
     DoViewChange,
     Heartbeat,
     HeartbeatOk,
@@ -30,6 +32,7 @@ PLANTED_BUGS: Final = {
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
     "promise-whatever": "Linearizable",
+    "forget-at-once": "ClosedStays",
 }
 
 
@@ -116,6 +119,21 @@ class PromiseWhatever(ReplicaSet):
         return found
 
 
+class ForgetAtOnce(ReplicaSet):
+    """Forgets a group that is over without telling anybody."""
+
+    def _bury(self, now: float, group: str, replica: Replica) -> None:
+        super()._bury(now, group, replica)
+        self._effects = [one for one in self._effects if not _says_closed(one)]
+        self.graves = Graves(0.0)
+
+
+def _says_closed(one: NodeEffect) -> bool:
+    if not isinstance(one, OfReplica) or not isinstance(one.effect, Send):
+        return False
+    return isinstance(one.effect.message, Closed)
+
+
 class _Undiscerning(Contact):
     def answer(self, now: float, beat: Heartbeat, digests: Sequence[int]) -> HeartbeatOk:
         return super().answer(now, beat, beat.digests)
@@ -124,6 +142,7 @@ class _Undiscerning(Contact):
 SETS: Final[dict[str, type[ReplicaSet]]] = {
     "leave-within-lease": Impatient,
     "promise-whatever": PromiseWhatever,
+    "forget-at-once": ForgetAtOnce,
 }
 
 
