@@ -96,7 +96,7 @@ def condensed(event: AnyEvent) -> AnyEvent:
     """What a listing or a watcher is told of a job that is over."""
     match event:
         case Created(body=body):
-            return replace(event, body=condensed_body(body))
+            return replace(event, body=condensed_body(body) if body else b"")
         case Ended():
             return replace(event, results=b"", states={})
         case Lost():

@@ -268,7 +268,7 @@ class VsrNode:
             self.host.tasks.spawn("short group", self._live_and_close(group))
 
     async def _live_and_close(self, group: str) -> None:
-        for verb in ("append", "append", "read", "close"):
+        for verb in ("append", "append", "read", "close", "append", "read"):
             await self._ask_for(verb, group)
             await self.host.clock.sleep(self.host.random.random() * THINK_S_MAX)
 
