@@ -7,11 +7,9 @@ from math import inf
 from typing import Final
 
 from hyperscale.ledger.vsr.contact import Contact
-from hyperscale.ledger.vsr.core import Send
-from hyperscale.ledger.vsr.graves import Graves
+from hyperscale.ledger.vsr.core import Effect, Send
 from hyperscale.ledger.vsr.groups import Groups
 from hyperscale.ledger.vsr.messages import (
-    Closed,
     DoViewChange,
     Heartbeat,
     HeartbeatOk,
@@ -32,7 +30,7 @@ PLANTED_BUGS: Final = {
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
     "promise-whatever": "Linearizable",
-    "forget-at-once": "ClosedStays",
+    "close-uncommitted": "ClosedStays",
 }
 
 
@@ -70,6 +68,23 @@ class ReadWithoutLease(Replica):
         return self.is_primary and self.commit >= self._ready_op
 
 
+class CloseUncommitted(Replica):
+    """Takes a group for closed when it has written down that it shall be."""
+
+    def submit(
+        self,
+        now: float,
+        request: str,
+        payload: bytes,
+        members: tuple[str, ...] = (),
+        *,
+        closes: bool = False,
+    ) -> tuple[int, list[Effect]]:
+        done = super().submit(now, request, payload, members, closes=closes)
+        self.is_over = closes
+        return done
+
+
 class LeaveWithinLease(Replica):
     """Leaves its primary after a quarter of the time that it promised."""
 
@@ -97,6 +112,7 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
     "promise-in-memory": PromiseInMemory,
     "recover-from-anybody": RecoverFromAnybody,
     "read-without-lease": ReadWithoutLease,
+    "close-uncommitted": CloseUncommitted,
 }
 
 
@@ -119,21 +135,6 @@ class PromiseWhatever(ReplicaSet):
         return found
 
 
-class ForgetAtOnce(ReplicaSet):
-    """Forgets a group that is over without telling anybody."""
-
-    def _bury(self, now: float, group: str, replica: Replica) -> None:
-        super()._bury(now, group, replica)
-        self._effects = [one for one in self._effects if not _says_closed(one)]
-        self.graves = Graves(0.0)
-
-
-def _says_closed(one: NodeEffect) -> bool:
-    if not isinstance(one, OfReplica) or not isinstance(one.effect, Send):
-        return False
-    return isinstance(one.effect.message, Closed)
-
-
 class _Undiscerning(Contact):
     def answer(self, now: float, beat: Heartbeat, digests: Sequence[int]) -> HeartbeatOk:
         return super().answer(now, beat, beat.digests)
@@ -142,7 +143,6 @@ class _Undiscerning(Contact):
 SETS: Final[dict[str, type[ReplicaSet]]] = {
     "leave-within-lease": Impatient,
     "promise-whatever": PromiseWhatever,
-    "forget-at-once": ForgetAtOnce,
 }
 
 
