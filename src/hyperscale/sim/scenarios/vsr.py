@@ -263,12 +263,12 @@ class VsrNode:
         self.host.tasks.spawn("reconfigure", self._ask_for("reconfigure", group, members))
 
     def live_and_close(self, group: str) -> None:
-        if self.groups is not None:
-            self.groups.create(group, self._scenario.short[group])
-            self.host.tasks.spawn("short group", self._live_and_close(group))
+        self.host.tasks.spawn("short group", self._live_and_close(group))
 
     async def _live_and_close(self, group: str) -> None:
         for verb in ("append", "append", "read", "close", "append", "read"):
+            if self.groups is not None:  # whoever wants to use it is ready to begin it
+                self.groups.create(group, self._scenario.short[group])
             await self._ask_for(verb, group)
             await self.host.clock.sleep(self.host.random.random() * THINK_S_MAX)
 

@@ -7,7 +7,8 @@ from math import inf
 from typing import Final
 
 from hyperscale.ledger.vsr.contact import Contact
-from hyperscale.ledger.vsr.core import Effect, Send
+from hyperscale.ledger.vsr.core import Send
+from hyperscale.ledger.vsr.graves import Graves
 from hyperscale.ledger.vsr.groups import Groups
 from hyperscale.ledger.vsr.messages import (
     DoViewChange,
@@ -30,7 +31,7 @@ PLANTED_BUGS: Final = {
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
     "promise-whatever": "Linearizable",
-    "close-uncommitted": "ClosedStays",
+    "forget-at-once": "ClosedStays",
 }
 
 
@@ -68,23 +69,6 @@ class ReadWithoutLease(Replica):
         return self.is_primary and self.commit >= self._ready_op
 
 
-class CloseUncommitted(Replica):
-    """Takes a group for closed when it has written down that it shall be."""
-
-    def submit(
-        self,
-        now: float,
-        request: str,
-        payload: bytes,
-        members: tuple[str, ...] = (),
-        *,
-        closes: bool = False,
-    ) -> tuple[int, list[Effect]]:
-        done = super().submit(now, request, payload, members, closes=closes)
-        self.is_over = closes
-        return done
-
-
 class LeaveWithinLease(Replica):
     """Leaves its primary after a quarter of the time that it promised."""
 
@@ -112,7 +96,6 @@ REPLICAS: Final[dict[str, type[Replica]]] = {
     "promise-in-memory": PromiseInMemory,
     "recover-from-anybody": RecoverFromAnybody,
     "read-without-lease": ReadWithoutLease,
-    "close-uncommitted": CloseUncommitted,
 }
 
 
@@ -135,6 +118,14 @@ class PromiseWhatever(ReplicaSet):
         return found
 
 
+class ForgetAtOnce(ReplicaSet):
+    """Forgets a group that is over, and that it was there."""
+
+    def _bury(self, now: float, group: str, replica: Replica) -> None:
+        super()._bury(now, group, replica)
+        self.graves = Graves(0.0)
+
+
 class _Undiscerning(Contact):
     def answer(self, now: float, beat: Heartbeat, digests: Sequence[int]) -> HeartbeatOk:
         return super().answer(now, beat, beat.digests)
@@ -143,6 +134,7 @@ class _Undiscerning(Contact):
 SETS: Final[dict[str, type[ReplicaSet]]] = {
     "leave-within-lease": Impatient,
     "promise-whatever": PromiseWhatever,
+    "forget-at-once": ForgetAtOnce,
 }
 
 
