@@ -9,9 +9,11 @@ import shutil
 import signal
 import socket
 import tempfile
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hyperscale.cli import streams
 from hyperscale.cli.dev_links import names_in
@@ -27,9 +29,12 @@ from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire.certificates import CertificateIdentity, Pem, make_authority, make_node
 
+T = TypeVar("T")
+
 CLUSTER = "dev"
 READY_S = 60.0
 LOOK_S = 0.05
+ASK_S = 0.5
 LEAVE_S = 6.0  # after the first signal; then they are told to leave at once,
 HURRY_S = 2.0  # and then ended
 
@@ -220,8 +225,7 @@ async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
     answers. What to say then."""
     credentials, identity = identity_from(str(folder / "certs"), "client", CLUSTER, "dev")
 
-    def settings_of(role: str, dc: str = "") -> ClusterSettings:
-        meant = [node for node in nodes if node.role == role and dc in ("", node.dc)]
+    def settings_of(*meant: DevNode) -> ClusterSettings:
         addresses = tuple(Address("127.0.0.1", node.port) for node in meant)
         return ClusterSettings(managers=addresses, identity=identity, credentials=credentials)
 
@@ -229,41 +233,47 @@ async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
         deadline = host.clock.now() + READY_S
         leaders, cores = [], 0
         for dc in plan.names:
-            cluster = connect(host, settings_of("manager", dc))
-            answer = await _workers_of(host, cluster, plan, nodes, deadline)
+            managers = [node for node in nodes if node.role == "manager" and node.dc == dc]
+            cluster = connect(host, settings_of(*managers))
+            answer = await _until_done(host, nodes, deadline, partial(_registered, cluster, plan))
             leaders.append(answer.leader)
             cores += answer.total_cores
             cluster.managers.close()
-        if plan.gates:
-            gates = connect(host, settings_of("gate"))
-            await gates.jobs()
-            gates.managers.close()
+        for gate in (node for node in nodes if node.role == "gate"):
+            cluster = connect(host, settings_of(gate))
+            await _until_done(host, nodes, deadline, partial(cluster.jobs, within_s=ASK_S))
+            cluster.managers.close()
         return _ready(plan, nodes, leaders, cores)
 
 
-async def _workers_of(
-    host: RealHost, cluster: Cluster, plan: Plan, nodes: list[DevNode], deadline: float
-) -> WorkerViews:
+async def _registered(cluster: Cluster, plan: Plan) -> WorkerViews:
+    answer = await cluster.workers(within_s=ASK_S)
+    missing = plan.workers - len(answer.workers)
+    if missing > 0 or not answer.leader:
+        raise RunFailed(f"{missing} of {plan.workers} workers have not registered")
+    return answer
+
+
+async def _until_done(
+    host: RealHost, nodes: list[DevNode], deadline: float, attempt: Callable[[], Awaitable[T]]
+) -> T:
     while True:
         complain_of_the_dead(nodes)
         try:
-            answer = await cluster.workers(within_s=LOOK_S * 10)
-            missing = plan.workers - len(answer.workers)
-            if answer.leader and missing <= 0:
-                return answer
-            lacks = f"{missing} of {plan.workers} workers have not registered"
+            return await attempt()
         except HyperscaleError as error:
-            lacks = error.message
-        if host.clock.now() > deadline:
-            raise RunFailed(f"the cluster is not ready after {READY_S:g} s: {lacks}")
+            if host.clock.now() > deadline:
+                raise RunFailed(
+                    f"the cluster is not ready after {READY_S:g} s: {error.message}"
+                ) from None
         await host.clock.sleep(LOOK_S)
 
 
 def complain_of_the_dead(nodes: list[DevNode]) -> None:
     for node in nodes:
         if node.pid and not node.running:
-            said = " ".join(node.said) or "it said nothing"
-            raise RunFailed(f"{node.name} ended before the cluster was ready: {said}")
+            said = f"said: {' '.join(node.said)}" if node.said else "said nothing"
+            raise RunFailed(f"the cluster could not start: {node.name} ended and {said}")
 
 
 async def end(nodes: list[DevNode], signals: asyncio.Queue[int]) -> None:

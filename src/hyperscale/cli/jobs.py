@@ -14,12 +14,13 @@ from hyperscale.cli.cluster import connection
 from hyperscale.cli.shared_options import options_of
 from hyperscale.cli.tables import age, table
 from hyperscale.errors import BadInput, ExitCode, RunFailed
-from hyperscale.ui.text import harmless_json, one_line
+from hyperscale.ui.text import harmless_json, one_line, short_duration
 
 if TYPE_CHECKING:
     from hyperscale.cluster.jobs.records import Action
     from hyperscale.nodes.client.cluster import Cluster
     from hyperscale.nodes.protocol.jobs import (
+        DatacenterView,
         JobView,
         JobViews,
         SteerAck,
@@ -240,8 +241,8 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
         lines.append(paint.warn(f"{view.coverage:.1%} of planned load"))
     lines += [paint.warn(sentence) for sentence in view.lost]
     lines += [
-        coloured(f"{one.name}: {one.status}, {one.requests:,} requests", one.status, paint)
-        for one in view.datacenters
+        coloured(_in_datacenter(one), one.status, paint)
+        for one in (*view.datacenters, *([view.together] if view.together else ()))
     ]
     rows = [_workflow_cells(one) for one in view.workflows]
     head, *body = table(WORKFLOW_HEAD, rows, RIGHT)
@@ -251,6 +252,13 @@ def status_lines(view: JobView, paint: Paint) -> list[str]:
         if one.error:
             lines.append(paint.bad(f"  {one.error}"))
     return lines
+
+
+def _in_datacenter(one: DatacenterView) -> str:
+    share = f"={one.share}" if one.share else ""
+    status = f"{one.status}, " if one.status else ""
+    slow = f", p99 {short_duration(one.p99_ms)}" if one.p99_ms else ""
+    return f"{one.name}{share}: {status}{one.requests:,} requests{slow}"
 
 
 def log_lines(view: JobView, paint: Paint) -> list[str]:

@@ -23,36 +23,13 @@ from hyperscale.config.sections import flag_name
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
-from hyperscale.reporting.custom import check_reporting
-from hyperscale.ui.mode import open_view
+from hyperscale.workload.datacenters import read_datacenters
 
 if TYPE_CHECKING:
     from hyperscale.ui.live import View
     from hyperscale.ui.live.source import Source
 
-SHARE_MAX = 1_000_000
 _BESIDE_THE_LOAD = ("once", "http_debug", "workers")
-
-
-def datacenters_of(texts: Sequence[str]) -> dict[str, int]:
-    """Each runs the test as written (0), or has a share of one load. Raises BadInput."""
-    found: dict[str, int] = {}
-    for text in texts:
-        name, given, share = text.partition("=")
-        if name in found:
-            raise BadInput(f"--dc names {name} twice")
-        if given and not (share.isascii() and share.isdecimal() and 0 < int(share) <= SHARE_MAX):
-            raise BadInput(
-                f"--dc {text!r}: a share is a whole number from 1 to {SHARE_MAX:,}",
-                "--dc eu=60 --dc us=40",
-            )
-        found[name] = int(share or 0)
-    if len({share > 0 for share in found.values()}) > 1:
-        raise BadInput(
-            "--dc: either each datacenter has a share of the load, or none has",
-            "--dc eu=60 --dc us=40 splits it; --dc eu --dc us runs all of it in each",
-        )
-    return found
 
 
 def perform(
@@ -78,39 +55,56 @@ def perform(
     interrupt_on_sigterm()
     options = run_options(settings, env, command, None)
     overrides = overrides_of(said, filled, source)
-    datacenters = datacenters_of(settings.dc or ())
-    run = ClusterRun.submit(where, source, overrides, options, key=key, datacenters=datacenters)
+    run = ClusterRun.submit(
+        where,
+        source,
+        overrides,
+        options,
+        key=key,
+        datacenters=_datacenters(said.dc),
+        datacenters_else=_datacenters(filled.dc),
+    )
     if not names_of(source):
         require_measurement(run.plan)
-    check_reporting(run.plan.reporting)
+    show.report_also(run.plan.reporting)
+    if show.reporting.trace_share:
+        raise BadInput("traces= is for a run on this machine", "leave it out of the URL")
     if settings.verbose:
         explain(run.plan, show.files)
     run.on_waiting = streams.note
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note
-    results = carry_out(run, Announced(run, show), show.stop_notice)
+    reported = show.reporting.beside(run, show.note)
+    terminal, *pages = show.views()
+    views = [Announced(run, terminal), *pages]
+    results = carry_out(run, views, show.stop_notice, reported=reported)
     if run.left and run.undecided:
         streams.note(run.undecided)
-    return show.conclude(results, run.failure, {} if run.left else run.plan.reporting)
+    return show.conclude(results, run.failure, whole=not run.left)
+
+
+def _datacenters(said: Sequence[str] | None) -> dict[str, int]:
+    example = "--dc eu=60 --dc us=40 splits one load; --dc eu --dc us runs all of it in each"
+    return read_datacenters(said, "--dc", example)
 
 
 def follow(run: ClusterRun, show: Show) -> int:
     """Watch a job that is there already; Ctrl-C leaves it alone."""
     run.on_trouble = show.note
-    results = carry_out(run, open_view(show.mode), lambda: None, on_signal=run.leave)
+    reported = show.reporting.beside(run, show.note)
+    results = carry_out(run, show.views(), lambda: None, run.leave, reported)
     if run.left:
         streams.note(f"left; the job goes on: hyperscale attach {run.job_id} comes back to it")
-    return show.conclude(results, run.failure)
+    return show.conclude(results, run.failure, whole=not run.left)
 
 
 class Announced:
     """A view that begins once the job has a name, and says it."""
 
-    def __init__(self, run: ClusterRun, show: Show) -> None:
+    def __init__(self, run: ClusterRun, view: View) -> None:
         self._run = run
-        self._show = show
-        self._view: View = open_view(show.mode)
+        self._view = view
 
     async def run(self, source: Source) -> None:
         await self._run.accepted.wait()

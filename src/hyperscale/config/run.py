@@ -52,6 +52,9 @@ class Settings:
     dc: list[str] | None = None
     # what is shown and written
     ui: str | None = None
+    web: bool | None = None
+    web_bind: str | None = None
+    web_token: str | None = None
     headless: bool | None = None
     quiet: bool | None = None
     verbose: bool | None = None
@@ -65,6 +68,7 @@ class Settings:
     csv: str | None = None
     junit: str | None = None
     markdown: str | None = None
+    reporter_required: bool | None = None
 
     def over(self, weaker: Settings) -> Settings:
         """These settings where they say something, `weaker` where they do not.
@@ -106,11 +110,12 @@ _READERS: dict[str, Reader] = {
     "http_debug": choice("headers", "full"),
     **dict.fromkeys(SWITCHES, switch),
 }
+_PRIVATE = frozenset({"env", "web_token"})
 SECTION = Section(
     RUN,
-    {name: Kind(_READERS.get(name, text), private=name == "env") for name in NAMES},
+    {name: Kind(_READERS.get(name, text), private=name in _PRIVATE) for name in NAMES},
     flags=NAMES,
-    secret=frozenset({"env"}),
+    secret=_PRIVATE,
 )
 
 

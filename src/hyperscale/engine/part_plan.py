@@ -35,6 +35,7 @@ class PartPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     env: dict[str, str] = {}
     http_debug: str = ""
+    trace_share: float = 0.0
     memory_mb: int = 0
     # A part that goes on elsewhere: from which load time, and what was done before in all attempts.
     attempt: int = 1
@@ -43,7 +44,7 @@ class PartPlan(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0  # of these, to be made all the same; the rows of their data are used up
     secrets: list[str] = []  # names in `env` whose values nobody may read
     worker: str = ""  # the machine's name in a cluster
-    among: tuple[int, int] = (0, 1)  # which datacenter this is, of how many
+    among: tuple[int, ...] = (0, 1)  # which datacenter this is, and the share of each
 
 
 def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
@@ -59,7 +60,7 @@ def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
     if idle:
         mine = {len(shares) - 1: shares[-1]}
     rows_used = _rows_used(plan, shares[first:last])
-    datacenter, datacenters = plan.among
+    datacenter, *datacenters = plan.among
     return [
         Prepare(
             source=plan.source,
@@ -68,21 +69,22 @@ def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
             load=load,
             core=core,
             cores=len(shares),
-            first_vu=sum(share.peak_vus for share in shares[:core]),
+            first_vu=facts.first_vu + sum(share.peak_vus for share in shares[:core]),
             context=plan.context,
             used=plan.used,
             run_setup=plan.run_setup and number == 0,
             seed=plan.seed,
             env=plan.env,
             http_debug=plan.http_debug,
+            trace_share=plan.trace_share,
             resume_at_s=plan.resume_at_s,
             rows_used=rows_used,
             memory_mb=plan.memory_mb,
             idle=idle,
             worker=plan.worker,
             secrets=plan.secrets,
-            rank=core * datacenters + datacenter,
-            ranks=len(shares) * datacenters,
+            among=plan.among,
+            rank=core * len(datacenters) + datacenter,
         )
         for number, (core, load) in enumerate(mine.items())
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ from hyperscale.engine.messages import (
     Progress,
     Quiet,
     Report,
+    SpanEnded,
     StopTest,
     TornDown,
     Trace,
@@ -36,6 +37,7 @@ from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.state_hooks import StateHooks
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
+from hyperscale.engine.tracing import Tracer
 from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
@@ -46,7 +48,7 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
-from hyperscale.workload.workflow import SEED, Workflow, protocols_of
+from hyperscale.workload.workflow import SEED, Workflow, browser_of, protocols_of
 
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 STALLS_MAX = 5  # that are told
@@ -98,8 +100,10 @@ class SliceRun:
         self._pool = self._make_pool(order.load.rps)
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
+        kinds = {step.kind for step in plan.steps}
+        await self._pool.start(kinds | ({"browser"} if browser_of(plan.workflow) else set()))
         if plan.feed is not None:
-            self._rows = plan.feed.rows_for(order.rank, order.ranks, order.seed or 0)
+            self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0, order.among)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
                 next(itertools.islice(self._rows, order.rows_used, order.rows_used), None)
         base: dict[str, Any] = {}
@@ -111,10 +115,15 @@ class SliceRun:
 
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
         pool = ClientPool(
-            self._plan.http.with_files(brought), rps, protocols_of(self._plan.workflow)
+            self._plan.http.with_files(brought),
+            rps,
+            protocols_of(self._plan.workflow),
+            browser_of(self._plan.workflow),
         )
         if self._order.http_debug:
             pool.trace = self._trace
+        if self._order.trace_share:
+            pool.propagate()
         return pool
 
     def _trace(self, response: HTTPResponse | Reply) -> None:
@@ -137,6 +146,8 @@ class SliceRun:
             step.name: CompiledStep(number, step, self._recorder, keeps_response=keeps)
             for number, step in enumerate(plans)
         }
+        if self._order.trace_share:
+            self._sample(steps.values())
         judges = [s for s in steps.values() if s.hook in (HookType.CHECK, HookType.METRIC)]
         if plan.flow is not None:
             for step in steps.values():
@@ -155,6 +166,13 @@ class SliceRun:
             last_checks=tuple(j for j in judges if not j.needs) if plan.flow else (),
             worker=self._order.worker,
         )
+
+    def _sample(self, steps: Iterable[CompiledStep]) -> None:
+        share, workflow = self._order.trace_share, self._order.workflow
+        tracer = Tracer(share, workflow, lambda span: self._send(SpanEnded(span)))
+        for step in steps:
+            if step.hook is HookType.TEST and step.is_async:
+                step.call = tracer.traced(step.name, step.call)
 
     def _stop_test(self, reason: str, failed: bool) -> None:
         self._send(StopTest(reason, failed))

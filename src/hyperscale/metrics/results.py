@@ -218,6 +218,8 @@ class Point(Struct):
     p99_ms: float = 0.0
     max_ms: float = 0.0
     response_p99_ms: float = 0.0
+    # Service times by `metrics.ranges`: the first range that has any, and how many from it on.
+    ranges: list[int] = []
 
 
 class Mark(Struct):
@@ -335,6 +337,8 @@ class DatacenterResult(Struct):
     duration: Distribution = msgspec.field(default_factory=Distribution)  # of all its requests
     coverage: float = 1.0
     lost: list[str] = []
+    share: int = 0  # in one load that is split; 0: it ran all of the load
+    vus: int = 0  # now
 
 
 class Results(Struct):
@@ -359,6 +363,7 @@ class Results(Struct):
     generator: GeneratorCost = msgspec.field(default_factory=GeneratorCost)
     environment: Environment = msgspec.field(default_factory=Environment)
     datacenters: list[DatacenterResult] = []  # through gates: each beside the whole
+    together: DatacenterResult | None = None  # and these merged: percentiles are never averaged
 
     @property
     def requests(self) -> int:

@@ -66,6 +66,14 @@ class WorkflowTally:
         }
         self._iteration = Histogram()
 
+    def service_times(self) -> Histogram:
+        """Of all requests, whatever their name."""
+        total = Histogram()
+        for step in self._steps.values():
+            for request in step.requests.values():
+                total.merge(request.latency.service)
+        return total
+
     def check(self, delta: Delta) -> None:
         """Raises DamagedState for a delta of another workflow, before it is kept for later."""
         for request in delta.requests:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from hyperscale.metrics.histogram import Histogram
-from hyperscale.metrics.results import DatacenterResult, Distribution, Results
+from hyperscale.metrics.results import DatacenterResult, Results
 from hyperscale.ui import text
 from hyperscale.ui.output import Paint
 
 HEADINGS = ("datacenter", "status", "#reqs", "#fails", "med", "p95", "p99", "max", "req/s")
 TEXTS = 2  # columns that begin at the left
-
-
-def whole(results: Results) -> DatacenterResult:
-    """All of them as one."""
-    total = Histogram()
-    for one in results.datacenters:
-        if one.duration.buckets:
-            total.merge(Histogram.from_distribution(one.duration))
-    return DatacenterResult(
-        name="all",
-        status="",
-        requests=sum(one.requests for one in results.datacenters),
-        failed=sum(one.failed for one in results.datacenters),
-        elapsed_s=max(one.elapsed_s for one in results.datacenters),
-        duration=total.distribution(),
-    )
+_UNREMARKABLE = ("running", "completing", "completed")
 
 
 def rows(results: Results) -> list[tuple[str, ...]]:
     """A row for each, and the whole."""
-    return [_row(one) for one in (*results.datacenters, whole(results))]
+    whole = [] if results.together is None else [results.together]
+    return [_row(one) for one in (*results.datacenters, *whole)]
 
 
 def datacenter_table(results: Results, paint: Paint) -> list[str]:
@@ -50,26 +35,26 @@ def _painted(line: str, row: tuple[str, ...], paint: Paint) -> str:
 
 
 def datacenter_line(results: Results) -> str:
-    """While it runs: who is where."""
-    told = (
-        f"{one.name} {one.status}"
-        if one.status not in ("running", "completing")
-        else f"{one.name} {text.short_count(one.requests)}"
-        for one in results.datacenters
-    )
-    return " · ".join(told)
+    """While it runs: how slow it is where, and who does not run."""
+    told = [_told(one) for one in results.datacenters]
+    if results.together is not None and results.together.requests and len(told) > 1:
+        told.append(_told(results.together))
+    return f"p99: {' · '.join(told)}"
+
+
+def _told(one: DatacenterResult) -> str:
+    if not one.requests:
+        return f"{one.name} {one.status}"
+    slow = f"{one.name} {text.short_duration(one.duration.p99_ms)}"
+    return f"{slow} ({one.status})" if one.status not in ("", *_UNREMARKABLE) else slow
 
 
 def _row(one: DatacenterResult) -> tuple[str, ...]:
     rate = one.requests / one.elapsed_s if one.elapsed_s else 0.0
+    spread = one.duration
+    slow = (spread.p50_ms, spread.p95_ms, spread.p99_ms, spread.max_ms)
+    latencies = map(text.short_duration, slow) if spread.count else (text.NOTHING,) * len(slow)
     return (
-        one.name, one.status, f"{one.requests:,}", f"{one.failed:,}", *_latencies(one.duration),
-        text.rate(rate),
+        f"{one.name}={one.share}" if one.share else one.name, one.status,
+        f"{one.requests:,}", f"{one.failed:,}", *latencies, text.rate(rate),
     )  # fmt: skip
-
-
-def _latencies(spread: Distribution) -> tuple[str, ...]:
-    if not spread.count:
-        return (text.NOTHING,) * 4
-    found = (spread.p50_ms, spread.p95_ms, spread.p99_ms, spread.max_ms)
-    return tuple(map(text.short_duration, found))

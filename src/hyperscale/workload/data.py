@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from hyperscale.errors import BadInput
+from hyperscale.workload.apportion import turns
 from hyperscale.workload.files import locate
 
 Per = Literal["iteration", "vu"]
@@ -39,16 +40,20 @@ class Feed:
     order: Order = "sequential"
     name: str = "data"
 
-    def rows_for(self, core: int, cores: int, seed: int = 0) -> Iterator[Any]:
-        """The rows of one core. All cores must be given the same `seed`."""
+    def rows_for(
+        self, core: int, cores: int, seed: int = 0, among: tuple[int, ...] = (0, 1)
+    ) -> Iterator[Any]:
+        """The rows of one core. All cores must be given the same `seed`. `among`: of several
+        datacenters the number of this one, and the share of each."""
         rounds = itertools.count() if self.when_done == "repeat" else range(1)
         for number in rounds:
             empty = True
-            for row in itertools.islice(self._round(seed + number), core, None, cores):
+            own = _own(self._round(seed + number), among)
+            for row in itertools.islice(own, core, None, cores):
                 empty = False
                 yield row
             if empty and number == 0 and self.when_done == "repeat":
-                yield from self._shared_rows(core, seed)
+                yield from self._shared_rows(core, seed, among)
 
     def _round(self, seed: int) -> Iterator[Any]:
         if callable(self.source):
@@ -59,13 +64,22 @@ class Feed:
         random.Random(seed).shuffle(shuffled)
         return iter(shuffled)
 
-    def _shared_rows(self, core: int, seed: int) -> Iterator[Any]:
+    def _shared_rows(self, core: int, seed: int, among: tuple[int, ...]) -> Iterator[Any]:
         """More cores than rows: repeating means sharing, so this core joins in at its place."""
-        rows = list(self._round(seed))
+        rows = list(_own(self._round(seed), among)) or list(self._round(seed))
         if not rows:
             raise BadInput(f"{self.name} yields no rows")
         start = core % len(rows)
         yield from itertools.cycle(rows[start:] + rows[:start])
+
+
+def _own(rows: Iterator[Any], among: tuple[int, ...]) -> Iterator[Any]:
+    """What is for this datacenter."""
+    number, *shares = among
+    if len(shares) == 1:
+        return rows
+    mine = (turn == number for turn in itertools.cycle(turns(tuple(shares))))
+    return itertools.compress(rows, mine)
 
 
 def feed(

@@ -40,6 +40,7 @@ class WorkflowFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     sets_up: bool = False
     tears_down: bool = False
     per_vu_connections: bool = True
+    first_vu: int = 0  # users are numbered from here on: other datacenters have those before
 
     @property
     def planned_s(self) -> float | None:

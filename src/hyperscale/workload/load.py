@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hyperscale.workload.apportion import apportion
 from hyperscale.workload.arrival_models import ArrivalRate, RampingRate
 from hyperscale.workload.load_model import LoadModel, Stage
 from hyperscale.workload.load_models import (
@@ -61,24 +62,24 @@ def split_by(load: Load, shares: Sequence[int]) -> list[Load]:
     whole = sum(shares)
     if isinstance(load, ShapedVUs):
         raise ValueError("a load whose shape is code cannot be split by share")
-    ends = list(accumulate(shares))
 
     def amounts(total: int) -> list[int]:
-        bounds = [0, *(total * end // whole for end in ends)]
-        return [last - first for first, last in pairwise(bounds)]
+        return apportion(total, shares)
 
-    if min(amounts(load.peak_vus)) < 1:
-        raise ValueError(f"{load.peak_vus} virtual users are too few for {len(shares)} shares")
+    _refuse_nothing(amounts(load.peak_vus), shares, f"{load.peak_vus} virtual users")
     changes: list[dict[str, object]] = [
         {"rps": load.rps * share / whole} if load.rps else {} for share in shares
     ]
-    for name, several in _amounts(load, amounts).items():
+    parts = _amounts(load, amounts)
+    if isinstance(load, SharedIterations):
+        _refuse_nothing(parts["vus"], shares, f"{load.iterations} iterations")
+    for name, several in parts.items():
         for change, amount in zip(changes, several, strict=True):
             change[name] = amount
     if isinstance(load, (ArrivalRate, RampingRate)):
-        for change, share, end in zip(changes, shares, ends, strict=True):
+        for change, share, before in zip(changes, shares, accumulate([0, *shares]), strict=False):
             change |= _rates(load, share / whole)
-            change["phase"] = (load.phase + end - share) / whole  # not all at one instant
+            change["phase"] = (load.phase + before) / whole  # not all at one instant
     if isinstance(load, RampingVUs):
         targets = [amounts(int(stage.target)) for stage in load.stages]
         for number, change in enumerate(changes):
@@ -89,13 +90,21 @@ def split_by(load: Load, shares: Sequence[int]) -> list[Load]:
     return [_replace(load, **change) for change in changes]
 
 
+def _refuse_nothing(parts: Sequence[int], shares: Sequence[int], what: str) -> None:
+    if min(parts) < 1:
+        raise ValueError(
+            f"{what} split as {' to '.join(map(str, shares))} leave nothing for one of them"
+        )
+
+
 def _amounts(load: Load, amounts: Callable[[int], list[int]]) -> dict[str, list[int]]:
     match load:
         case RampingVUs():
             return {"start": amounts(load.start)}
         case SharedIterations():
+            several = amounts(load.iterations)
             vus = amounts(min(load.vus, load.iterations))
-            return {"vus": vus, "iterations": amounts(load.iterations)}
+            return {"vus": [*map(min, vus, several)], "iterations": several}
         case ArrivalRate() | RampingRate():
             return {"vus": amounts(load.vus), "max_vus": amounts(load.max_vus)}
     return {"vus": amounts(load.peak_vus)}

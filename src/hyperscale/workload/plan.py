@@ -20,6 +20,7 @@ from hyperscale.errors import BadInput
 from hyperscale.workload import graph, load_settings, near_names
 from hyperscale.workload import workflow as authoring
 from hyperscale.workload.data import Feed
+from hyperscale.workload.datacenters import read_datacenters
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.given import AnyWorkflow, name_of, parts_of
 from hyperscale.workload.hook_types import Hook, classify
@@ -115,6 +116,7 @@ class TestPlan:
     workflows: tuple[WorkflowPlan, ...]
     layers: tuple[tuple[str, ...], ...]  # names of workflows that may run together, in order
     warnings: tuple[str, ...] = field(default=())
+    datacenters: Mapping[str, int] = field(default_factory=dict)  # with their shares; 0: all
 
     @property
     def reporting(self) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def plan_test(workflows: Iterable[AnyWorkflow], overrides: Overrides | None = No
     if not overrides.no_thresholds:
         _refuse_lost_thresholds(overrides, plans)
     warnings += [warning for plan in plans for warning in plan.warnings]
-    return TestPlan(plans, layers, tuple(warnings))
+    return TestPlan(plans, layers, tuple(warnings), _datacenters(drafts))
 
 
 def plan_workflow(
@@ -280,6 +282,23 @@ def _plan_loads(
                 changed = load_settings.override(member.settings, flags[member.name])
                 loads[member.name] = load_settings.load_of(changed)
     return loads, warnings
+
+
+def _datacenters(drafts: Iterable[_Draft]) -> dict[str, int]:
+    """Of the whole test: workflows that say where it runs say the same."""
+    said: dict[str, dict[str, int]] = {}
+    for draft in drafts:
+        with _naming(draft.name):
+            if found := read_datacenters(draft.cls.datacenters):
+                said[draft.name] = found
+    for name, found in said.items():
+        first = next(iter(said))
+        if list(found.items()) != list(said[first].items()):
+            raise BadInput(
+                f"{first} and {name} name different datacenters, and a test runs as a whole",
+                "let one of them say it, or both the same",
+            )
+    return next(iter(said.values()), {})
 
 
 def _names(cls: type[Workflow], steps: Iterable[StepPlan], overrides: Overrides) -> Names:

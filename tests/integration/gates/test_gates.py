@@ -6,9 +6,12 @@ import json
 import os
 import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,89 @@ from tests.integration.conftest import Stats
 NODES = 9
 KEY = "tests:1:0123456789abcdef"
 RATE = ("--rate", "40/s", "-d", "6s")  # 240 iterations in each datacenter, however slow it is
+
+
+ROWS = """
+from hyperscale import Workflow, step
+from hyperscale.testing import HTTPResponse
+
+
+class Rows(Workflow):
+    vus = 10
+    iterations = {rows}
+    data = [{{"row": number}} for number in range({rows})]
+    datacenters = {{"dc2": 60, "dc3": 40}}
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        return await self.client.http.get(f"{url}/{{self.row['row']}}/{{self.vu_id}}")
+"""
+
+
+SLOW = """
+from hyperscale import Workflow, step
+from hyperscale.testing import HTTPResponse
+
+
+class Slow(Workflow):
+    vus = 2
+    iterations = 20
+
+    async def setup(self) -> None:
+        await self.client.http.get("{url}/setup")
+
+    @step()
+    async def get(self) -> HTTPResponse:
+        return await self.client.http.get("{url}/load")
+"""
+
+
+@dataclass
+class Recording:
+    url: str = ""
+    seen: list[str] = field(default_factory=list)
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def of(self, path: str) -> list[str]:
+        return [one for one in self.seen if one == path]
+
+
+@contextmanager
+def recording() -> Iterator[Recording]:
+    """A target that knows every path it was asked for, and keeps the first setup waiting."""
+    target = Recording()
+    seen = target.seen
+
+    class Records(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            if self.path == "/setup" and seen.count("/setup") == 1:
+                target.release.wait(60.0)
+                seen.append("released")
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Records) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        target.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield target
+        finally:
+            target.release.set()
+            server.shutdown()
+
+
+def stands_still(stats: Stats) -> bool:
+    before = stats()["requests"]
+    time.sleep(0.3)
+    return bool(stats()["requests"] == before)
 
 
 @dataclass(frozen=True)
@@ -56,6 +142,12 @@ class World:
         known = ("--cluster-id", "dev", "--environment", "dev", "--certs", "data/certs")
         return hyperscale(*words, "--manager", address, *known, cwd=self.folder, **self.env)
 
+    def statuses(self, run: Running) -> list[str]:
+        """Of the job that runs, in each datacenter."""
+        (job,) = re.findall(r"job (\w+) accepted", run.said)
+        view = json.loads(self.ask("status", job, "--json").out)
+        return [one["status"] for one in view["datacenters"]]
+
     def owner(self) -> str:
         """Of the job that somebody owned last; empty before."""
         return max(self.logged("owns job"), default=("", ""))[1]
@@ -80,7 +172,7 @@ def world(folder: Path, *more: object) -> Iterator[World]:
     env = {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}
     words = ("--datacenters", 3, "--gates", 3, "--cores", 1, "--data", folder / "data")
     with Running("dev", "--port", port, *words, *more, cwd=folder, **env) as dev:
-        dev.wait_until_said("ready: ")
+        dev.wait_until_said("\nready: ")
         yield World(folder, port, dev)
 
 
@@ -122,6 +214,106 @@ def test_it_runs_only_where_it_is_told_to(calm: World, target: str, stats: Stats
     assert_refused(calm.ask("run", file, "--dc", "mars"), "no datacenter 'mars'", code=1)
     nowhere = hyperscale("run", file, "--dc", "dc1", cwd=calm.folder)
     assert_refused(nowhere, "--dc", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "shares"),
+    [
+        (("-i", 50), (30, 20)),
+        (("--rate", "30/s", "-d", "3s"), (54, 36)),
+        (("-s", "1s:5", "-s", "1s:5"), None),
+    ],
+    ids=["iterations", "rate", "stages"],
+)
+def test_one_load_is_split_by_share(
+    calm: World,
+    target: str,
+    stats: Stats,
+    words: tuple[object, ...],
+    shares: tuple[int, ...] | None,
+) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    ended = calm.ask("run", file, *words, "--dc", "dc1=60", "--dc", "dc3=40", "-o", "out.json")
+
+    assert ended.code == ExitCode.PASSED, ended
+    results = calm.results()
+    found = by_datacenter(results)
+    if shares is not None:
+        assert found == {"dc1": ("completed", shares[0]), "dc3": ("completed", shares[1])}
+    else:
+        assert results["workflows"][0]["vus_max"] == 5
+    assert stats()["requests"] == sum(count for _, count in found.values())
+    assert {one["name"]: one["share"] for one in results["datacenters"]} == {"dc1": 60, "dc3": 40}
+
+
+def test_a_share_that_is_too_small_is_refused(calm: World, target: str) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    words = ("run", file, "--dc", "dc1=90", "--dc", "dc2=10")
+    assert_refused(calm.ask(*words, "-u", 2), "2 virtual users split as 90 to 10", code=1)
+    here = calm.ask_manager("dc1-m1", "submit", file, "--dc", "dc2")
+    assert_refused(here, "this is a manager of dc1 alone", code=1)
+
+
+def test_the_test_file_says_where_and_each_row_is_used_once(calm: World) -> None:
+    """Of the target we know every row that it was sent, and the number of every user."""
+    rows = 50
+    with recording() as target:
+        file = calm.folder / "rows.py"
+        file.write_text(ROWS.format(rows=rows, url=target.url))
+        ended = calm.ask("run", file, "-o", "out.json", gate=2)
+        assert ended.code == ExitCode.PASSED, ended
+    sent = [path.strip("/").split("/") for path in target.seen]
+    assert sorted(int(row) for row, _ in sent) == list(range(rows))
+    users = {int(user) for _, user in sent}
+    assert users == set(range(10))
+    assert by_datacenter(calm.results()) == {"dc2": ("completed", 30), "dc3": ("completed", 20)}
+
+
+def test_users_are_scaled_by_share_and_paused_everywhere(
+    calm: World, target: str, stats: Stats
+) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    split = ("--dc", "dc1=3", "--dc", "dc2=1")
+    with calm.running(file, "-u", 4, "-d", "60s", *split, "-o", "out.json") as run:
+        run.wait_until(lambda: stats()["requests"] > 50, "load")
+        job = re.findall(r"job (\w+) accepted", run.said)[0]
+        assert_refused(calm.ask("scale", job, "--vus", 1), "leave none for dc2", code=1)
+        assert calm.ask("scale", job, "--vus", 8, gate=2).code == ExitCode.PASSED
+
+        def users() -> int:
+            return json.loads(calm.ask("status", job, "--json").out)["datacenters"]
+
+        run.wait_until(lambda: [one["vus"] for one in users()] == [6, 2], "eight users")
+        assert calm.ask("pause", job, gate=3).code == ExitCode.PASSED
+        run.wait_until(lambda: stands_still(stats), "pause")
+        assert calm.ask("resume", job).code == ExitCode.PASSED
+        before = stats()["requests"]
+        run.wait_until(lambda: stats()["requests"] > before + 50, "load again")
+        assert calm.ask("cancel", job).code == ExitCode.PASSED
+        assert run.ended().code == ExitCode.STOPPED
+    results = calm.results()
+    assert sum(one["requests"] for one in results["datacenters"]) == stats()["requests"]
+
+
+def test_no_load_begins_before_every_datacenter_is_prepared(calm: World) -> None:
+    """One of them sets up for as long as we like; then each begins once."""
+    with recording() as target:
+        file = calm.folder / "slow.py"
+        file.write_text(SLOW.format(url=target.url))
+        with calm.running(file, "-o", "out.json") as run:
+            run.wait_until(lambda: len(target.of("/setup")) == 3, "setups")
+            run.wait_until(
+                lambda: calm.statuses(run).count("prepared") == 2, "two that are prepared"
+            )
+            time.sleep(0.5)  # for load that must not be
+            assert not target.of("/load")
+            target.release.set()
+            ended = run.ended()
+        assert ended.code == ExitCode.PASSED, ended
+        assert len(target.of("/load")) == 3 * 20
+        assert target.seen.index("/load") > target.seen.index("released")
+    each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 20))
+    assert by_datacenter(calm.results()) == each
 
 
 def test_a_key_is_one_job_through_every_gate(calm: World, target: str, stats: Stats) -> None:
@@ -166,6 +358,21 @@ def test_nothing_is_missing_when_the_owner_is_killed(
         each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 240))
         assert by_datacenter(all_nodes.results()) == each
         assert stats()["requests"] == 720
+
+
+def test_a_new_owner_begins_what_is_prepared_once(tmp_path: Path) -> None:
+    with recording() as target, world(tmp_path) as all_nodes:
+        file = tmp_path / "slow.py"
+        file.write_text(SLOW.format(url=target.url))
+        with all_nodes.running(file, "-o", "out.json") as run:
+            run.wait_until(lambda: len(target.of("/setup")) == 3, "setups")
+            all_nodes.kill(all_nodes.owner())
+            target.release.set()
+            ended = run.ended()
+        assert ended.code == ExitCode.PASSED, ended
+        assert len(target.of("/load")) == 3 * 20
+        each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 20))
+        assert by_datacenter(all_nodes.results()) == each
 
 
 def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(
@@ -219,4 +426,5 @@ def test_jobs_outlive_all_gates(tmp_path: Path, target: str) -> None:
         first.dev.signal(signal.SIGINT)
         first.dev.ended()
     with world(tmp_path) as second:
-        assert "completed" in second.ask("jobs", gate=2).out
+        told = second.ask("jobs", gate=2)
+        assert "completed" in told.out, told

@@ -26,6 +26,10 @@ def steered(replicated: ReplicatedState, job: JobState, record: Steered) -> bool
         return _bring_to_end(job, record.action, record)
     if job.ending:
         return False
+    if record.action == "begin":
+        if job.begun_age_s is None:
+            job.begun_age_s = record.age_s
+        return True
     _remember(job, record.command_id)
     if record.action in ("pause", "resume") and job.paused == (record.action == "pause"):
         return True  # it is so already

@@ -57,8 +57,20 @@ def open_barrier(
             if token(placement) in watch.prepared:
                 _start(leader, now, job, watch, workflow, placement)
     elif workflow.lifecycle.state is LifecycleState.DISPATCHED and live:
+        if job.is_held or now < watch.begins_at:
+            later = None if job.is_held else watch.begins_at
+            hurry = _hurry(leader, now, job, watch, workflow, waiting)
+            return min((at for at in (later, hurry) if at is not None), default=None)
         _declare_started(leader, now, job, watch, workflow, live)
     return _hurry(leader, now, job, watch, workflow, waiting)
+
+
+def is_prepared(job: JobState, watch: Watch) -> bool:
+    """All that was placed of a held job waits for the word to begin."""
+    if not job.is_held or job.ending:
+        return False
+    awaited = [one for one in job.workflows.values() if _is_awaited(one)]
+    return bool(awaited) and all(_is_ready(watch, one) for one in awaited)
 
 
 def _declare_started(

@@ -115,6 +115,7 @@ class Watch:
     refusals: Counter[str] = field(default_factory=Counter)
     """By worker: parts of the job that it did not take, one after the other."""
     unsendable: dict[str, str] = field(default_factory=dict)  # workflow -> why
+    begins_at: float = 0.0  # its load, when a gate said so
     end_wanted: Steered | None = None
     making_results: bool = False
 
@@ -143,7 +144,7 @@ class Watch:
         self.started.clear()
         self.idle.clear()
         self.unheard.clear()
-        self.hears_until = self.ends_told_by = 0.0
+        self.hears_until = self.ends_told_by = self.begins_at = 0.0
         self.ready.clear()
         self.stopped.clear()
         self.unplaced_since.clear()

@@ -6,6 +6,7 @@ from collections import Counter
 
 from hyperscale.cluster.fencing import Fence
 from hyperscale.cluster.jobs import coverage as covered
+from hyperscale.cluster.jobs.ending import is_prepared
 from hyperscale.cluster.jobs.leader_state import LeaderState
 from hyperscale.cluster.jobs.lifecycle import LifecycleState
 from hyperscale.cluster.jobs.pool import Pool
@@ -54,6 +55,10 @@ class JobQueries:
     def position(self, job_id: str) -> int:
         return self._leader.queue.position(job_id)
 
+    def queued(self) -> int:
+        """Jobs of which nothing was ever dispatched."""
+        return len(self._leader.queue.fresh())
+
     def waiting_for(self, job_id: str) -> str:
         entry = self._leader.queue.get(job_id)
         return "" if entry is None else entry.reason
@@ -83,6 +88,10 @@ class JobQueries:
         if known is None:
             return "unknown"
         return self._leader.pool.signals(self._leader.decided_at, known).routing.value
+
+    def is_prepared(self, job: JobState) -> bool:
+        """It is held, and ready to begin. Only a leader knows."""
+        return job.is_held and is_prepared(job, self._leader.watches[job.job_id])
 
     def counts(self) -> dict[str, int]:
         """Workflows by state; they sum to the workflows of the jobs that are not over."""

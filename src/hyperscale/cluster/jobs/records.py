@@ -23,10 +23,11 @@ LostLoad = Literal["squeeze", "move", "drop"]
 """What becomes of a lost part when no core is free: it shares one that its job has, it waits for a
 free one, or it is given up at once."""
 
-Action = Literal["cancel", "stop", "pause", "resume", "scale", "rate"]
+Action = Literal["cancel", "stop", "pause", "resume", "scale", "rate", "begin"]
+"""`begin` is a gate's: the load that was held begins, in so many milliseconds."""
 
 JobStatus = Literal[
-    "submitted", "queued", "dispatching", "running", "completing", "cancelling",
+    "submitted", "queued", "dispatching", "prepared", "running", "completing", "cancelling",
     "completed", "partial", "failed", "cancelled", "timeout",
 ]  # fmt: skip
 
@@ -97,6 +98,7 @@ class Submitted(Record, frozen=True, array_like=True, tag="submitted"):
     owner: str = ""  # the client whose certificate submitted it; empty: nobody's
     groups: tuple[str, ...] = ()  # that this certificate names
     for_gate: bool = False  # other datacenters may run it too: its numbers are merged with theirs
+    held: bool = False  # its load waits, prepared, until a gate says that it begins everywhere
 
 
 class Dispatched(Record, frozen=True, array_like=True, tag="dispatched"):

@@ -48,6 +48,10 @@ class JobSettings:
     prepare_s: float = 300.0
     """From dispatch to prepared: loading code, resolving arguments, setup()."""
 
+    held_s: float = 300.0
+    """A job of gates waits so long, on its cores, for the word that its load begins everywhere: a
+    minute longer than gates wait for the slowest datacenter."""
+
     refusal_pause_min_s: float = 0.5
     refusal_pause_max_s: float = 10.0
     """A worker that refused a part is left alone this long, doubling with each refusal."""

@@ -169,6 +169,7 @@ class JobState:
     epoch: int = 0  # dispatches so far
     slots: int = 0  # numbers of cores used so far
     dispatched_age_s: float | None = None  # of the first dispatch
+    begun_age_s: float | None = None  # of one that was held: when it was told to begin
     ending: Ending = ""
     reason: str = ""
     by: str = ""
@@ -190,6 +191,11 @@ class JobState:
     @property
     def is_over(self) -> bool:
         return self.finished is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Its load must not begin yet."""
+        return self.submitted.held and self.begun_age_s is None
 
     @property
     def is_settled(self) -> bool:

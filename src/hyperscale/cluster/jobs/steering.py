@@ -16,6 +16,9 @@ from hyperscale.cluster.jobs.losing import lose
 from hyperscale.cluster.jobs.records import Aged, Failed, Judged, Steered, TimedOut
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
 
+# Nobody is that far away.
+BEGIN_MS_MAX = 30_000
+
 
 def steer(leader: LeaderState, now: float, event: Steer) -> bool:
     if not leader.leading:
@@ -40,6 +43,8 @@ def _steer(leader: LeaderState, now: float, event: Steer) -> Steering:
         return Steering(False, error=f"the job is over ({job.status})")
     if job.ending:
         return Steering(False, error="the job is being brought to its end")
+    if action == "begin":
+        return _begin(leader, now, job, event)
     if action in ("scale", "rate"):
         if event.amount < 1:
             least = "one virtual user" if action == "scale" else "1 % of the planned rate"
@@ -53,6 +58,20 @@ def _steer(leader: LeaderState, now: float, event: Steer) -> Steering:
     if not leader.append(now, record):
         return Steering(False, error="the same command is being written", again=True)
     return Steering(True, len(concerned), record=record)
+
+
+def _begin(leader: LeaderState, now: float, job: JobState, event: Steer) -> Steering:
+    """In so many milliseconds from now, whatever the time is where the gate is. The first word
+    counts: another gate may repeat it with another time."""
+    if not job.is_held:
+        return Steering(True, len(job.workflows))
+    watch = leader.watches[job.job_id]
+    if not watch.begins_at:
+        watch.begins_at = now + min(max(event.amount, 0), BEGIN_MS_MAX) / 1_000
+    record = _record(leader, now, job, event)
+    if not leader.append(now, record):
+        return Steering(False, error="its beginning is being written", again=True)
+    return Steering(True, len(job.workflows), record=record)
 
 
 def _end(leader: LeaderState, now: float, job: JobState, event: Steer, concerned: int) -> Steering:
@@ -110,7 +129,7 @@ def insist(leader: LeaderState, now: float, job: JobState, watch: Watch) -> None
 
 def steered(leader: LeaderState, job: JobState, record: Steered) -> None:
     """The record is held: tell the parts that run."""
-    if record.action in ("cancel", "stop"):
+    if record.action in ("cancel", "stop", "begin"):
         return
     watch = leader.watches[job.job_id]
     if record.action == "resume":
@@ -184,9 +203,13 @@ def check_time(leader: LeaderState, now: float, job: JobState, watch: Watch) -> 
         return leader.hears_until(job)
     age = leader.age_s(now, job.job_id)
     left_s = timeouts.overall_left_s(job, age)
-    lefts = [left_s, timeouts.record_left_s(job, age)]
+    held_s = timeouts.held_left_s(job, age, leader.settings)
+    lefts = [left_s, timeouts.record_left_s(job, age), held_s]
     if left_s is not None and left_s <= _NONE_S:
         leader.append(now, TimedOut(job.job_id, age, timeouts.overall_reason(job, age)))
+        return None
+    if held_s is not None and held_s <= _NONE_S:
+        leader.append(now, TimedOut(job.job_id, age, timeouts.held_reason(leader.settings)))
         return None
     if watch.idle:
         _check_stuck(leader, now, job, age)

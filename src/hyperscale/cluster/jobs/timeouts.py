@@ -41,13 +41,25 @@ def elapsed_s(job: JobState, age_s: float) -> float:
     """Seconds that count against the job's time."""
     if job.dispatched_age_s is None:
         return 0.0
-    return max(0.0, age_s - job.dispatched_age_s - paused_s(job, age_s))
+    since_s = max(job.dispatched_age_s, job.begun_age_s or 0.0)
+    return max(0.0, age_s - since_s - paused_s(job, age_s))
 
 
 def overall_left_s(job: JobState, age_s: float) -> float | None:
-    if job.dispatched_age_s is None or job.paused:
+    if job.dispatched_age_s is None or job.paused or job.is_held:
         return None
     return job.submitted.timeout_s + job.extension_s - elapsed_s(job, age_s)
+
+
+def held_left_s(job: JobState, age_s: float, settings: JobSettings) -> float | None:
+    """Until a job that no gate begins gives back the cores it holds."""
+    if job.dispatched_age_s is None or job.paused or not job.is_held:
+        return None
+    return job.dispatched_age_s + settings.held_s + paused_s(job, age_s) - age_s
+
+
+def held_reason(settings: JobSettings) -> str:
+    return f"no gate said within {settings.held_s:g} s that its load begins"
 
 
 def overall_reason(job: JobState, age_s: float) -> str:

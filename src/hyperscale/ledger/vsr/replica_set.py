@@ -23,11 +23,16 @@ from hyperscale.ledger.vsr.messages import (
     ClosedOk,
     Heartbeat,
     HeartbeatOk,
+    Item,
 )
 from hyperscale.ledger.vsr.replica import NotPrimary, Replica
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
 from hyperscale.ledger.vsr.states import Status
+
+# An epoch or a view further ahead than any outage takes it is a lie: whoever believed in the
+# largest number could never go beyond it.
+JUMP_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,9 @@ class ReplicaSet:
         return self._taken()
 
     def receive(self, now: float, sender: str, bundle: Bundle) -> list[NodeEffect]:
+        """Raises ValueError, and takes nothing, when a number jumps."""
+        for item in bundle.items:
+            self._check_token(sender, item)
         for item in bundle.items:
             if isinstance(item.message, ClosedOk):
                 self._told(now, item.group, sender)
@@ -205,6 +213,13 @@ class ReplicaSet:
         if bundle.answer is not None:
             self._answered(now, sender, bundle.answer)
         return self._taken()
+
+    def _check_token(self, sender: str, item: Item) -> None:
+        known = self.replicas.get(item.group)
+        token = (0, 0) if known is None else known.state.token
+        said = (item.message.epoch, item.message.view)
+        if any(new > old + JUMP_MAX for new, old in zip(said, token, strict=True)):
+            raise ValueError(f"{sender} speaks of {said} in {item.group}, where {token} is known")
 
     def _answered(self, now: float, sender: str, answer: HeartbeatOk) -> None:
         began_anew = self.contact(sender).answered(answer) or sender in self._absent

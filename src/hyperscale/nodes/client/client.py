@@ -11,7 +11,7 @@ import asyncio
 import getpass
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -36,6 +36,7 @@ from hyperscale.nodes.client.watch import (
 from hyperscale.nodes.protocol.jobs import JobView, WorkerView
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
+from hyperscale.workload.datacenters import read_datacenters
 from hyperscale.workload.durations import parse_duration
 from hyperscale.workload.given import AnyWorkflow
 from hyperscale.workload.plan import Overrides
@@ -53,7 +54,7 @@ class JobSubmission:
     either with dependencies."""
 
     workflows: Sequence[AnyWorkflow]
-    target_datacenters: Sequence[str] = ()
+    target_datacenters: Sequence[str] | Mapping[str, int] = ()
     vus: int | None = None
     timeout_seconds: float | None = None
     idempotency_key: str = ""
@@ -142,7 +143,6 @@ class HyperscaleClient:
         """
         session = self._open()
         given = _as_submission(workflows, timeout, idempotency_key)
-        await self._check_datacenters(given.target_datacenters)
         if given.vus is not None:
             overrides.setdefault("vus", given.vus)
         try:
@@ -159,7 +159,11 @@ class HyperscaleClient:
         )
         submission = await asyncio.to_thread(prepare, ClassSource(*given.workflows), flags, options)
         message = submission.message(
-            new_job_id(session.host.random), key=given.idempotency_key, requested_by=requester()
+            new_job_id(session.host.random),
+            key=given.idempotency_key,
+            requested_by=requester(),
+            datacenters=read_datacenters(given.target_datacenters or None)
+            or submission.plan.datacenters,
         )
         callbacks = Callbacks(on_status_update, on_progress_update, on_workflow_result)
         ack = await session.cluster.submit(message)
@@ -266,14 +270,6 @@ class HyperscaleClient:
             raise RunFailed(f"job {job_id} cannot be {_PAST[action]}: {ack.error}")
         return ack.workflows
 
-    async def _check_datacenters(self, wanted: Sequence[str]) -> None:
-        here = await self.get_datacenters() if wanted else []
-        for datacenter in wanted:
-            if datacenter not in here:
-                raise BadInput(
-                    f"there is no datacenter {datacenter!r}", f"there is {', '.join(here)}"
-                )
-
     def _open(self) -> _Session:
         if self._session is None:
             raise RunFailed(
@@ -318,6 +314,7 @@ _PAST: dict[Action, str] = {
     "resume": "resumed",
     "scale": "scaled",
     "rate": "given another rate",
+    "begin": "begun",
 }
 
 

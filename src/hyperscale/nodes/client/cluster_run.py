@@ -75,9 +75,13 @@ class ClusterRun:
         *,
         key: str = "",
         datacenters: Mapping[str, int] | None = None,
+        datacenters_else: Mapping[str, int] | None = None,
     ) -> ClusterRun:
-        """Raises BadInput for a test that cannot be planned or cannot travel."""
-        return cls(settings, prepare(source, overrides, options), "", key, datacenters)
+        """`datacenters` is stronger than what the test says of them, `datacenters_else` weaker.
+        Raises BadInput for a test that cannot be planned or cannot travel."""
+        submission = prepare(source, overrides, options)
+        where = datacenters or submission.plan.datacenters or datacenters_else
+        return cls(settings, submission, "", key, where)
 
     @classmethod
     def attach(cls, settings: ClusterSettings, job_id: str) -> ClusterRun:

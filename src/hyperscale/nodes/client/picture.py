@@ -18,6 +18,7 @@ from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import (
     DatacenterResult,
+    Distribution,
     Environment,
     Mark,
     Results,
@@ -27,6 +28,7 @@ from hyperscale.metrics.results import (
 )
 from hyperscale.nodes.client.pushes import FINAL
 from hyperscale.nodes.protocol.jobs import (
+    DatacenterView,
     JobUpdate,
     JobView,
     Outline,
@@ -45,6 +47,7 @@ _JOB_STATES: dict[str, State] = {
     "submitted": "preparing",
     "queued": "preparing",
     "dispatching": "preparing",
+    "prepared": "preparing",
     "running": "running",
     "completing": "running",
     "cancelling": "stopping",
@@ -132,16 +135,10 @@ class Picture:
             self._watched_s = elapsed_s
             watch(self._judges, shown)  # only the managers end a run by it
         results = assemble(course, shown.values(), self._judges)
-        results.datacenters = [
-            DatacenterResult(
-                name=one.name,
-                status=one.status,
-                requests=one.requests,
-                failed=one.failed,
-                coverage=one.coverage,
-            )
-            for one in (self.view.datacenters if self.view is not None else ())
-        ]
+        if self.view is not None:
+            results.datacenters = [_datacenter(one) for one in self.view.datacenters]
+            if self.view.together is not None:
+                results.together = _datacenter(self.view.together)
         results.workflows = [self._workflows[one.name].whole(one) for one in results.workflows]
         return results
 
@@ -188,6 +185,26 @@ class Picture:
             because = f": {view.reason}" if view.reason else ""
             if len(self._notes) < NOTES_MAX:
                 self._notes[f"the job {where}{because}"] = None
+
+
+def _datacenter(view: DatacenterView) -> DatacenterResult:
+    return DatacenterResult(
+        name=view.name,
+        status=view.status,
+        requests=view.requests,
+        failed=view.failed,
+        elapsed_s=view.elapsed_s,
+        duration=Distribution(
+            count=view.requests,
+            p50_ms=view.p50_ms,
+            p95_ms=view.p95_ms,
+            p99_ms=view.p99_ms,
+            max_ms=view.max_ms,
+        ),
+        coverage=view.coverage,
+        share=view.share,
+        vus=view.vus,
+    )
 
 
 class _Workflow:

@@ -21,9 +21,16 @@ NUMBERS_WITHIN_S = 8.0
 def new_totals(results: Results, delta: int, workflow: str = "") -> dict[str, int]:
     """By closed workflow under way, or of this one: its users, `delta` more. Raises RunFailed.
 
+    Where several datacenters run all of the load each, it is the number of each.
+
     How many users an open one has now says nothing about how many it may have."""
     found = _under_way(results, workflow)
-    totals = {one.name: max(1, one.vus + delta) for one in found if one.vus and not one.open_model}
+    copies = _copies(results)
+    totals = {
+        one.name: max(1, round(one.vus / copies) + delta)
+        for one in found
+        if one.vus and not one.open_model
+    }
     if not totals and any(one.open_model for one in found):
         raise RunFailed(
             f"{found[0].name} makes its load by arrivals",
@@ -59,6 +66,12 @@ def _under_way(results: Results, workflow: str) -> list[WorkflowResult]:
         for one in results.workflows
         if one.state in ("running", "paused") and workflow in ("", one.name)
     ]
+
+
+def _copies(results: Results) -> int:
+    """How many datacenters run all of the load: each is told how many users it has."""
+    running = [one for one in results.datacenters if one.status == "running" and not one.share]
+    return max(1, len(running))
 
 
 def _none_has(what: str, workflow: str) -> str:

@@ -6,20 +6,22 @@ Any gate can be asked. What concerns a job is passed on to the gate that owns it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate.events import Commanded, Completed, Created
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
+from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, is_split
+from hyperscale.nodes.gate.shares import body_in, is_split, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -48,7 +50,7 @@ from hyperscale.nodes.protocol.jobs import (
     Window,
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
-from hyperscale.nodes.protocol.submission_limits import check_sizes
+from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
@@ -57,19 +59,28 @@ from hyperscale.wire.serving import Call
 A = TypeVar("A")
 ANOTHER_TEST = "its key was used for another test"
 ANOTHER_TEST_HINT = "a new test needs a new key"
+NOWHERE_HINT = "hyperscale datacenters shows how they are"
+NOWHERE_AGAIN_S = 2.0  # a probe later
 JOBS_LISTED_MAX = 1_000
 LISTED_S = 2.0  # an owner that takes longer is told of as it was
 
 
 class GateApi:
     def __init__(
-        self, host: Host, settings: GateSettings, node: Node, ledger: Ledger, owner: Owner
+        self,
+        host: Host,
+        settings: GateSettings,
+        node: Node,
+        ledger: Ledger,
+        owner: Owner,
+        router: Router,
     ) -> None:
         self._clock, self._random = host.clock, host.random
         self._settings = settings
         self._node = node
         self._ledger = ledger
         self._owner = owner
+        self._router = router
         self._views = JobViewer(host.clock, owner)
         ledger.on_forgotten.append(self._views.forget)
         self._access = Access(settings.jobs_of_others, settings.node.credentials is not None)
@@ -125,10 +136,19 @@ class GateApi:
         why = f"too few gates answer to say whether there is a job {job_id}"
         raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
 
+    def _count(self, call: Call, ask: Any) -> None:
+        """What another gate passed on is of whoever asked that gate. Raises Refused when it is one
+        too many of theirs."""
+        if call.peer.role == "gate" and ask.asked_by:
+            denial = self._node.admission.counts_for(call.kind, ask.asked_by)
+            if denial is not None:
+                raise Refused(call.kind.name, *denial)
+
     def _on_owner(
         self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]
     ) -> Callable[[Call, Any], Awaitable[A]]:
         async def handle(call: Call, ask: Any) -> A:
+            self._count(call, ask)
             job_id = self._job_id(ask)
             if self._ledger.owns(job_id):
                 return await handler(call, ask)
@@ -158,37 +178,52 @@ class GateApi:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
+        self._count(call, ask)
         job_id = self._job_id(ask)
         try:
             if ask.idempotency_key:
                 check_key(ask.idempotency_key)
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
-            datacenters = self._chosen(ask.datacenters)
-            for name in datacenters:
-                body_in(body, datacenters, name)
+            check_texts(ask, body)
+            self._check_named(body, ask.datacenters)
         except InvalidKey as error:
             return _refusal(ask, error.message, error.hint)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return _refusal(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
+        digest = body.digest()
         self._ledger.begin(job_id)
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
             with passing_on(call):
                 return await peer.request(passed_on(call, ask), JobAck, PASS_ON_TIMEOUT_S)
+        known = self._ledger.jobs.job(job_id)
+        datacenters = dict(ask.datacenters)
+        if known is None:
+            decision = await self._router.choose(
+                job_id,
+                named=tuple(datacenters),
+                policy="strict" if datacenters else "any",
+                body=body,
+            )
+            if decision.error:
+                return self._nowhere(ask, decision.error)
+            shares = {name: datacenters.get(name, 0) for name in decision.chosen}
+            datacenters = {name: shares[name] for name in self._ordered(shares)}
+            body = self._with_warnings(body, decision)
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
-            body=ask.body,
+            body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
-            digest=body.digest(),
+            asked=dict(ask.datacenters),
+            digest=digest,
             idempotency_key=ask.idempotency_key,
             requested_by=ask.requested_by,
             correlation_id=ask.correlation_id or job_id,
             owner=who.owner,
             groups=who.groups if who.owner else (),
         )
-        known = self._ledger.jobs.job(job_id)
         if known is None:
             await self._hold(call, job_id, created)
             known = self._ledger.jobs.job(job_id)
@@ -207,14 +242,37 @@ class GateApi:
             durability="global",
         )
 
-    def _chosen(self, wanted: Mapping[str, int]) -> dict[str, int]:
+    def _check_named(self, body: Body, wanted: Mapping[str, int]) -> None:
+        """Raises ValueError."""
         known = self._settings.datacenters
         for name in wanted:
             if name not in known:
                 raise ValueError(f"there is no datacenter {name!r}, only {', '.join(known)}")
         if is_split(wanted) and min(wanted.values()) < 1:
             raise ValueError("either each datacenter has a share of the load, or none has")
-        return dict(wanted) or dict.fromkeys(known, 0)
+        for name in wanted:
+            body_in(body, wanted, name)
+
+    def _ordered(self, names: Collection[str]) -> list[str]:
+        """As they are configured: rows of data are divided in an order that does not change."""
+        return [name for name in self._settings.datacenters if name in names]
+
+    @staticmethod
+    def _with_warnings(body: Body, decision: Decision) -> Body:
+        """Load that comes from fewer places than there are is other load: its results say so."""
+        told = [
+            f"datacenter {one.name} was left out: {one.reason}"
+            for one in decision.scored
+            if not one.rank and one.reason != NOT_NAMED
+        ]
+        return msgspec.structs.replace(body, warnings=(*body.warnings, *told)) if told else body
+
+    def _nowhere(self, ask: SubmitJob, why: str) -> JobAck:
+        """Who is not known to be out of reach may be back in a moment: the client asks again."""
+        refusal = _refusal(ask, f"no datacenter can run it: {why}", NOWHERE_HINT)
+        if self._router.is_hopeless(ask.datacenters):
+            return refusal
+        return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
     async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
         try:
@@ -230,6 +288,14 @@ class GateApi:
             return SteerAck(job_id=ask.job_id, accepted=False, error=self._access.denial(who, job))
         if job.is_over:
             return SteerAck(job_id=ask.job_id, accepted=False, error="the job is over")
+        if ask.action == "begin":
+            why = "gates say themselves when it begins"
+            return SteerAck(job_id=ask.job_id, accepted=False, error=why)
+        if ask.action == "scale":
+            try:
+                vus_in(ask.amount, job.submitted.datacenters)
+            except ValueError as error:
+                return SteerAck(job_id=ask.job_id, accepted=False, error=str(error))
         told = SteerJob(
             job_id=job.job_id,
             action=ask.action,
@@ -276,6 +342,7 @@ class GateApi:
         )
 
     async def watch(self, call: Call, ask: WatchJob) -> AsyncIterator[JobUpdate]:
+        self._count(call, ask)
         if not self._ledger.owns(ask.job_id):
             peer = await self._elsewhere(call, ask, ask.job_id)
             with passing_on(call):
@@ -322,4 +389,5 @@ def _unknown(call: Call, ask: Any) -> Refused:
 
 
 def _is_same(one: Created, other: Created) -> bool:
-    return (one.digest, one.datacenters) == (other.digest, other.datacenters)
+    """What was asked for; where that was possible is another question."""
+    return (one.digest, one.asked) == (other.digest, other.asked)

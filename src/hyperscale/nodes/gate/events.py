@@ -27,12 +27,19 @@ class Created(Event, frozen=True, array_like=True):
     correlation_id: str = ""
     owner: str = ""
     groups: tuple[str, ...] = ()
+    asked: dict[str, int] = {}  # datacenters that were named; none: all there are
 
 
 class Commanded(Event, frozen=True, array_like=True):
     """To be told to every datacenter, in the order of the log."""
 
     steer: SteerJob
+
+
+class Begun(Event, frozen=True, array_like=True):
+    """The load begins in these datacenters, which are prepared; nowhere it has begun before."""
+
+    datacenters: tuple[str, ...]
 
 
 class Ended(Event, frozen=True, array_like=True):
@@ -43,6 +50,7 @@ class Ended(Event, frozen=True, array_like=True):
     reason: str = ""
     results: bytes = b""
     states: dict[str, bytes] = {}
+    late_s: float = 0.0  # its load began so long after that of the first datacenter
 
 
 class Lost(Event, frozen=True, array_like=True):
@@ -65,7 +73,7 @@ class Completed(Event, frozen=True, array_like=True):
     results: bytes
 
 
-AnyEvent = Created | Commanded | Ended | Lost | Withdrawn | Completed
+AnyEvent = Created | Commanded | Begun | Ended | Lost | Withdrawn | Completed
 
 encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
@@ -81,6 +89,8 @@ def request_of(event: AnyEvent) -> str:
             return f"created {digest}"
         case Commanded(steer=steer):
             return f"command {steer.command_id}"
+        case Begun():
+            return "begun"
         case Ended(datacenter=name) | Lost(datacenter=name):
             return f"over {name}"
         case Withdrawn(datacenter=name):

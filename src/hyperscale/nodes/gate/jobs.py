@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hyperscale.cluster.invariants import invariant
 from hyperscale.nodes.gate.events import (
     AnyEvent,
+    Begun,
     Commanded,
     Completed,
     Created,
@@ -19,6 +20,7 @@ from hyperscale.nodes.gate.events import (
 )
 from hyperscale.nodes.manager.condensing import condensed_body
 from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 
 
 @dataclass(slots=True)
@@ -27,11 +29,18 @@ class GateJob:
     submitted: Created
     known_since: float  # by this gate's own clock
     commands: list[Commanded] = field(default_factory=list)
+    begun: Begun | None = None
     ends: dict[str, Ended | Lost] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     completed: Completed | None = None
     over_since: float = 0.0  # by this gate's own clock
+    sealing: Sealing = UNSEALED
     _body: Body | None = None
+
+    @property
+    def opened_body(self) -> Body:
+        """With its code and variables. Raises RunFailed."""
+        return self.sealing.open_body(self.body)
 
     @property
     def body(self) -> Body:
@@ -47,6 +56,16 @@ class GateJob:
     def running_in(self) -> list[str]:
         """Datacenters of which the end is not known."""
         return [name for name in self.submitted.datacenters if name not in self.ends]
+
+    @property
+    def is_held(self) -> bool:
+        """Its load begins in several datacenters at once."""
+        return len(self.submitted.datacenters) > 1
+
+    @property
+    def is_paused(self) -> bool:
+        actions = [command.steer.action for command in self.commands]
+        return next((one for one in reversed(actions) if one in ("pause", "resume")), "") == "pause"
 
     @property
     def to_withdraw(self) -> list[str]:
@@ -67,6 +86,8 @@ class GateJob:
         match event:
             case Commanded():
                 self.commands.append(event)
+            case Begun():
+                self.begun = self.begun or event
             case Ended(datacenter=name) | Lost(datacenter=name):
                 invariant(name in self.submitted.datacenters, "only its own datacenters end a job")
                 self.ends.setdefault(name, event)
@@ -105,13 +126,14 @@ def condensed(event: AnyEvent) -> AnyEvent:
 
 
 class GateJobs:
-    def __init__(self) -> None:
+    def __init__(self, sealing: Sealing = UNSEALED) -> None:
+        self._sealing = sealing
         self._jobs: dict[str, GateJob] = {}
         self._unsettled: dict[str, GateJob] = {}
 
     def apply(self, now: float, job_id: str, event: AnyEvent) -> None:
         if isinstance(event, Created):
-            job = self._jobs.setdefault(job_id, GateJob(job_id, event, now))
+            job = self._jobs.setdefault(job_id, GateJob(job_id, event, now, sealing=self._sealing))
             self._unsettled[job_id] = job
         invariant(job_id in self._jobs, "the first event of a job creates it")
         job = self._jobs[job_id]

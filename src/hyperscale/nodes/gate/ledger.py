@@ -16,6 +16,7 @@ from hyperscale.nodes.gate.events import AnyEvent, Completed, request_of
 from hyperscale.nodes.gate.jobs import GateJobs, condensed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol import Fields
+from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.errors import WireError
 from hyperscale.wire.messages import Priority, Registry
@@ -56,7 +57,8 @@ class Ledger:
         settings: VsrSettings,
         commit_s: float,
     ) -> None:
-        self.jobs = GateJobs()
+        self.sealing = Sealing(node.settings.secret, node.settings.previous_secret)
+        self.jobs = GateJobs(self.sealing)
         self.me = node.settings.id
         self._host = host
         self._node = node
@@ -111,6 +113,10 @@ class Ledger:
         replica = self._groups.node.replicas.get(job_id)
         known = None if replica is None else replica.primary
         return known or self.members(job_id)[0]
+
+    def hand_over(self, job_id: str) -> None:
+        """To the next of its group, at once."""
+        self._groups.resign([job_id])
 
     def begin(self, job_id: str) -> None:
         """Take part in the group of a job that somebody wants to submit. Nothing happens where it

@@ -13,7 +13,6 @@ from hyperscale.metrics.histogram import Histogram
 from hyperscale.metrics.results import (
     Cut,
     DatacenterResult,
-    Distribution,
     Environment,
     Results,
     WorkflowResult,
@@ -21,9 +20,11 @@ from hyperscale.metrics.results import (
 )
 from hyperscale.nodes.gate.events import Ended, Lost
 from hyperscale.nodes.gate.jobs import GateJob
+from hyperscale.nodes.gate.numbers import service_times
 from hyperscale.nodes.gate.shares import is_split
 from hyperscale.workload.facts import WorkflowFacts
 
+LATE_S = 0.5  # less is the way of the word, and what a busy machine takes
 CORES_APART = 10_000  # cores of one datacenter are counted apart from those of the next
 
 
@@ -84,6 +85,7 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
                 for warning in results.warnings
                 if warning not in body.warnings
             ),
+            *_late(job),
         ],
         environment=Environment(
             hyperscale=__version__,
@@ -96,6 +98,7 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
     for name in job.submitted.datacenters:
         yield
         results.datacenters.append(_datacenter(job, name, told.get(name)))
+    results.together = _all(results)
     return results
 
 
@@ -135,6 +138,14 @@ def _planned(known: WorkflowResult, datacenters: int) -> None:
         known.planned_iterations *= datacenters
 
 
+def _late(job: GateJob) -> list[str]:
+    return [
+        f"the load in {name} began {end.late_s:.1f} s after that of the first datacenter"
+        for name, end in job.ends.items()
+        if isinstance(end, Ended) and end.late_s >= LATE_S
+    ]
+
+
 def _cut(told: dict[str, Results]) -> tuple[Cut | None, str]:
     """What cut it short anywhere; a loss in one datacenter is told as such by itself."""
     cut = {
@@ -160,12 +171,18 @@ def _failure(job: GateJob, told: dict[str, Results]) -> RunFailed | BadInput | N
     return None
 
 
-def _datacenter(job: GateJob, name: str, told: Results | None) -> DatacenterResult:
-    end = job.ends[name]
-    whole = [aggregate_of(facts) for facts in job.body.workflows]
-    for one in whole:
+def aggregates_of(job: GateJob, end: Ended | Lost) -> list[WorkflowAggregate]:
+    """What one datacenter told at its end."""
+    found = [aggregate_of(facts) for facts in job.body.workflows]
+    for one in found:
         if state := end.states.get(one.name):
             one.absorb(state)
+    return found
+
+
+def _datacenter(job: GateJob, name: str, told: Results | None) -> DatacenterResult:
+    end = job.ends[name]
+    whole = aggregates_of(job, end)
     return DatacenterResult(
         name=name,
         status=end.status if isinstance(end, Ended) else "lost",
@@ -174,14 +191,22 @@ def _datacenter(job: GateJob, name: str, told: Results | None) -> DatacenterResu
         elapsed_s=max((one.elapsed_s for one in whole), default=0.0),
         coverage=told.coverage if told is not None else 0.0,
         lost=list(told.lost) if told is not None else [end.reason] if end.reason else [],
-        duration=_spread(whole),
+        share=job.submitted.datacenters[name],
+        duration=service_times(whole).distribution(),
     )
 
 
-def _spread(aggregates: list[WorkflowAggregate]) -> Distribution:
+def _all(results: Results) -> DatacenterResult:
     total = Histogram()
-    for aggregate in aggregates:
-        for step in aggregate.freeze().steps:
-            if step.service.buckets:
-                total.merge(Histogram.from_distribution(step.service))
-    return total.distribution()
+    for one in results.datacenters:
+        if one.duration.buckets:
+            total.merge(Histogram.from_distribution(one.duration))
+    return DatacenterResult(
+        name="all",
+        status="",
+        requests=sum(one.requests for one in results.datacenters),
+        failed=sum(one.failed for one in results.datacenters),
+        elapsed_s=max(one.elapsed_s for one in results.datacenters),
+        coverage=results.coverage,
+        duration=total.distribution(),
+    )

@@ -13,30 +13,36 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Verdict
 from hyperscale.engine.results import aggregate_of
 from hyperscale.ledger.vsr import NotPrimary
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import News
+from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
-from hyperscale.nodes.gate.merging import results_of, status_of
+from hyperscale.nodes.gate.merging import aggregates_of, results_of, status_of
+from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.member.long_work import LongWork
-from hyperscale.nodes.protocol.jobs import JobUpdate, Snapshot, Window
+from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, Snapshot, Window
 from hyperscale.runtime.host import Host, Task
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 LOOK_S = 0.1
+PATIENT_S = 120.0  # with a datacenter that answers, and takes nothing
 # A watcher that is further behind gets a snapshot instead.
 WINDOWS_MAX = 500
 
 
 class OwnedJob:
     run_class = DatacenterRun
+    barrier_class = Barrier
 
     def __init__(
         self,
@@ -45,18 +51,30 @@ class OwnedJob:
         ledger: Ledger,
         datacenters: Mapping[str, Cluster],
         cluster: str,
+        begin_within_s: float,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self.job = job
+        self._reach = reach
         self._log = log
         self._host = host
         self._ledger = ledger
         self._cluster = cluster
+        self._begin_within_s = begin_within_s
         self._long_work = LongWork(host.clock)
+        self._patient_since: dict[str, float] = {}
         self.runs = {
-            name: self.run_class(host, name, datacenters[name], job, self._note)
+            name: self.run_class(host, name, datacenters.get(name), job, self._note, self._is_lost)
             for name in job.running_in
         }
+        self._numbers = LiveNumbers(host.clock)
+        self._ended = [
+            told
+            for name, end in job.ends.items()
+            if name not in self.runs
+            for told in aggregates_of(job, end)
+        ]
         self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
         self._index = 0
         self._replaced_at = 0  # windows before this one do not add up to what is known now
@@ -68,11 +86,12 @@ class OwnedJob:
             tasks.spawn(f"run {job.job_id} in {run.name}", self._run_in(run))
             for run in self.runs.values()
         ]
+        beginning = tasks.spawn(f"begin {job.job_id}", self._begin())
         try:
             for task in running:
                 await task
         finally:
-            for task in running:
+            for task in (*running, beginning):
                 task.cancel()
         if job.is_over or job.running_in:
             return
@@ -82,18 +101,64 @@ class OwnedJob:
         completed = Completed(status, reason, encode(results, indent=0))
         await self._ledger.append_surely(job.job_id, completed)
 
+    async def _begin(self) -> None:
+        if self.job.is_held:
+            barrier = self.barrier_class(
+                self._host, self.job, self.runs, self._ledger, self._begin_within_s, self._log,
+                self._reach.is_cut_off,
+            )  # fmt: skip
+            with suppress(NotPrimary):
+                await barrier.run()
+
     async def _run_in(self, run: DatacenterRun) -> None:
         end = await run.run()
         if isinstance(end, Lost):
+            self._reach.failed(run.name)
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
+        else:
+            end = msgspec.structs.replace(end, late_s=self._late_s(run))
         with suppress(NotPrimary):
             await self._ledger.append_surely(self.job.job_id, end)
 
+    def _late_s(self, run: DatacenterRun) -> float:
+        """After the first datacenter in which the load began."""
+        known = [one.began_at for one in self.runs.values() if one.began_at is not None]
+        return 0.0 if run.began_at is None else round(run.began_at - min(known), 3)
+
+    def _is_lost(self, name: str, asked_later: bool) -> bool:
+        """Not while it may be our own line that is cut; and where another gate reaches it, that
+        one may go on with the job. A datacenter that is led, and asks for patience, has it for a
+        while: what was accepted is not dropped because somebody is busy."""
+        if asked_later and self._reach.is_led(name):
+            now = self._host.clock.now()
+            since = self._patient_since.setdefault(name, now)
+            if now < since + PATIENT_S:
+                self._log.warning("datacenter busy", job=self.job.job_id, datacenter=name)
+                return False
+        job_id, others = self.job.job_id, [one for one in self.job.running_in if one != name]
+        verdict = self._reach.verdict(name, others, self._ledger.members(job_id))
+        if verdict is Verdict.LOST:
+            return True
+        self._log.warning(
+            "datacenter silent, not given up", job=job_id, datacenter=name, verdict=verdict.value
+        )
+        if verdict is Verdict.HAND_OVER:
+            self._ledger.hand_over(job_id)
+        return False
+
     # -- numbers -------------------------------------------------------------------------------
 
+    def together(self) -> DatacenterView:
+        """All datacenters, those that are over among them."""
+        whole = [*self._ended]
+        for run in self.runs.values():
+            whole += run.picture.aggregates().values()
+        return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
+
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        self._patient_since.pop(run.name, None)
         if update.snapshots:
             self._replaced_at = self._index + 1
             self._index += 1
@@ -119,9 +184,9 @@ class OwnedJob:
             whole = aggregate_of(facts)
             for run in self.runs.values():
                 whole.absorb(run.picture.aggregates()[facts.name].export())
-            for end in self.job.ends.values():
-                if end.datacenter not in self.runs and (state := end.states.get(facts.name)):
-                    whole.absorb(state)
+            for told in self._ended:
+                if told.name == facts.name:
+                    whole.absorb(told.export())
             made.append(
                 Snapshot(
                     workflow=facts.name,
@@ -142,12 +207,16 @@ class Owner:
         ledger: Ledger,
         datacenters: Mapping[str, Cluster],
         cluster: str,
+        begin_within_s: float,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self._host = host
+        self._reach = reach
         self._ledger = ledger
         self._datacenters = datacenters
         self._cluster = cluster
+        self._begin_within_s = begin_within_s
         self._log = log
         self._owned: dict[str, tuple[OwnedJob, Task]] = {}
         self._withdrawing: dict[tuple[str, str], Task] = {}
@@ -167,7 +236,14 @@ class Owner:
         owns, running = self._ledger.owns(job.job_id), job.job_id in self._owned
         if owns and not running and not job.is_over:
             owned = self.owned_class(
-                self._host, job, self._ledger, self._datacenters, self._cluster, self._log
+                self._host,
+                job,
+                self._ledger,
+                self._datacenters,
+                self._cluster,
+                self._begin_within_s,
+                self._log,
+                self._reach,
             )
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
@@ -179,7 +255,7 @@ class Owner:
 
     def _look_at_lost(self, job: GateJob) -> None:
         owns = self._ledger.owns(job.job_id)
-        for name in job.to_withdraw:
+        for name in set(job.to_withdraw) & set(self._datacenters):
             task = self._withdrawing.get((job.job_id, name))
             if owns and task is None:
                 work = self._withdraw(job, name)

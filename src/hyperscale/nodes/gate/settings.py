@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
@@ -33,6 +34,8 @@ class GateSettings:
 
     ledger: VsrSettings = field(default_factory=VsrSettings)
 
+    probes: ProbeSettings = field(default_factory=ProbeSettings)
+
     window_s: float = 0.1
     """How often a gate sends the numbers of running jobs to clients that watch."""
 
@@ -41,6 +44,10 @@ class GateSettings:
 
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
+
+    begin_within_s: float = 240.0
+    """A datacenter that is not ready to begin after this is given up, and the others begin. A
+    prepared worker waits for a minute longer."""
 
     completed_kept_s: float = 300.0
     failed_kept_s: float = 3600.0
@@ -75,6 +82,7 @@ SECTIONS = (
         {"gates": (), "datacenter": (), **_NUMBERS, "jobs_of_others": "read"},
         flags=("gates", "datacenter"),
     ),
+    Section("gate.probes", numbers_of(ProbeSettings)),
     Section("ledger", numbers_of(VsrSettings), may_be_zero=("drift",)),
 )
 
@@ -89,6 +97,7 @@ def gate_settings(reading: Reading) -> GateSettings:
             gates=tuple(gates) or (node.id,),
             datacenters=datacenters_of(datacenters),
             ledger=reading.build("ledger", VsrSettings),
+            probes=reading.build("probes", ProbeSettings),
             **{name: reading.of("gate", name).value for name in (*_NUMBERS, "jobs_of_others")},
         )
     except ValueError as error:

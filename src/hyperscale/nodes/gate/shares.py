@@ -1,7 +1,7 @@
 """What one datacenter is asked to run: the whole test, or its share of one load.
 
-In both cases it knows its number among the datacenters, so that rows of data and dice of users are
-its own.
+In both cases it knows its number among the datacenters, so that rows of data, numbers and dice of
+users are its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.workload.apportion import apportion
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import Load, split_by
 
@@ -18,31 +19,45 @@ from hyperscale.workload.load import Load, split_by
 def body_in(body: Body, datacenters: Mapping[str, int], name: str) -> Body:
     """Raises ValueError where the load cannot be shared so."""
     number = list(datacenters).index(name)
-    workflows = tuple(
-        msgspec.structs.replace(facts, load=_share(facts, datacenters, number))
-        for facts in body.workflows
-    )
-    return msgspec.structs.replace(body, workflows=workflows, among=(number, len(datacenters)))
+    workflows = tuple(_in_datacenter(facts, datacenters, number) for facts in body.workflows)
+    shares = datacenters.values() if is_split(datacenters) else [1] * len(datacenters)
+    return msgspec.structs.replace(body, workflows=workflows, among=(number, *shares))
 
 
 def is_split(datacenters: Mapping[str, int]) -> bool:
     return any(datacenters.values())
 
 
-def vus_in(vus: int, datacenters: Mapping[str, int], name: str) -> int:
-    """How many of so many users a datacenter has when a job is scaled while it runs."""
+def vus_in(vus: int, datacenters: Mapping[str, int]) -> dict[str, int]:
+    """How many of so many users each datacenter has when a job is scaled while it runs. Raises
+    ValueError where one would have none."""
     if not is_split(datacenters):
-        return vus
-    names, shares = list(datacenters), list(datacenters.values())
-    end = sum(shares[: names.index(name) + 1])
-    first = end - datacenters[name]
-    return max(1, vus * end // sum(shares) - vus * first // sum(shares))
+        return dict.fromkeys(datacenters, vus)
+    found = dict(zip(datacenters, apportion(vus, list(datacenters.values())), strict=True))
+    for name, users in found.items():
+        if users < 1:
+            raise ValueError(f"{vus} virtual users leave none for {name} ({_shown(datacenters)})")
+    return found
 
 
-def _share(facts: WorkflowFacts, datacenters: Mapping[str, int], number: int) -> Load:
-    if not is_split(datacenters) or not facts.is_test:
-        return facts.load
+def _in_datacenter(
+    facts: WorkflowFacts, datacenters: Mapping[str, int], number: int
+) -> WorkflowFacts:
+    if not facts.is_test:
+        return facts
+    loads = _loads(facts, datacenters)
+    before = sum(load.peak_vus for load in loads[:number])
+    return msgspec.structs.replace(facts, load=loads[number], first_vu=before)
+
+
+def _loads(facts: WorkflowFacts, datacenters: Mapping[str, int]) -> list[Load]:
+    if not is_split(datacenters):
+        return [facts.load] * len(datacenters)
     try:
-        return split_by(facts.load, list(datacenters.values()))[number]
+        return split_by(facts.load, list(datacenters.values()))
     except ValueError as error:
-        raise ValueError(f"{facts.name}: {error}") from None
+        raise ValueError(f"{facts.name}: {error} ({_shown(datacenters)})") from None
+
+
+def _shown(datacenters: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={share}" for name, share in datacenters.items())

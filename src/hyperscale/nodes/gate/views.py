@@ -14,7 +14,7 @@ from hyperscale.nodes.member.endings import Ending, Endings
 from hyperscale.nodes.protocol.jobs import DatacenterView, JobView, WorkflowView
 from hyperscale.runtime.host import Clock
 
-_EARLY: tuple[JobStatus, ...] = ("dispatching", "queued", "submitted")
+_EARLY: tuple[JobStatus, ...] = ("dispatching", "prepared", "queued", "submitted")
 
 
 class JobViewer:
@@ -42,7 +42,7 @@ class JobViewer:
             status=done.status if done is not None else _status(datacenters),
             reason=done.reason if done is not None else "; ".join(reasons),
             age_s=round(self._clock.now() - job.known_since, 1),
-            paused=_is_paused(job),
+            paused=job.is_paused,
             workflows=_running(owned) if ending is None else _ended(job, ending),
             lost=tuple(ending.lost) if ending is not None else _lost(datacenters),
             coverage=sum(one.coverage for one in datacenters) / len(datacenters)
@@ -54,6 +54,7 @@ class JobViewer:
             idempotency_key=job.submitted.idempotency_key,
             owner=job.submitted.owner,
             datacenters=datacenters,
+            together=owned.together() if owned is not None and ending is None else None,
         )
 
 
@@ -77,13 +78,17 @@ def _lost(datacenters: Sequence[DatacenterView]) -> tuple[str, ...]:
 def _in_datacenter(job: GateJob, owned: OwnedJob | None, name: str) -> DatacenterView:
     end = job.ends.get(name)
     run = owned.runs.get(name) if owned is not None else None
+    share = job.submitted.datacenters[name]
     if isinstance(end, Lost):
-        live = run.view() if run is not None else DatacenterView(name=name, status="lost")
+        live = (
+            run.view() if run is not None else DatacenterView(name=name, status="lost", share=share)
+        )
         return msgspec.structs.replace(live, status="lost", reason=end.reason, coverage=0.0)
     if run is not None:
         return run.view()
     status = end.status if end is not None else "sending"
-    return DatacenterView(name=name, status=status, reason=end.reason if end is not None else "")
+    reason = end.reason if end is not None else ""
+    return DatacenterView(name=name, status=status, reason=reason, share=share)
 
 
 def _running(owned: OwnedJob | None) -> tuple[WorkflowView, ...]:
@@ -126,8 +131,3 @@ def _ended(job: GateJob, ending: Ending) -> tuple[WorkflowView, ...]:
             )
         )
     return tuple(found)
-
-
-def _is_paused(job: GateJob) -> bool:
-    said = [one.steer.action for one in job.commands if one.steer.action in ("pause", "resume")]
-    return bool(said) and said[-1] == "pause"

@@ -108,6 +108,12 @@ class ClientApi:
         except InvalidKey as error:
             self.refused += 1
             return JobAck(job_id=ask.job_id, accepted=False, error=error.message, hint=error.hint)
+        if ask.datacenters and set(ask.datacenters) != {self._node.dc}:
+            self.refused += 1
+            where = ", ".join(ask.datacenters)
+            error_text = f"it is to run in {where}, and this is a manager of {self._node.dc} alone"
+            hint = "name a gate with --manager; without --dc it runs where it is submitted"
+            return JobAck(job_id=ask.job_id, accepted=False, error=error_text, hint=hint)
         try:
             making = record_of(ask, self._sealing, asker(call, ask))
             record = await self._long_work.run(making)

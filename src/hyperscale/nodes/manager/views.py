@@ -12,12 +12,15 @@ from hyperscale.nodes.protocol.jobs import JobView, WorkflowView
 def job_view(jobs: JobQueries, live: Live, endings: Endings, now: float, job: JobState) -> JobView:
     finished = job.finished
     ending = endings.of(job.job_id, finished.results if finished is not None else None)
+    age_s = jobs.age_s(now, job.job_id)
+    began = any(workflow.started for workflow in job.workflows.values())
     return JobView(
         job_id=job.job_id,
         name=job.submitted.name,
-        status=job.status,
+        status="prepared" if jobs.is_prepared(job) else job.status,
         reason=finished.reason if finished else job.reason or jobs.waiting_for(job.job_id),
-        age_s=round(jobs.age_s(now, job.job_id), 3),
+        age_s=round(age_s, 3),
+        began_ago_s=round(job.run_age_s(age_s), 3) if began else None,
         position=jobs.position(job.job_id),
         paused=job.paused,
         workflows=tuple(

@@ -112,12 +112,20 @@ class Watching:
         """None: the watcher knows it. A view of a thousand parts takes milliseconds, so while the
         job stands where it stood it is not made for every window."""
         now = self._clock.now()
-        standing = (job.status, job.paused, *(w.lifecycle.state for w in job.workflows.values()))
+        prepared = self._jobs.is_prepared(job)
+        standing = (
+            job.status,
+            prepared,
+            job.paused,
+            *(w.lifecycle.state for w in job.workflows.values()),
+        )
         if standing == seen.standing and now < seen.viewed_at + VIEW_S:
             return None
         seen.standing, seen.viewed_at = standing, now
         view = self._queries.view(job)
-        told = msgspec.structs.replace(view, age_s=0.0, workflows=_without_numbers(view))
+        told = msgspec.structs.replace(
+            view, age_s=0.0, began_ago_s=None, workflows=_without_numbers(view)
+        )
         if told == seen.view:
             return None
         seen.view = told

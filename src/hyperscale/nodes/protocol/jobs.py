@@ -41,7 +41,7 @@ class Body(Fields, frozen=True, kw_only=True):
     identity: str = ""  # of the test, where the bytes of `source` differ from time to time
     sealed: bytes = b""  # source, overrides, env and secrets, once a manager keeps them
     lost_load: LostLoad = "squeeze"
-    among: tuple[int, int] = (0, 1)  # the number of this datacenter, and how many run the job
+    among: tuple[int, ...] = (0, 1)  # the number of this datacenter, then the share of each
 
     def facts(self, name: str) -> WorkflowFacts:
         """Of the workflow with that name, which it has."""
@@ -84,6 +84,7 @@ class SubmitJob(Asked, frozen=True, kw_only=True):
     datacenters: dict[str, int] = field(default_factory=dict)
     """For gates: where it runs, with the share of each in one load; 0: all of it, as written."""
     for_gate: bool = False  # from a gate, which puts the numbers of many datacenters together
+    held: bool = False  # its load is to wait, prepared, until the gate says that it begins
 
 
 class JobAck(Fields, frozen=True, kw_only=True):
@@ -148,6 +149,13 @@ class DatacenterView(Fields, frozen=True, kw_only=True):
     failed: int = 0
     coverage: float = 1.0
     reason: str = ""
+    share: int = 0  # in one load; 0: all of it
+    vus: int = 0
+    elapsed_s: float = 0.0  # of its load
+    p50_ms: float = 0.0  # of all requests
+    p95_ms: float = 0.0
+    p99_ms: float = 0.0
+    max_ms: float = 0.0
 
 
 class JobView(Fields, frozen=True, kw_only=True):
@@ -167,6 +175,8 @@ class JobView(Fields, frozen=True, kw_only=True):
     idempotency_key: str = ""
     owner: str = ""  # by certificate; empty: nobody's
     datacenters: tuple[DatacenterView, ...] = ()  # through a gate: how it stands in each
+    began_ago_s: float | None = None  # its load; None: it has not begun
+    together: DatacenterView | None = None  # and their numbers merged, while it runs
 
 
 class AskJobs(Asked, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ class DispatchPart(Fields, frozen=True, kw_only=True):
     sealed: bytes = b""  # source, overrides, env and secrets: only the worker opens it
     slots: tuple[int, ...] = ()  # as in `Placement`: parts of the job with one in common share it
     left_out: int = 0  # as in `Placement`
-    among: tuple[int, int] = (0, 1)  # as in `Body`
+    among: tuple[int, ...] = (0, 1)  # as in `Body`
 
 
 class DispatchAnswer(Fields, frozen=True, kw_only=True):

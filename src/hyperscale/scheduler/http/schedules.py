@@ -7,13 +7,21 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from hyperscale.scheduler.errors import InvalidJob, NotFound
-from hyperscale.scheduler.http.answers import FiredView, Preview, ScheduleList, ScheduleView
+from hyperscale.scheduler.http.answers import (
+    FiredView,
+    Preview,
+    RunList,
+    RunView,
+    ScheduleList,
+    ScheduleView,
+)
 from hyperscale.scheduler.http.context import Asked, Operator, Viewer
 from hyperscale.scheduler.http.requests import (
     ID_PATTERN,
     BackfillRequest,
     PreviewRequest,
     ScheduleChange,
+    ScheduleEdit,
     ScheduleRequest,
 )
 from hyperscale.scheduler.instants import instant_of, moment_of
@@ -81,6 +89,20 @@ async def change_schedule(
     return ScheduleView.of(changed, body.job.adjustment())
 
 
+@router.patch("/{schedule_id}")
+async def edit_schedule(
+    schedule_id: ScheduleId, body: ScheduleEdit, asked: Operator
+) -> ScheduleView:
+    """Changes what is given; 409 when it is not of `version` any more."""
+    changes = ", ".join(sorted(body.model_fields_set))
+    async with asked.recorded("schedule.change", schedule_id, changes):
+        known = await _found(schedule_id, asked)
+        definition = body.applied(known.definition)
+        version = body.version or known.version
+        changed = await asked.context.service.change_schedule(schedule_id, version, definition)
+    return ScheduleView.of(changed, None if body.job is None else body.job.adjustment())
+
+
 @router.delete("/{schedule_id}")
 async def delete_schedule(schedule_id: ScheduleId, asked: Operator) -> ScheduleView:
     """Jobs made already live on."""
@@ -128,6 +150,20 @@ async def preview_schedule(
     behind = max(schedule.cursor, asked.context.service.now())
     coming = preview(schedule.definition, behind, count)
     return Preview(runs=[moment_of(tick) for tick in coming])
+
+
+@router.get("/{schedule_id}/history")
+async def schedule_history(
+    schedule_id: ScheduleId,
+    asked: Viewer,
+    cursor: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> RunList:
+    """What became of its instances, newest first; also of those whose jobs are no longer kept, and
+    of a schedule that was deleted."""
+    runs = await asked.context.service.store.history(schedule_id, cursor, limit)
+    following = runs[-1].key if len(runs) == limit else ""
+    return RunList(runs=[RunView.of(run) for run in runs], cursor=following)
 
 
 async def _found(schedule_id: str, asked: Asked) -> Schedule:

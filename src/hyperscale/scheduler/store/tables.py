@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue.history import Attempt, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Run
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.schedules.schedule import Schedule
 from hyperscale.scheduler.store.audit import Audit
@@ -46,6 +46,11 @@ class Log(msgspec.Struct, frozen=True, array_like=True):
     ended_at: Instant
 
 
+class Measured(msgspec.Struct, frozen=True, array_like=True):
+    data: bytes
+    ended_at: Instant
+
+
 SCHEDULES: Final = Kind("schedules", Schedule, lambda s: s.next_at, listed=True)
 LINES: Final = Kind("lines", int)
 """How many instances of a schedule wait for another; none: no record."""
@@ -54,6 +59,9 @@ WORKERS: Final = Kind("workers", Worker, lambda w: w.seen_at, listed=True)
 LETTERS: Final = Kind("letters", DeadLetter, lambda letter: letter.at, listed=True)
 ATTEMPTS: Final = Kind("attempts", Attempt, lambda a: a.ended_at, listed=True)
 LOGS: Final = Kind("logs", Log, lambda log: log.ended_at)
+RESULTS: Final = Kind("results", Measured, lambda results: results.ended_at)
+"""Of load tests, as their executor packed them."""
+HISTORY: Final = Kind("history", Run, lambda run: run.ended_at, listed=True)
 AUDITS: Final = Kind("audits", Audit, lambda row: row.at, listed=True)
 AUDIT_HEAD: Final = Kind("audit_head", Audit)
 VALUES: Final = Kind("values", Value)
@@ -67,6 +75,8 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     LETTERS,
     ATTEMPTS,
     LOGS,
+    RESULTS,
+    HISTORY,
     AUDITS,
     AUDIT_HEAD,
     VALUES,
@@ -95,7 +105,9 @@ class Records(Protocol):
 
     def drop_job(self, job: Job) -> None: ...
 
-    def job_count(self) -> int: ...
+    def job_count(self) -> int:
+        """Those that have not ended."""
+        ...
 
     def live(self, schedule_id: str) -> list[Job]:
         """Instances that have not ended, in the order of (tick, created, id)."""

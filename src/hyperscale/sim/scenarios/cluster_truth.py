@@ -30,6 +30,7 @@ class ObservedPart:
     host: SimHost
     order: DispatchPart
     running: SimPart
+    prepared: bool = False
     began: bool = False
     over: bool = False  # it makes no load, and will not
     requests: int = 0
@@ -158,6 +159,8 @@ class ObservedRunner(SimRunner):
             one.requests += amount
             if amount and order.part.job_id in self._truth.paused_at:
                 self._observe("loaded_in_a_pause", order)
+        elif deed == "prepared":
+            one.prepared = True
         elif deed == "began":
             one.began = True
             self._observe("began", order)

@@ -7,9 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Watch
 from hyperscale.metrics.results import decode, encode
+from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import AnyEvent, Completed, Created, Ended, Lost, Withdrawn
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.gate.jobs import GateJob
@@ -24,6 +27,9 @@ PLANTED_BUGS: Final = {
     "cancelled-when-told": "NothingAfterTheEnd",
     "numbers-left-behind": "TrueNumbers",
     "withdrawn-untold": "WithdrawnIsOver",
+    "own-line-unsuspected": "LostWithReason",
+    "never-handed-over": "LostToAll",
+    "first-prepared-begins": "BeginsTogether",
 }
 
 
@@ -71,13 +77,48 @@ class NumbersLeftBehind(DatacenterRun):
         return msgspec.structs.replace(await super().run(), states={})
 
 
+class FirstPreparedBegins(Barrier):
+    async def _wait_for_all(self) -> None:
+        while not any(run.is_prepared for run in self._waited_for()):
+            await self._clock.sleep(0.05)
+
+
 class WithdrawnUntold(Owner):
     async def _withdraw(self, job: GateJob, name: str) -> None:
         await self._ledger.append_surely(job.job_id, Withdrawn(name))
 
 
+class OwnLineUnsuspected(Watch):
+    """Whatever is silent is lost."""
+
+    def line_in_doubt(self, now: float) -> bool:
+        return False
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class NeverHandedOver(Watch):
+    """Nobody asks what other gates reach."""
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class _Unsuspecting(Datacenters):
+    watch_class = OwnLineUnsuspected
+
+
+class _Keeping(Datacenters):
+    watch_class = NeverHandedOver
+
+
 class _HastyJob(OwnedJob):
     run_class = CancelledWhenTold
+
+
+class _EarlyJob(OwnedJob):
+    barrier_class = FirstPreparedBegins
 
 
 class _BareJob(OwnedJob):
@@ -86,6 +127,10 @@ class _BareJob(OwnedJob):
 
 class _HastyOwner(Owner):
     owned_class = _HastyJob
+
+
+class _EarlyOwner(Owner):
+    owned_class = _EarlyJob
 
 
 class _BareOwner(Owner):
@@ -103,6 +148,11 @@ class PlantedGates:
                 "cancelled-when-told": _HastyOwner,
                 "numbers-left-behind": _BareOwner,
                 "withdrawn-untold": WithdrawnUntold,
+                "first-prepared-begins": _EarlyOwner,
             }.get(bug, Owner)
+            datacenters_class = {
+                "own-line-unsuspected": _Unsuspecting,
+                "never-handed-over": _Keeping,
+            }.get(bug, Datacenters)
 
         self.gate = Planted if bug else Gate

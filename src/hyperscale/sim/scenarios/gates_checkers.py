@@ -122,6 +122,39 @@ class NothingAfterTheEnd(GatesChecker):
         )
 
 
+class BeginsTogether(GatesChecker):
+    """Load begins once, and nowhere before every datacenter is prepared or given up."""
+
+    def __init__(self, truth: Truth, jobs: Jobs) -> None:
+        super().__init__(truth, jobs)
+        self._begun: set[tuple[str, object, object]] = set()
+        self._over: dict[str, set[str]] = {}
+
+    def on_looked(self, _at: float) -> None:
+        for job_id, known in self.jobs().items():
+            self._note(job_id, known)
+
+    def _note(self, job_id: str, known: list[GateJob]) -> set[str]:
+        """Datacenters of which nobody waits for anything more."""
+        over = self._over.setdefault(job_id, set())
+        for job in known:
+            over.update(job.ends)
+            if job.begun is not None:
+                over.update(set(job.submitted.datacenters) - set(job.begun.datacenters))
+        return over
+
+    def on_began(self, _at: float, node: str, part: object, fence: object, **_: object) -> None:
+        if (node, part, fence) in self._begun:
+            self.fail(f"{node} begins {part} twice")
+        self._begun.add((node, part, fence))
+        job_id = getattr(part, "job_id", "")
+        known = self.jobs().get(job_id, [])
+        over = self._note(job_id, known)
+        for name in known[0].submitted.datacenters if known else ():
+            if name not in over and not any(one.prepared for one in self.of(job_id, name)):
+                self.fail(f"{node} begins {part} before {name} is prepared")
+
+
 class TrueNumbers(GatesChecker):
     """What is reported of a datacenter was made there: all of it where nothing was lost, no more
     where something was. The whole is the sum."""
@@ -181,6 +214,7 @@ def all_checkers(truth: Truth, jobs: Jobs) -> list[Checker]:
         OneJobPerKey,
         OneEnd,
         NothingAfterTheEnd,
+        BeginsTogether,
         TrueNumbers,
         WithdrawnIsOver,
     )

@@ -84,6 +84,7 @@ def test_what_was_counted_is_what_a_job_is_made_of() -> None:
     rest = {field.name for field in msgspec.structs.fields(WorkflowFacts)} - known
     assert rest == {
         "name", "is_test", "priority", "sets_up", "tears_down", "per_vu_connections",
+            "first_vu",
     }  # fmt: skip
 
 

@@ -30,9 +30,11 @@ from tests.unit.scheduler.store.cases.harness import (
     completed,
     failed,
     finish,
+    firing,
     job,
     keyed,
     scenario,
+    schedule,
     start_one,
     submit,
     take,
@@ -212,6 +214,55 @@ class SweepCases:
         assert oldest.id == "j05"
 
     @scenario
+    async def test_beyond_a_number_the_oldest_go(self, store: Store) -> None:
+        known = await store.create_schedule(schedule())
+        ticks = [at(second) for second in (60, 120, 180)]
+        await store.fire([firing(known, *ticks, now=at(200))], at(200))
+        for second, held in enumerate(await take(store, limit=3, now=at(200), start=True)):
+            await store.report(completed(held, log="output"), at(300 + second))
+            await store.audit(Audit(at=at(300), actor="a", action="b", target="c", outcome="ok"))
+        keep = Keep(jobs_max=2, logs_max=1, attempts_max=1, audits_max=1, history_max=2)
+        gone = await store.purge(at(400), keep)
+        assert (gone.jobs, gone.logs, gone.attempts, gone.audits, gone.history) == (1, 2, 2, 2, 1)
+        gone = await store.purge(at(400), keep)
+        assert (gone.jobs, gone.logs, gone.attempts, gone.audits, gone.history) == (0, 0, 0, 0, 0)
+        assert [run.tick for run in await store.history("nightly")] == [at(180), at(120)]
+        assert [row.sequence for row in await store.audits()] == [3]
+
+    @scenario
+    async def test_history_by_schedule_outlives_jobs_and_attempts(self, store: Store) -> None:
+        known = await store.create_schedule(schedule())
+        await store.create_schedule(schedule("night"))
+        await store.fire([firing(known, at(60), at(120), now=at(200))], at(200))
+        one, two = await take(store, limit=2, now=at(200), start=True)
+        figures = {"rate": 12.5}
+        await store.report(replace(completed(one), figures=figures), at(300))
+        await store.report(failed(two, Failure.PERMANENT, "no such file"), at(310))
+        assert (await store.purge(at(10_000), Keep(job_s=1, attempt_s=1))).jobs == 2
+        assert await store.job(one.id) is None
+        newest, oldest = await store.history("nightly")
+        assert (newest.job_id, newest.error) == (two.id, "no such file")
+        assert (newest.state, oldest.state) == (JobState.FAILED, JobState.COMPLETED)
+        assert (oldest.figures, oldest.tick, oldest.worker) == (figures, at(60), "w-1")
+        assert await store.history("nightly", newest.key) == [oldest]
+        assert await store.history("night") == []
+
+    @scenario
+    async def test_what_has_ended_takes_no_room(self, store: Store) -> None:
+        await submit(store, *(job(f"j{i:05}") for i in range(LIMITS.line_max)))
+        small = Store(store._ground, replace(LIMITS, jobs_max=LIMITS.line_max))
+        with pytest.raises(StoreFull):
+            await submit(small, job("one-more"))
+        await finish(store, await start_one(store))
+        await small.cancel("j00001", NOON)
+        await submit(small, job("one-more"), job("and-another"))
+        with pytest.raises(StoreFull):
+            await submit(small, job("too-many"))
+        assert (await store.purge(at(10), Keep(job_s=0))).jobs == 2
+        with pytest.raises(StoreFull):
+            await submit(small, job("too-many"))
+
+    @scenario
     async def test_a_dedup_entry_goes_with_its_window(self, store: Store) -> None:
         await store.submit(keyed(job("a"), "k", window_s=60), NOON)
         assert (await store.purge(at(59), Keep())).dedups == 0
@@ -298,6 +349,23 @@ class RegistryCases:
         old = WorkerBeat(worker_id="w-1", session=again.session, sequence=1, running=0)
         with pytest.raises(StaleSession):
             await store.beat(old, at(47))
+
+    @scenario
+    async def test_drained_stays_drained_through_a_silence(self, store: Store) -> None:
+        """Taken for dead and heard again, it still belongs to whoever drained it."""
+        known = await store.register(worker(), NOON, 45)
+        await store.move_worker("w-1", WorkerEvent.DRAIN)
+        await store.move_worker("w-1", WorkerEvent.LOST)
+        said = WorkerBeat(worker_id="w-1", session=known.session, sequence=1, running=0)
+        assert (await store.beat(said, at(60))).state is WorkerState.DRAINING
+        again = await store.register(worker(), at(61), 45)
+        assert again.state is WorkerState.DRAINING
+        await submit(store, job("a"))
+        assert await take(store, now=at(62)) == []
+        await store.move_worker("w-1", WorkerEvent.UNDRAIN)
+        assert len(await take(store, now=at(63))) == 1
+        later = await store.register(worker(instance="two"), at(200), 45)
+        assert later.state is WorkerState.AVAILABLE
 
     @scenario
     async def test_heartbeats_newest_wins_and_load_decides(self, store: Store) -> None:
