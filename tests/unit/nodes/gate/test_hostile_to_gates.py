@@ -77,7 +77,7 @@ def test_code_and_variables_are_sealed_where_gates_keep_them() -> None:
 
 def test_a_gate_that_was_not_told_of_a_datacenter_says_so_and_goes_on() -> None:
     async def story(lone: LoneGate) -> None:
-        del lone.gate._datacenters["us"]
+        del lone.gate._clusters["us"]
         assert (await lone.submit()).accepted
         job = await lone.ended()
         assert job.ends["us"].reason == "its gate was started without --datacenter us=HOST:PORT"
