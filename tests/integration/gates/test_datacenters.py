@@ -139,6 +139,29 @@ def test_who_has_no_worker_is_left_out_and_the_results_say_so(
     assert warning.startswith("datacenter ap was left out: ")
 
 
+def test_a_gate_is_no_member_of_a_datacenter(tmp_path: Path) -> None:
+    """Though it was given a manager as its seed, and has the same secret and authority."""
+    with Fleet(tmp_path, tls=True) as fleet:
+        gate = fleet.add_gate("g1")
+        fleet.start()
+        certs = ("--certs", str(fleet.certs))
+
+        def members(port: int) -> set[str]:
+            told = hyperscale("members", f"127.0.0.1:{port}", "--json", *certs, cwd=tmp_path)
+            return {row["node_id"] for row in json.loads(told.out)["rows"]} if told.out else set()
+
+        def refused() -> list[str]:
+            return [one.get("reason", "") for one in gate.logged("refused")]
+
+        until(lambda: any("no member beside" in why for why in refused()), "that it is refused")
+        until(lambda: members(gate.port) == {"g1"}, "that it is alone")
+        assert members(fleet["m1"].port) == {"m1", "w1"}
+        told = hyperscale(
+            "datacenters", "--json", "--manager", f"127.0.0.1:{gate.port}", *certs, cwd=tmp_path
+        )
+        assert told.code == ExitCode.PASSED, told
+
+
 def test_a_manager_of_an_older_release_is_reached_and_runs_what_is_sent(
     tmp_path: Path, target: str, stats: Stats
 ) -> None:
