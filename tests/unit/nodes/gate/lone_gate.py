@@ -38,9 +38,6 @@ class PlayedDatacenter:
         self.submitted.append(message)
         return JobAck(job_id=message.job_id, accepted=True)
 
-    async def job(self, job_id: str, **more: Any) -> JobView:
-        return COMPLETED
-
     async def follow(self, job_id: str) -> AsyncGenerator[JobUpdate, None]:
         for update in self.told:
             yield update
