@@ -316,6 +316,43 @@ def test_no_load_begins_before_every_datacenter_is_prepared(calm: World) -> None
     assert by_datacenter(calm.results()) == each
 
 
+def test_a_threshold_may_name_a_datacenter(calm: World, target: str) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    rules = {"http_reqs{dc:dc1}": 30, "http_reqs{dc:dc2}": 20, "http_reqs": 50}
+    judged = [
+        word for name, count in rules.items() for word in ("--threshold", f"{name}: count=={count}")
+    ]
+    split = ("-i", 50, "--dc", "dc1=60", "--dc", "dc2=40", "-o", "out.json")
+    ended = calm.ask("run", file, *split, *judged)
+    assert ended.code == ExitCode.PASSED, ended
+    found = {one["scope"]: one["actual"] for one in calm.results()["thresholds"]}
+    assert found == {f"Try: {name}": count for name, count in rules.items()}
+
+    more = (
+        "--threshold",
+        "http_reqs{dc:dc2}: count>20",
+        "--threshold",
+        "http_reqs{dc:dc3}: count>1",
+    )
+    ended = calm.ask("run", file, *split, *more)
+    assert ended.code == ExitCode.THRESHOLDS_CROSSED, ended
+    assert "is about datacenter dc3, where the test did not run" in ended.out + ended.err
+
+
+def test_what_is_too_much_in_all_datacenters_ends_the_load_in_each(
+    calm: World, target: str, stats: Stats
+) -> None:
+    """None of them alone has that much."""
+    file = write_workflow(calm.folder, f"{target}/")
+    rule = ("--threshold", "http_reqs: count<150 abort")
+    ended = calm.ask("run", file, "--rate", "20/s", "-d", "40s", *rule, "-o", "out.json")
+    assert ended.code == ExitCode.THRESHOLDS_CROSSED, ended
+    results = calm.results()
+    assert results["cut"] == "threshold"
+    assert all(one["requests"] < 600 for one in results["datacenters"])
+    assert sum(one["requests"] for one in results["datacenters"]) == stats()["requests"]
+
+
 def test_a_key_is_one_job_through_every_gate(calm: World, target: str, stats: Stats) -> None:
     file = write_workflow(calm.folder, f"{target}/")
     words = ("submit", file, "--idempotency-key", KEY, "--detach")
@@ -381,7 +418,7 @@ def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(
     file = write_workflow(tmp_path, f"{target}/")
     with world(tmp_path) as all_nodes:
         with all_nodes.running(file, *RATE, "-o", "out.json") as run:
-            run.wait_until(lambda: stats()["requests"] > 60, "load")
+            run.wait_until(lambda: stats()["requests"] > 300, "numbers that are written down")
             owner = all_nodes.owner()
             lost = f"dc{owner[1:]}"
             all_nodes.kill(owner, f"{lost}-m1", f"{lost}-w1")
@@ -389,9 +426,12 @@ def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(
         assert ended.code == ExitCode.LOAD_LOST, ended
         results = all_nodes.results()
         found = by_datacenter(results)
-        assert found.pop(lost)[0] == "lost"
+        status, told = found.pop(lost)
+        assert status == "lost"
+        assert 0 < told <= stats()["requests"] - 480
         assert set(found.values()) == {("completed", 240)}
         assert f"datacenter {lost} was lost" in results["lost"][0]
+        assert results["together"]["requests"] == 480 + told
         assert results["coverage"] < 0.9
         assert stats()["requests"] >= 480
 

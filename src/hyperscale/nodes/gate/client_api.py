@@ -6,7 +6,7 @@ Any gate can be asked. What concerns a job is passed on to the gate that owns it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -14,12 +14,13 @@ import msgspec
 
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
-from hyperscale.nodes.gate.events import Commanded, Completed, Created
+from hyperscale.nodes.gate.choosing import Candidate, Choose, by_name, placed
+from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, is_split, vus_in
+from hyperscale.nodes.gate.shares import body_in, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -62,6 +63,8 @@ LISTED_S = 2.0  # an owner that takes longer is told of as it was
 
 
 class GateApi:
+    choose: Choose = staticmethod(by_name)
+
     def __init__(
         self, host: Host, settings: GateSettings, node: Node, ledger: Ledger, owner: Owner
     ) -> None:
@@ -160,7 +163,8 @@ class GateApi:
                 check_key(ask.idempotency_key)
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
-            datacenters = self._chosen(ask.datacenters)
+            asked = Asked(ask.datacenters, ask.datacenter_count, ask.policy)
+            datacenters = self._placed(asked)
             for name in datacenters:
                 body_in(body, datacenters, name)
         except InvalidKey as error:
@@ -183,6 +187,7 @@ class GateApi:
             correlation_id=ask.correlation_id or job_id,
             owner=who.owner,
             groups=who.groups if who.owner else (),
+            asked=asked,
         )
         known = self._ledger.jobs.job(job_id)
         if known is None:
@@ -203,14 +208,9 @@ class GateApi:
             durability="global",
         )
 
-    def _chosen(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        known = self._settings.datacenters
-        for name in wanted:
-            if name not in known:
-                raise ValueError(f"there is no datacenter {name!r}, only {', '.join(known)}")
-        if is_split(wanted) and min(wanted.values()) < 1:
-            raise ValueError("either each datacenter has a share of the load, or none has")
-        return dict(wanted) or dict.fromkeys(known, 0)
+    def _placed(self, asked: Asked) -> dict[str, int]:
+        candidates = [Candidate(name) for name in self._settings.datacenters]
+        return placed(asked.datacenters, asked.count, asked.policy, candidates, self.choose)
 
     async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
         try:
@@ -326,4 +326,5 @@ def _unknown(call: Call, ask: Any) -> Refused:
 
 
 def _is_same(one: Created, other: Created) -> bool:
-    return (one.digest, one.datacenters) == (other.digest, other.datacenters)
+    """Which datacenters were chosen may differ from time to time."""
+    return (one.digest, one.asked) == (other.digest, other.asked)

@@ -41,8 +41,7 @@ class Gate:
             host,
             self.ledger,
             self._datacenters,
-            settings.node.cluster,
-            settings.begin_within_s,
+            settings,
             self.log,
         )
         api = self.api_class(host, settings, self.node, self.ledger, self.owner)

@@ -43,6 +43,7 @@ SHOWN_EVERY_S: Final = 0.5
 LOAD_LOOKED_AT_S: Final = 0.5
 LOST_S: Final = 8.0  # shorter than cuts last
 BEGIN_WITHIN_S: Final = 20.0
+TOTALS_S: Final = 1.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -139,6 +140,7 @@ class GatesScenario(Scenario):
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
             begin_within_s=BEGIN_WITHIN_S,
+            totals_s=TOTALS_S,
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S
