@@ -6,6 +6,7 @@ Any gate can be asked. What concerns a job is passed on to the gate that owns it
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -75,6 +76,7 @@ class GateApi:
         self._owner = owner
         self._views = JobViewer(host.clock, owner)
         self._access = Access(settings.jobs_of_others, settings.node.credentials is not None)
+        self.answers = Counter({"accepted": 0, "repeated": 0, "refused": 0})
 
     def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
         return {
@@ -168,9 +170,9 @@ class GateApi:
             for name in datacenters:
                 body_in(body, datacenters, name)
         except InvalidKey as error:
-            return _refusal(ask, error.message, error.hint)
+            return self._refuse(ask, error.message, error.hint)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
-            return _refusal(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
+            return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
         self._ledger.begin(job_id)
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
@@ -197,7 +199,8 @@ class GateApi:
         else:
             duplicate = True
         if known is None or not _is_same(known.submitted, created):
-            return _refusal(ask, ANOTHER_TEST, ANOTHER_TEST_HINT)
+            return self._refuse(ask, ANOTHER_TEST, ANOTHER_TEST_HINT)
+        self.answers["repeated" if duplicate else "accepted"] += 1
         return JobAck(
             job_id=job_id,
             accepted=True,
@@ -206,6 +209,16 @@ class GateApi:
             was_duplicate=duplicate or job_id != ask.job_id,
             original_job_id=job_id,
             durability="global",
+        )
+
+    def _refuse(self, ask: SubmitJob, error: str, hint: str = "") -> JobAck:
+        self.answers["refused"] += 1
+        return JobAck(
+            job_id=ask.job_id,
+            accepted=False,
+            error=error,
+            hint=hint,
+            idempotency_key=ask.idempotency_key,
         )
 
     def _placed(self, asked: Asked) -> dict[str, int]:
@@ -308,16 +321,6 @@ class GateApi:
 
     def _last(self, job: GateJob, completed: Completed) -> JobUpdate:
         return JobUpdate(view=self._views.of(job), results=completed.results, final=True)
-
-
-def _refusal(ask: SubmitJob, error: str, hint: str = "") -> JobAck:
-    return JobAck(
-        job_id=ask.job_id,
-        accepted=False,
-        error=error,
-        hint=hint,
-        idempotency_key=ask.idempotency_key,
-    )
 
 
 def _unknown(call: Call, ask: Any) -> Refused:

@@ -29,7 +29,7 @@ class Gate:
         for more in (JOBS, LEDGER):
             kinds.include(more)
         self._host = host
-        self._settings = settings
+        self.settings = settings
         self.log = logs.logger("gate", node_id=settings.node.id)
         self.node = Node(host, settings.node, kinds)
         self.over = self.node.over
@@ -44,8 +44,8 @@ class Gate:
             settings,
             self.log,
         )
-        api = self.api_class(host, settings, self.node, self.ledger, self.owner)
-        self.node.answer(api.handlers())
+        self.api = self.api_class(host, settings, self.node, self.ledger, self.owner)
+        self.node.answer(self.api.handlers())
 
     @property
     def failure(self) -> Exception | None:
@@ -54,15 +54,15 @@ class Gate:
     async def start(self) -> None:
         await self.ledger.open()
         await self.node.start()
-        for name, addresses in self._settings.datacenters.items():
+        for name, addresses in self.settings.datacenters.items():
             self._datacenters[name] = self._cluster(addresses)
         self.node.spawn_vital("own jobs", self.owner.run())
 
     def _cluster(self, addresses: tuple[Address, ...]) -> Cluster:
         endpoint = copy.copy(self.node.endpoint)
         endpoint.limits = LIMITS
-        lost_s = self._settings.datacenter_lost_s
-        secured = self._settings.node.credentials is not None
+        lost_s = self.settings.datacenter_lost_s
+        secured = self.settings.node.credentials is not None
         managers = Managers(endpoint, addresses, secured=secured, patience_s=lost_s)
         return Cluster(self._host, managers)
 

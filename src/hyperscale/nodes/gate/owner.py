@@ -20,11 +20,12 @@ from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import News
 from hyperscale.nodes.gate.barrier import Barrier
+from hyperscale.nodes.gate.counters import Counters
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
 from hyperscale.nodes.gate.events import AnyEvent, Commanded, Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
-from hyperscale.nodes.gate.merging import BY_THRESHOLD, aggregates_of, results_of, status_of
+from hyperscale.nodes.gate.merging import BY_THRESHOLD, LATE_S, aggregates_of, results_of, status_of
 from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.gate.settings import GateSettings
 from hyperscale.nodes.gate.thresholds import JUDGED_EVERY_S, Thresholds
@@ -51,9 +52,11 @@ class OwnedJob:
         ledger: Ledger,
         datacenters: Mapping[str, Cluster],
         settings: GateSettings,
+        counts: Counters,
         log: FilteringBoundLogger,
     ) -> None:
         self.job = job
+        self._counts = counts
         self._log = log
         self._host = host
         self._ledger = ledger
@@ -142,6 +145,7 @@ class OwnedJob:
                     command_id=BY_THRESHOLD,
                 )  # fmt: skip
                 events.append(Commanded(stop))
+                self._counts.aborted += 1
             try:
                 for event in events:
                     await self._ledger.append(job.job_id, event)
@@ -158,11 +162,15 @@ class OwnedJob:
     async def _run_in(self, run: DatacenterRun) -> None:
         end = await run.run()
         if isinstance(end, Lost):
+            why = "not ready" if run.gave_up else "silent"
+            self._counts.lost[run.name, why] += 1
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
         else:
             end = msgspec.structs.replace(end, late_s=self._late_s(run))
+            self._counts.ended[run.name, end.status] += 1
+            self._counts.late += end.late_s >= LATE_S
         with suppress(NotPrimary):
             await self._ledger.append_surely(self.job.job_id, end)
 
@@ -179,6 +187,7 @@ class OwnedJob:
         return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        self._counts.told[run.name] += 1
         if news.replaced:
             self._replaced_at = self._index + 1
             self._index += 1
@@ -235,8 +244,13 @@ class Owner:
         self._datacenters = datacenters
         self._settings = settings
         self._log = log
+        self.counts = Counters()
         self._owned: dict[str, tuple[OwnedJob, Task]] = {}
         self._withdrawing: dict[tuple[str, str], Task] = {}
+
+    @property
+    def owns(self) -> int:
+        return len(self._owned)
 
     def owned(self, job_id: str) -> OwnedJob | None:
         found = self._owned.get(job_id)
@@ -258,10 +272,13 @@ class Owner:
                 self._ledger,
                 self._datacenters,
                 self._settings,
+                self.counts,
                 self._log,
             )
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
+            is_new = job.begun is None and not job.told and not job.ends
+            self.counts.taken["new" if is_new else "taken over"] += 1
             self._log.info("owns job", job=job.job_id, datacenters=job.running_in)
         elif running and not owns:
             _, task = self._owned.pop(job.job_id)
