@@ -24,7 +24,18 @@ ENV_PREFIX = "HYPERSCALE_"
 DEFAULT = "default"
 RUN = "run"
 # All tables of the file, whoever reads them.
-TABLES = (RUN, "cluster", "node", "manager", "worker", "jobs", "records", "scheduler")
+TABLES = (
+    RUN,
+    "cluster",
+    "node",
+    "manager",
+    "worker",
+    "gate",
+    "jobs",
+    "records",
+    "ledger",
+    "scheduler",
+)
 # Variables that are no settings: what processes of ours tell each other, and what jobs are told.
 NOT_SETTINGS = frozenset(
     {
