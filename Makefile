@@ -39,7 +39,7 @@ run: $(VENV)/.run
 	$(BIN)/hyperscale demo --html out/report.html
 
 # Servers that tests talk to and that only Debian has; needs root. Tests skip what is missing.
-SERVERS := mariadb-server mosquitto nats-server rabbitmq-server
+SERVERS := mariadb-server mosquitto nats-server rabbitmq-server chromium
 APT := apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=10
 servers:
 	dpkg -s $(SERVERS) > /dev/null 2>&1 || { $(APT) -qq update; \

@@ -38,9 +38,12 @@ from scheduler_contenders import (
     BATCH,
     NOTHING,
     SLOTS,
+    cleared,
+    ours_on_postgres,
     ours_on_redis,
     ours_on_sqlite,
     peer,
+    postgres_server,
     redis_server,
     scheduler,
     submit_many,
@@ -90,6 +93,46 @@ def throughput(directory: Path, options: argparse.Namespace) -> list[Figure]:
     note(taken.report("jobs/s"))
     what = f"no-op jobs on Redis, {SLOTS} slots"
     return [taken.figure(what, OURS, CELERY, 5.0), taken.figure(what, OURS, ARQ, 2.0)]
+
+
+def postgres(directory: Path, options: argparse.Namespace) -> list[Figure]:
+    """Durable: the server syncs before it acknowledges, as it comes."""
+    theirs = min(options.jobs, 4_000)
+    with postgres_server("fsync=on") as url, redis_server(directory) as redis:
+        taken = interleave(
+            [
+                (OURS, partial(ours_on_postgres, url, directory, options.jobs)),
+                (CELERY, partial(peer, "celery_app.py", options.celery, redis, theirs)),
+            ],
+            options.rounds,
+        )
+        empty, full = run(_claims(cleared(url), 1_000)), run(_claims(cleared(url), 100_000))
+    note(taken.report("jobs/s"))
+    middle = statistics.median(value for value in taken.values[OURS] if value is not None)
+    what = f"no-op jobs on PostgreSQL, durable, {SLOTS} slots"
+    return [
+        Figure(what, "≥ 3,000 jobs/s", f"{middle:,.0f} jobs/s", middle >= 3_000),
+        taken.figure(f"{what}, against Celery on Redis", OURS, CELERY, 3.0),
+        Figure(
+            "a claim on PostgreSQL, of 1,000 and of 100,000 pending jobs",
+            "< 2 × as long",
+            f"{empty:.2f} ms, {full:.2f} ms",
+            full < 2 * empty,
+        ),
+    ]
+
+
+async def _claims(url: str, pending: int) -> float:
+    """Milliseconds of a claim, the median of 200."""
+    store = await open_store(url)
+    await submit_many(store, pending, "job")
+    took_ms = []
+    for _ in range(200):
+        began = time.perf_counter()
+        assert await store.claim(Claim(worker="w"), wall_clock())
+        took_ms.append((time.perf_counter() - began) * 1000)
+    await store.close()
+    return statistics.median(took_ms)
 
 
 def disk(directory: Path, options: argparse.Namespace) -> list[Figure]:
@@ -284,7 +327,7 @@ def in_a_directory(part: Callable[[Path, argparse.Namespace], list[Figure]]) -> 
 
 PARTS = {
     part.__name__: in_a_directory(part)
-    for part in (throughput, disk, pickup, queue, ticks, lateness, memory)
+    for part in (throughput, postgres, disk, pickup, queue, ticks, lateness, memory)
 }
 
 

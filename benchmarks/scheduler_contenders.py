@@ -1,4 +1,5 @@
-"""Who runs no-op jobs in `scheduler.py`: our scheduler on Redis and on SQLite, Celery and arq. Each
+"""Who runs no-op jobs in `scheduler.py`: our scheduler on Redis,
+PostgreSQL and SQLite, Celery and arq. Each
 measure gives jobs per second, from the first submission to the last job's end. What SQLite can do
 at most is in `scheduler_bounds.py`.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -78,6 +80,28 @@ def redis_server(directory: Path) -> Iterator[str]:
         process.wait()
 
 
+@contextmanager
+def postgres_server(*settings: str) -> Iterator[str]:
+    """On its socket, by the package of this machine or the wheel `pgserver`."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.integration.clients.postgres_server import postgres_server as server
+
+    with server(0, *settings) as folder:
+        yield f"postgres://postgres@/postgres?host={folder}"
+
+
+def cleared(url: str) -> str:
+    import asyncpg
+
+    async def clear() -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute("DROP SCHEMA IF EXISTS hyperscale CASCADE")
+        await connection.close()
+
+    run(clear())
+    return url
+
+
 def emptied(url: str) -> str:
     import redis
 
@@ -135,6 +159,10 @@ async def _ours(address: str, directory: Path, count: int) -> Speed:
 
 def ours_on_redis(url: str, directory: Path, count: int) -> float:
     return run(_ours(emptied(url), directory, count)).per_s
+
+
+def ours_on_postgres(url: str, directory: Path, count: int) -> float:
+    return run(_ours(cleared(url), directory, count)).per_s
 
 
 def ours_on_sqlite(directory: Path, count: int) -> Speed:

@@ -12,6 +12,8 @@ from hyperscale.workload.arguments import (
     Headers,
     Params,
 )
+from hyperscale.workload.browser_options import BrowserOptions
+from hyperscale.workload.browser_response import BrowserResponse
 from hyperscale.workload.custom_metrics import COUNT, DISTRIBUTION, RATE, SAMPLE, Metric
 from hyperscale.workload.data import feed
 from hyperscale.workload.email import Email
@@ -38,7 +40,7 @@ from hyperscale.workload.replies import (
     UDPResponse,
     WebSocketResponse,
 )
-from hyperscale.workload.responses import HTTP2Response, HTTPResponse
+from hyperscale.workload.responses import HTTP2Response, HTTP3Response, HTTPResponse
 from hyperscale.workload.results import CallFailed, CallResult, CustomResult, Outcome
 
 __all__ = [
@@ -48,6 +50,8 @@ __all__ = [
     "SAMPLE",
     "URL",
     "Auth",
+    "BrowserOptions",
+    "BrowserResponse",
     "CallFailed",
     "CallResult",
     "ClientCert",
@@ -63,6 +67,7 @@ __all__ = [
     "GRPCResponse",
     "GraphQLResponse",
     "HTTP2Response",
+    "HTTP3Response",
     "HTTPOptions",
     "HTTPResponse",
     "Headers",

@@ -79,7 +79,7 @@ def feed_fast_path(data: bytes) -> None:
         head = HEADS.parse(data[:end])
     except BadHead:
         return
-    if len(data) - end == head.whole:
+    if len(data) == head.whole:
         reader = read(data, len(data))
         assert told(reader)[0] == head.status
         assert (reader.body, reader.extra) == (data[end + 4 :], False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tests.fixtures.http_replies import REPLIES
-from tests.fuzz import cluster_bytes, http_bytes, stored_bytes, wire_bytes
+from tests.fuzz import cluster_bytes, gate_bytes, http_bytes, stored_bytes, wire_bytes
 
 
 class Target(NamedTuple):
@@ -20,6 +20,7 @@ TARGETS = {
     "messages": Target(wire_bytes.feed_messages, wire_bytes.messages),
     "greetings": Target(wire_bytes.feed_greeting, wire_bytes.greetings),
     "datagrams": Target(cluster_bytes.feed_datagram, cluster_bytes.datagrams),
+    "ledger": Target(gate_bytes.feed_ledger, gate_bytes.bundles),
     "packed": Target(stored_bytes.feed_packed, stored_bytes.packed),
     "states": Target(stored_bytes.feed_state, stored_bytes.states),
     "wal": Target(stored_bytes.feed_wal, stored_bytes.segments),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hyperscale.clients.browser.chromium import NAMES
 from hyperscale.errors import ExitCode
+from hyperscale.target.process import Options, TargetProcess
 from tests.fixtures.brokers import kafka_mock, mosquitto, nats_server
 from tests.fixtures.echo import echoing
 from tests.fixtures.file_servers import ftp_server
@@ -26,9 +31,11 @@ from tests.integration.cli.program import environment, hyperscale
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENDED = (ExitCode.PASSED, ExitCode.LOAD_LOST, ExitCode.THRESHOLDS_CROSSED)
 OF_THEIR_OWN = {
+    "browser.py",
     "file_transfer.py",
     "graphql_http2.py",
     "graphql_shop.py",
+    "http3.py",
     "kafka_orders.py",
     "mongodb_shop.py",
     "mqtt_sensors.py",
@@ -82,6 +89,30 @@ def test_queries_over_http2_are_counted_the_same(tmp_path: Path) -> None:
         (show,) = results["workflows"][0]["steps"]
         assert (show["failed"], show["count"]) == (0, seen["HTTP/2"])
         assert show["count"] > 0
+
+
+def test_http3_is_counted_by_the_target(tmp_path: Path) -> None:
+    with TargetProcess(Options(tls=True)) as target:
+        trusted = ssl.create_default_context(cafile=str(target.certificate))
+        results = run("http3.py", tmp_path, target.url, "-d", "1s", "-w", 1)
+        answer = urllib.request.urlopen(f"{target.url}/stats", timeout=10, context=trusted)
+        assert requests_in(results) == json.load(answer)["requests"] > 0
+    steps = steps_of(results["workflows"][0])
+    assert {step["failed"] for step in steps.values()} == {0}, steps
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, NAMES)), reason="Chromium is missing: apt-get install chromium"
+)
+def test_requests_of_a_browser_are_counted_by_the_target(
+    target: str, stats: Stats, tmp_path: Path
+) -> None:
+    results = run("browser.py", tmp_path, target, "-i", 4, "-w", 1)
+    assert requests_in(results) == stats()["requests"] > 0
+    (workflow,) = results["workflows"]
+    assert {step["failed"] for step in workflow["steps"]} == {0}, workflow["steps"]
+    vitals = {metric["name"]: metric["count"] for metric in workflow["metrics"]}
+    assert vitals["browser_web_vital_lcp"] >= 4
 
 
 def test_events_come_to_everybody_in_order(target: str, stats: Stats, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyperscale.nodes.protocol.jobs import JobResults
 
 WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "junit", "markdown")
-SHOW = ("ui", "headless", *WRITE)
+SHOW = ("ui", "web", "web_bind", "headless", *WRITE)
 
 
 @options_of(where.connection)
@@ -61,5 +61,5 @@ def _settings(given: dict[str, Any]) -> Settings:
     from hyperscale.config.run import NAMES, Settings, said_by
 
     said = said_by(given, os.environ)
-    kept = {name: getattr(said, name) for name in NAMES if name in (*SHOW, "json")}
+    kept = {name: getattr(said, name) for name in NAMES if name in (*SHOW, "web_token", "json")}
     return Settings(**kept)

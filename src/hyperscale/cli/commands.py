@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "demo": "demo",
         "report": "report",
         "compare": "compare",
+        "web": "web",
     },
     "On a cluster": {
         "dev": "dev",
@@ -34,6 +35,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "logs": "jobs",
         "results": "attach",
         "workers": "workers",
+        "datacenters": "datacenters",
+        "route": "datacenters",
         "drain": "workers",
         "pause": "jobs",
         "resume": "jobs",
@@ -84,9 +87,16 @@ Example:
   hyperscale report results.json -o report.html
 """,
     "compare": """
-Example:
+Examples:
   hyperscale compare before.json after.json --tolerance 5%
+  hyperscale compare mon.json tue.json wed.json --html trend.html
 Exits with 0 when nothing got worse, with 99 when something did.
+""",
+    "web": """
+Examples:
+  hyperscale web out/
+  hyperscale web --cluster 10.0.0.1 --certs certs   (its runs take place there)
+  HYPERSCALE_WEB_TOKEN=... hyperscale web --bind 0.0.0.0:8089
 """,
     "certs": """
 Examples:
@@ -134,6 +144,18 @@ Example:
 Examples:
   hyperscale workers
   hyperscale workers --job 3f2a1b4c5d6e7f8
+""",
+    "datacenters": """
+Examples:
+  hyperscale datacenters --manager 10.0.9.1 --certs certs
+  hyperscale datacenters --watch
+Ask a gate: the answer is what this one knows, which another may see otherwise.
+""",
+    "route": """
+Examples:
+  hyperscale route --explain --count 2
+  hyperscale route --explain test.py --dc eu --policy prefer
+Nothing is run or remembered.
 """,
     "drain": """
 Examples:

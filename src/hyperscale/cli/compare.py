@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hyperscale.errors import BadInput
+
+if TYPE_CHECKING:
+    from hyperscale.metrics.results import Results
 
 
 def compare(
@@ -15,6 +18,10 @@ def compare(
         str, typer.Argument(metavar="BEFORE", help="results of the first run: .json or .html")
     ],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="results of the second run")],
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MORE...]", help="of further runs, for --html: a trend"),
+    ] = None,
     tolerance: Annotated[
         str,
         typer.Option(
@@ -30,6 +37,9 @@ def compare(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="print it as Markdown, for the page of a CI run")
     ] = False,
+    html: Annotated[
+        str, typer.Option("--html", metavar="FILE", help="write it as a page with charts")
+    ] = "",
 ) -> int:
     """Say what got better or worse between two runs."""
     share = _share(tolerance)
@@ -38,10 +48,19 @@ def compare(
     from hyperscale.cli import outputs, streams
     from hyperscale.metrics.compare import compare as compared
 
-    with outputs.consistent(f"{before} and {after}"):
-        comparison = compared(
-            outputs.read(Path(before)), outputs.read(Path(after)), tolerance=share
+    files = [before, after, *(more or ())]
+    if more and not html:
+        raise BadInput(
+            "more than two runs are compared on a page", "add --html FILE, or name two files"
         )
+    with outputs.consistent(" and ".join(files)):
+        runs = [(file, outputs.read(Path(file))) for file in files]
+        comparison = compared(runs[0][1], runs[-1][1], tolerance=share)
+        if html:
+            _write_page(Path(html), runs, share)
+            if more:
+                streams.say(f"wrote {html}: {comparison.reason}")
+                return int(comparison.exit_code)
     if json:
         import msgspec
 
@@ -68,6 +87,15 @@ def compare(
             )
         )
     return int(comparison.exit_code)
+
+
+def _write_page(path: Path, runs: list[tuple[str, Results]], tolerance: float) -> None:
+    from hyperscale.ui.html.comparison import render_comparison_report
+
+    try:
+        path.write_text(render_comparison_report(runs, tolerance), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _share(text: str) -> float:

@@ -32,6 +32,14 @@ def dev(
     gates: Annotated[
         str, typer.Option("--gates", metavar="N", help="in front of them (1 for many, else 0)")
     ] = "",
+    wan: Annotated[
+        str,
+        typer.Option(
+            "--wan",
+            metavar="LINKS",
+            help="how far datacenters are apart: 80ms, or eu-us=80ms,eu-ap=160ms",
+        ),
+    ] = "",
     cores: Annotated[
         str, typer.Option("--cores", metavar="N", help="of each worker (the machine's, divided)")
     ] = "",
@@ -50,6 +58,7 @@ def dev(
     from pathlib import Path
 
     from hyperscale.cli.dev_cluster import Plan, carry_on
+    from hyperscale.cli.dev_links import Links
     from hyperscale.engine.cores import usable_cores
 
     number_of_workers = _number("--workers", workers, 0, WORKERS_MAX)
@@ -67,7 +76,12 @@ def dev(
         data=Path(data).absolute() if data else None,
         datacenters=number_of_datacenters,
         gates=number_of_gates,
+        wan=wan,
     )
+    if wan:
+        if number_of_datacenters == 1:
+            raise BadInput("--wan is between datacenters, and there is one", "--datacenters 3")
+        Links(wan, plan.names)
     carry_on(plan)
     return int(ExitCode.PASSED)
 

@@ -9,14 +9,17 @@ import shutil
 import signal
 import socket
 import tempfile
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from hyperscale.cli import streams
-from hyperscale.cli.dev_nodes import DevNode, Lifeline, preload
+from hyperscale.cli.dev_links import names_in
+from hyperscale.cli.dev_nodes import DevNode, DevProcess, DevRelay, Lifeline, preload
 from hyperscale.cli.serving import read_or_show
-from hyperscale.errors import HyperscaleError, RunFailed
+from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.nodes.client import dev_file
 from hyperscale.nodes.client.client import connect
 from hyperscale.nodes.client.cluster import Cluster
@@ -26,9 +29,12 @@ from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost, run
 from hyperscale.wire.certificates import CertificateIdentity, Pem, make_authority, make_node
 
+T = TypeVar("T")
+
 CLUSTER = "dev"
 READY_S = 60.0
 LOOK_S = 0.05
+ASK_S = 0.5
 LEAVE_S = 6.0  # after the first signal; then they are told to leave at once,
 HURRY_S = 2.0  # and then ended
 
@@ -54,6 +60,16 @@ TOTALS_S = 1.0
 LEDGER = {"lease_s": 2.0, "heartbeat_s": 0.5, "retry_s": 0.3, "view_change_s": 2.0}
 
 
+class Ports(NamedTuple):
+    port: int
+    page: int
+    outer: int  # what others are told: of the process that delays, where there is one
+
+    @property
+    def told(self) -> str:
+        return f"127.0.0.1:{self.outer}"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`managers` and `workers` are those of each datacenter."""
@@ -65,19 +81,33 @@ class Plan:
     data: Path | None = None
     datacenters: int = 1
     gates: int = 0
+    wan: str = ""  # how far the datacenters are from each other; empty: nothing is between them
 
     @property
     def names(self) -> list[str]:
         if not self.gates:
             return ["local"]
-        return [f"dc{number}" for number in range(1, self.datacenters + 1)]
+        numbered = [f"dc{number}" for number in range(1, self.datacenters + 1)]
+        named = names_in(self.wan)
+        if set(named) <= set(numbered):
+            return numbered
+        if len(named) != self.datacenters:
+            raise BadInput(
+                f"--wan names {', '.join(named)}, and --datacenters says {len(numbered)}"
+            )
+        return named
 
     def nodes(self, folder: Path) -> list[DevNode]:
         """Gates first, then one datacenter after the other."""
         in_each = self.managers + self.workers
         count = self.gates + in_each * len(self.names)
+        first = self.port
         places = [
-            (self.port + number, f"127.0.0.1:{self.port + count + number}")
+            Ports(
+                first + number,
+                first + count + number,
+                first + (2 * count if self.wan else 0) + number,
+            )
             for number in range(count)
         ]
         made = self._gates(folder, places)
@@ -86,9 +116,9 @@ class Plan:
             made += self._datacenter(folder, dc, places[first : first + in_each])
         return made
 
-    def _gates(self, folder: Path, places: list[tuple[int, str]]) -> list[DevNode]:
+    def _gates(self, folder: Path, places: list[Ports]) -> list[DevNode]:
         names = [f"g{number}" for number in range(1, self.gates + 1)]
-        words = [f"--seed=127.0.0.1:{port}" for port, _ in places[: self.gates]]
+        words = [f"--seed={place.told}" for place in places[: self.gates]]
         words += ["--gates", ",".join(names)]
         words += [f"--set=ledger.{name}={value}" for name, value in LEDGER.items()]
         words += [
@@ -99,17 +129,17 @@ class Plan:
         for number, dc in enumerate(self.names):
             first = self.gates + number * in_each
             managers = places[first : first + self.managers]
-            words += [f"--datacenter={dc}=127.0.0.1:{port}" for port, _ in managers]
+            words += [f"--datacenter={dc}={place.told}" for place in managers]
         return [
             self._node(folder, name, "gate", self.names[number % len(self.names)], place, words)
             for number, (name, place) in enumerate(zip(names, places, strict=False))
         ]
 
-    def _datacenter(self, folder: Path, dc: str, places: list[tuple[int, str]]) -> list[DevNode]:
+    def _datacenter(self, folder: Path, dc: str, places: list[Ports]) -> list[DevNode]:
         before = f"{dc}-" if self.gates else ""
         managers = [f"{before}m{number}" for number in range(1, self.managers + 1)]
         workers = [f"{before}w{number}" for number in range(1, self.workers + 1)]
-        seeds = [f"--seed=127.0.0.1:{port}" for port, _ in places[: self.managers]]
+        seeds = [f"--seed={place.told}" for place in places[: self.managers]]
         voting = [*seeds, "--voters", ",".join(managers)]
         voting += ["--manager-secret-file", str(folder / "manager-secret")]
         voting += [f"--set=election.{name}={value}" for name, value in ELECTION.items()]
@@ -122,16 +152,16 @@ class Plan:
         ]
 
     def _node(
-        self, folder: Path, name: str, role: str, dc: str, place: tuple[int, str], own: list[str]
+        self, folder: Path, name: str, role: str, dc: str, place: Ports, own: list[str]
     ) -> DevNode:
         """All that must hold here is said, whatever a hyperscale.toml of this directory says."""
         words = ["--cluster", CLUSTER, "--env", "dev"]
-        words += ["--advertise", "127.0.0.1", "--certs", str(folder / "certs")]
+        words += ["--advertise", place.told, "--certs", str(folder / "certs")]
         words += ["--secret-file", str(folder / "secret"), "--log-level", "info"]
         words += [f"--set=membership.{one}={value}" for one, value in MEMBERSHIP.items()]
         words += ["--data", str(folder / name), "--log", str(folder / f"{name}.log"), *own]
-        port, page = place
-        return DevNode(name, role, port, page, words, dc)
+        page = f"127.0.0.1:{place.page}"
+        return DevNode(name, role, place.port, page, words, dc, place.outer)
 
 
 def carry_on(plan: Plan) -> None:
@@ -141,6 +171,7 @@ def carry_on(plan: Plan) -> None:
     nodes = plan.nodes(folder)
     word = _word(plan, folder, nodes)
     lifeline = Lifeline()
+    relays: list[DevProcess] = []
     try:
         check_ports(nodes)
         make_credentials(folder, nodes)
@@ -150,22 +181,30 @@ def carry_on(plan: Plan) -> None:
         for node in nodes:
             node.start(lifeline, WORKER)
             streams.note(f"{node.name:<7}127.0.0.1:{node.port}  process {node.pid}")
+        if plan.wan:
+            relay = DevRelay(folder / "wan", plan.wan, plan.names, nodes)
+            relay.start(lifeline, WORKER)
+            streams.note(f"{relay.name:<7}change or cut its links in {folder / 'wan'}")
+            relays.append(relay)
         dev_file.write(word, os.environ)
-        run(_look_after(plan, folder, nodes))
+        run(_look_after(plan, folder, nodes, relays))
     finally:
-        for node in nodes:
-            node.signal(signal.SIGKILL)
+        for process in (*nodes, *relays):
+            process.signal(signal.SIGKILL)
         lifeline.close()
         dev_file.remove(word, os.environ)
         if plan.data is None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _look_after(plan: Plan, folder: Path, nodes: list[DevNode]) -> None:
+async def _look_after(
+    plan: Plan, folder: Path, nodes: list[DevNode], relays: list[DevProcess]
+) -> None:
     signals: asyncio.Queue[int] = asyncio.Queue()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
     listening = [asyncio.create_task(node.listen(streams.note)) for node in nodes]
+    beside = [asyncio.create_task(relay.listen(streams.note)) for relay in relays]
     told = asyncio.create_task(signals.get())
     ready = asyncio.create_task(until_ready(plan, folder, nodes))
     try:
@@ -179,7 +218,9 @@ async def _look_after(plan: Plan, folder: Path, nodes: list[DevNode]) -> None:
     finally:
         ready.cancel()
         await end(nodes, signals)
-        await asyncio.gather(ready, *listening, return_exceptions=True)
+        for relay in relays:  # nodes have told each other through it that they leave
+            relay.signal(signal.SIGKILL)
+        await asyncio.gather(ready, *listening, *beside, return_exceptions=True)
         told.cancel()
 
 
@@ -188,8 +229,7 @@ async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
     answers. What to say then."""
     credentials, identity = identity_from(str(folder / "certs"), "client", CLUSTER, "dev")
 
-    def settings_of(role: str, dc: str = "") -> ClusterSettings:
-        meant = [node for node in nodes if node.role == role and dc in ("", node.dc)]
+    def settings_of(*meant: DevNode) -> ClusterSettings:
         addresses = tuple(Address("127.0.0.1", node.port) for node in meant)
         return ClusterSettings(managers=addresses, identity=identity, credentials=credentials)
 
@@ -197,41 +237,47 @@ async def until_ready(plan: Plan, folder: Path, nodes: list[DevNode]) -> str:
         deadline = host.clock.now() + READY_S
         leaders, cores = [], 0
         for dc in plan.names:
-            cluster = connect(host, settings_of("manager", dc))
-            answer = await _workers_of(host, cluster, plan, nodes, deadline)
+            managers = [node for node in nodes if node.role == "manager" and node.dc == dc]
+            cluster = connect(host, settings_of(*managers))
+            answer = await _until_done(host, nodes, deadline, partial(_registered, cluster, plan))
             leaders.append(answer.leader)
             cores += answer.total_cores
             cluster.managers.close()
-        if plan.gates:
-            gates = connect(host, settings_of("gate"))
-            await gates.jobs()
-            gates.managers.close()
+        for gate in (node for node in nodes if node.role == "gate"):
+            cluster = connect(host, settings_of(gate))
+            await _until_done(host, nodes, deadline, partial(cluster.jobs, within_s=ASK_S))
+            cluster.managers.close()
         return _ready(plan, nodes, leaders, cores)
 
 
-async def _workers_of(
-    host: RealHost, cluster: Cluster, plan: Plan, nodes: list[DevNode], deadline: float
-) -> WorkerViews:
+async def _registered(cluster: Cluster, plan: Plan) -> WorkerViews:
+    answer = await cluster.workers(within_s=ASK_S)
+    missing = plan.workers - len(answer.workers)
+    if missing > 0 or not answer.leader:
+        raise RunFailed(f"{missing} of {plan.workers} workers have not registered")
+    return answer
+
+
+async def _until_done(
+    host: RealHost, nodes: list[DevNode], deadline: float, attempt: Callable[[], Awaitable[T]]
+) -> T:
     while True:
         complain_of_the_dead(nodes)
         try:
-            answer = await cluster.workers(within_s=LOOK_S * 10)
-            missing = plan.workers - len(answer.workers)
-            if answer.leader and missing <= 0:
-                return answer
-            lacks = f"{missing} of {plan.workers} workers have not registered"
+            return await attempt()
         except HyperscaleError as error:
-            lacks = error.message
-        if host.clock.now() > deadline:
-            raise RunFailed(f"the cluster is not ready after {READY_S:g} s: {lacks}")
+            if host.clock.now() > deadline:
+                raise RunFailed(
+                    f"the cluster is not ready after {READY_S:g} s: {error.message}"
+                ) from None
         await host.clock.sleep(LOOK_S)
 
 
 def complain_of_the_dead(nodes: list[DevNode]) -> None:
     for node in nodes:
         if node.pid and not node.running:
-            said = " ".join(node.said) or "it said nothing"
-            raise RunFailed(f"{node.name} ended before the cluster was ready: {said}")
+            said = f"said: {' '.join(node.said)}" if node.said else "said nothing"
+            raise RunFailed(f"the cluster could not start: {node.name} ended and {said}")
 
 
 async def end(nodes: list[DevNode], signals: asyncio.Queue[int]) -> None:
@@ -266,6 +312,8 @@ def check_ports(nodes: list[DevNode]) -> None:
     wanted = [
         (node.port, kind) for node in nodes for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     ]
+    outer = [node.outer_port for node in nodes if node.outer_port != node.port]
+    wanted += [(port, kind) for port in outer for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
     wanted += [(int(node.page.rpartition(":")[2]), socket.SOCK_STREAM) for node in nodes]
     for port, kind in wanted:
         with socket.socket(socket.AF_INET, kind) as probe:

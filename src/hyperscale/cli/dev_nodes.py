@@ -15,7 +15,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from hyperscale.cli.serving import LIFELINE
@@ -48,49 +50,24 @@ class Lifeline:
         self.theirs.close()
 
 
-class DevNode:
-    def __init__(
-        self,
-        name: str,
-        role: str,
-        port: int,
-        page: str,
-        words: Sequence[str],
-        dc: str = "local",
-    ) -> None:
+class DevProcess:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.role = role
-        self.dc = dc
-        self.port = port
-        self.page = page
         self.said: deque[str] = deque(maxlen=KEPT_LINES)
-        self.words = [role, "--id", name, "--dc", dc]
-        self.words += ["--bind", f"127.0.0.1:{port}", "--metrics", page]
-        self.words += words
         self._process: Any = None
         self._output: Connection | None = None
         self._told_to_end = False
 
-    def flags(self) -> dict[str, str | list[str]]:
-        """As the command reads its words."""
-        said: dict[str, str | list[str]] = {}
-        words = iter(self.words[1:])
-        for word in words:
-            flag, given, value = word.partition("=")
-            name = flag.removeprefix("--").replace("-", "_")
-            value = value if given else next(words)
-            if name in REPEATABLE:
-                said[name] = [*said.get(name, ()), value]
-            else:
-                said[name] = value
-        return said
+    def work(self) -> Callable[[], int]:
+        """What it does, and its exit code."""
+        raise NotImplementedError
 
     def start(self, lifeline: Lifeline, environ: dict[str, str]) -> None:
         """Must be called before there is an event loop: a fork would inherit it."""
         self._output, theirs = _processes.Pipe(duplex=False)
         self._process = _processes.Process(
             target=_live,
-            args=(self.words, lifeline.theirs, lifeline.ours, theirs, environ),
+            args=(self.work(), lifeline.theirs, lifeline.ours, theirs, environ),
             name=self.name,
         )
         self._process.start()
@@ -141,16 +118,79 @@ class DevNode:
                 os.kill(self.pid, number)
 
 
+class DevNode(DevProcess):
+    def __init__(
+        self,
+        name: str,
+        role: str,
+        port: int,
+        page: str,
+        words: Sequence[str],
+        dc: str = "local",
+        outer_port: int = 0,
+    ) -> None:
+        """`outer_port`: the one that others are told; 0: its own."""
+        super().__init__(name)
+        self.role = role
+        self.dc = dc
+        self.port = port
+        self.outer_port = outer_port or port
+        self.page = page
+        self.words = [role, "--id", name, "--dc", dc]
+        self.words += ["--bind", f"127.0.0.1:{port}", "--metrics", page]
+        self.words += words
+
+    def flags(self) -> dict[str, str | list[str]]:
+        """As the command reads its words."""
+        said: dict[str, str | list[str]] = {}
+        words = iter(self.words[1:])
+        for word in words:
+            flag, given, value = word.partition("=")
+            name = flag.removeprefix("--").replace("-", "_")
+            value = value if given else next(words)
+            if name in REPEATABLE:
+                said[name] = [*said.get(name, ()), value]
+            else:
+                said[name] = value
+        return said
+
+    def work(self) -> Callable[[], int]:
+        return partial(_command, self.words)
+
+
+class DevRelay(DevProcess):
+    """What stands between datacenters; started when the processes of all nodes are known."""
+
+    def __init__(self, file: Path, links: str, names: list[str], nodes: Sequence[DevNode]) -> None:
+        super().__init__("wan")
+        self._file = file
+        self._given = (links, names)
+        self._nodes = nodes
+
+    def work(self) -> Callable[[], int]:
+        from hyperscale.cli.dev_relay import Place, serve
+
+        self._file.write_text(f"{self._given[0]}\n")
+        places = [
+            Place(node.name, node.dc, node.pid, node.port, node.outer_port) for node in self._nodes
+        ]
+        return partial(serve, self._file, *self._given, places)
+
+
+def _command(words: list[str]) -> int:
+    from hyperscale.cli.app import execute
+
+    return execute(words)
+
+
 def _live(
-    words: list[str],
+    work: Callable[[], int],
     lifeline: Connection,
     parents_end: Connection,
     output: Connection,
     environ: dict[str, str],
 ) -> None:
     """In the child."""
-    from hyperscale.cli.app import execute
-
     parents_end.close()
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -160,7 +200,7 @@ def _live(
         os.dup2(output.fileno(), descriptor)
     os.environ.update(environ)
     os.environ[LIFELINE] = str(lifeline.fileno())
-    sys.exit(execute(words))
+    sys.exit(work())
 
 
 def _how(code: int) -> str:

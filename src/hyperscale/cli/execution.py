@@ -1,4 +1,4 @@
-"""Carrying out a run in front of a person: the view beside it, signals, the end.
+"""Carrying out a run in front of a person: the views beside it, signals, the end.
 
 The first SIGINT or SIGTERM stops gracefully, the second at once. Where the load runs makes no
 difference.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from hyperscale.cli import streams
@@ -36,20 +37,22 @@ class Run(Source, Protocol):
 
 def carry_out(
     run: Run,
-    view: View,
+    views: Sequence[View],
     on_stop: Callable[[], None],
     on_signal: Callable[[], None] | None = None,
 ) -> Results:
     """`on_stop` is called at the first signal, to tell the person what is going on. With
     `on_signal` a signal does that, and does not stop the run."""
-    return asyncio.run(_carry_out(run, view, on_signal or _Stops(run, on_stop).receive))
+    return asyncio.run(_carry_out(run, views, on_signal or _Stops(run, on_stop).receive))
 
 
-async def _carry_out(run: Run, view: View, on_signal: Callable[[], None]) -> Results:
+async def _carry_out(run: Run, views: Sequence[View], on_signal: Callable[[], None]) -> Results:
     loop = asyncio.get_running_loop()
     for number in STOPPED_BY:
         loop.add_signal_handler(number, on_signal)
-    async with beside(view, run, streams.note):
+    async with AsyncExitStack() as shown:
+        for view in views:
+            await shown.enter_async_context(beside(view, run, streams.note))
         return await run.execute()
 
 

@@ -113,6 +113,13 @@ Ui = Annotated[
     Text,
     _option(SHOW, "--ui", metavar="MODE", help="full (on a terminal), ci (else), none; --no-color"),
 ]
+Web = Annotated[
+    bool, _option(SHOW, "--web", help="a live page in the browser (--web-bind HOST:PORT)")
+]
+WebBind = Annotated[
+    Text,
+    _option(SHOW, "--web-bind", metavar="HOST:PORT", help="(127.0.0.1:8089)", hidden=True),
+]
 Headless = Annotated[bool, _option(SHOW, "--headless", help="as --ui ci", hidden=True)]
 Quiet = Annotated[bool, _option(SHOW, "-q", "--quiet", help="no progress, one line of summary")]
 Verbose = Annotated[bool, _option(SHOW, "-v", "--verbose", help="explain what is being done")]

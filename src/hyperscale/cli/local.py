@@ -35,8 +35,13 @@ from hyperscale.workload.secrets import mask
 if TYPE_CHECKING:
     from hyperscale.engine.spawning import EarlyChildren
     from hyperscale.metrics.results import Results
+    from hyperscale.ui.live import View
+    from hyperscale.ui.web.beside_run import RunPage
     from hyperscale.workload.plan import TestPlan
     from hyperscale.workload.step_plan import StepPlan
+
+WEB_FD = "HYPERSCALE_WEB_FD"
+"""Set by a page that started this run: the descriptor of its pipe. It is no setting."""
 
 
 def perform(
@@ -65,7 +70,7 @@ def perform(
     run.on_trace = _tracer(settings)
     if settings.verbose:
         explain(run.plan, show.files)
-    results = carry_out(run, open_view(show.mode), show.stop_notice)
+    results = carry_out(run, show.views(), show.stop_notice)
     if prints is not None:
         prints.show()
     return show.conclude(results, run.failure, run.plan.reporting)
@@ -81,6 +86,7 @@ class Show:
 
     def __init__(self, settings: Settings, mode: str, files: list[outputs.File]) -> None:
         self.mode = mode
+        self.page = _page(settings)
         self.files = files
         self._reporters = outputs.reporters(settings)
         self._settings = settings
@@ -145,7 +151,30 @@ class Show:
         ):
             if error is not None:
                 print_error(error)
+        if self.page is not None and self.page.is_read:
+            streams.note(f"the page stays at {self.page.url} until it is closed, or Ctrl-C")
+            self.page.stay(results)
         return results.exit_code
+
+    def views(self) -> list[View]:
+        """What is looked at while it runs: the terminal, and a page or who started us for one."""
+        if WEB_FD in os.environ:
+            from hyperscale.ui.web.pipe import PipeView
+
+            return [PipeView(os.environ.pop(WEB_FD))]
+        if self.page is None:
+            return [open_view(self.mode)]
+        streams.note(f"live page: {self.page.url}")
+        return [open_view(self.mode, page=self.page.url), self.page]
+
+
+def _page(settings: Settings) -> RunPage | None:
+    """Raises BadInput where no page can be opened."""
+    if not settings.web:
+        return None
+    from hyperscale.ui.web.beside_run import RunPage
+
+    return RunPage(settings.web_bind or "", settings.web_token or "")
 
 
 def run_options(settings: Settings, env: Variables, command: str, output: int | None) -> RunOptions:

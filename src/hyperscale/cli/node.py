@@ -21,7 +21,8 @@ def node(
         str, typer.Option("--bind", metavar="HOST:PORT", help="TCP and UDP (127.0.0.1:7000)")
     ] = "",
     advertise: Annotated[
-        str, typer.Option("--advertise", metavar="HOST", help="what others are told (as bound)")
+        str,
+        typer.Option("--advertise", metavar="HOST[:PORT]", help="what others are told (as bound)"),
     ] = "",
     seed: Annotated[
         list[str] | None,

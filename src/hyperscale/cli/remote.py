@@ -24,7 +24,6 @@ from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
 from hyperscale.reporting.custom import check_reporting
-from hyperscale.ui.mode import open_view
 from hyperscale.workload.datacenters import read_datacenters
 
 if TYPE_CHECKING:
@@ -77,7 +76,8 @@ def perform(
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note
-    results = carry_out(run, Announced(run, show), show.stop_notice)
+    terminal, *pages = show.views()
+    results = carry_out(run, [Announced(run, terminal), *pages], show.stop_notice)
     if run.left and run.undecided:
         streams.note(run.undecided)
     return show.conclude(results, run.failure, {} if run.left else run.plan.reporting)
@@ -91,7 +91,7 @@ def _datacenters(said: Sequence[str] | None) -> dict[str, int]:
 def follow(run: ClusterRun, show: Show) -> int:
     """Watch a job that is there already; Ctrl-C leaves it alone."""
     run.on_trouble = show.note
-    results = carry_out(run, open_view(show.mode), lambda: None, on_signal=run.leave)
+    results = carry_out(run, show.views(), lambda: None, on_signal=run.leave)
     if run.left:
         streams.note(f"left; the job goes on: hyperscale attach {run.job_id} comes back to it")
     return show.conclude(results, run.failure)
@@ -100,10 +100,9 @@ def follow(run: ClusterRun, show: Show) -> int:
 class Announced:
     """A view that begins once the job has a name, and says it."""
 
-    def __init__(self, run: ClusterRun, show: Show) -> None:
+    def __init__(self, run: ClusterRun, view: View) -> None:
         self._run = run
-        self._show = show
-        self._view: View = open_view(show.mode)
+        self._view = view
 
     async def run(self, source: Source) -> None:
         await self._run.accepted.wait()

@@ -49,6 +49,8 @@ def run(
     no_thresholds: flags.NoThresholds = False,
     exit_code_on_error: flags.ExitCodeOnError = None,
     ui: flags.Ui = None,
+    web: flags.Web = False,
+    web_bind: flags.WebBind = None,
     headless: flags.Headless = False,
     quiet: flags.Quiet = False,
     verbose: flags.Verbose = False,

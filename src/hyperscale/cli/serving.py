@@ -39,7 +39,7 @@ def keep_serving(settings: NodeSettings, serving: Coroutine[Any, Any, None]) -> 
     from hyperscale.runtime import logs
     from hyperscale.runtime.real import run
 
-    _hold_lifeline()
+    hold_lifeline()
     log_output = logs.configure(settings.log, level=cast("logs.Level", settings.log_level))
     try:
         run(serving)
@@ -48,7 +48,7 @@ def keep_serving(settings: NodeSettings, serving: Coroutine[Any, Any, None]) -> 
     return int(ExitCode.PASSED)
 
 
-def _hold_lifeline() -> None:
+def hold_lifeline() -> None:
     """End with the program that started us, however it ends: it holds the other end of a pipe.
 
     The node gets a signal first and a moment to leave, then it is ended."""

@@ -21,17 +21,20 @@ from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.net.network import Network
 from hyperscale.clients.request_limit import RequestLimit
 from hyperscale.workload.arguments import URL, Auth, Data, File, Headers, OptimizedArgument, Params
+from hyperscale.workload.browser_options import BrowserOptions
 from hyperscale.workload.email import Email
 from hyperscale.workload.folders import FileGlob
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.protos import Protos
 
 if TYPE_CHECKING:
+    from hyperscale.clients.browser.client import BrowserClient
     from hyperscale.clients.contract import ProtocolClient, ProtocolPool
     from hyperscale.clients.ftp import FTPClient
     from hyperscale.clients.graphql import GraphQLClient
     from hyperscale.clients.grpc.client import GRPCClient
     from hyperscale.clients.http2.client import HTTP2Client
+    from hyperscale.clients.http3.client import HTTP3Client
     from hyperscale.clients.kafka import KafkaClient
     from hyperscale.clients.mongodb.client import MongoDBClient
     from hyperscale.clients.mqtt.client import MQTTClient
@@ -52,6 +55,8 @@ __all__ = ["Client", "ClientPool", "HTTPClient"]
 # The pool of each protocol beside HTTP, and the schemes of its URLs.
 PROTOCOLS = {
     "http2": ("hyperscale.clients.http2.client", "HTTP2Pool", ()),
+    "http3": ("hyperscale.clients.http3.client", "HTTP3Pool", ()),
+    "browser": ("hyperscale.clients.browser.client", "BrowserPool", ()),
     "grpc": ("hyperscale.clients.grpc.client", "GRPCPool", ("grpc", "grpcs")),
     "tcp": ("hyperscale.clients.tcp", "TCPPool", ("tcp", "tls")),
     "udp": ("hyperscale.clients.udp", "UDPPool", ("udp",)),
@@ -79,6 +84,7 @@ class Client:
 
     __slots__ = ("__dict__", "_pool", "http")
     if TYPE_CHECKING:
+        browser: BrowserClient
         ftp: FTPClient
         grpc: GRPCClient
         graphql: GraphQLClient
@@ -90,6 +96,7 @@ class Client:
         nats: NATSClient
         postgres: PostgresClient
         http2: HTTP2Client
+        http3: HTTP3Client
         rabbitmq: RabbitMQClient
         redis: RedisClient
         scp: SCPClient
@@ -140,10 +147,12 @@ class ClientPool:
         http: HTTPOptions,
         rps: float = 0.0,
         own: Mapping[str, type[ProtocolPool]] = MappingProxyType({}),
+        browser: BrowserOptions | None = None,
     ) -> None:
         """`rps`: the most requests per second of all users together; 0: as many as they make.
         `own`: protocols of the test itself, which come before ours of the same name."""
         self._options = http
+        self._browser = browser
         self._network = Network(http)
         self._limit = RequestLimit(rps) if rps else None
         self._protocols: dict[str, Any] = {}
@@ -159,7 +168,9 @@ class ClientPool:
         from hyperscale.clients.http2.auto import AutoClient, EitherPool, EitherRequest
 
         pool = HTTPPool(options, self._network, EitherRequest)
-        streams = self._protocols["auto"] = EitherPool(options, self._network)
+        streams = self._protocols["auto"] = EitherPool(
+            options, self._network, partial(self._protocols.__setitem__, "elsewhere")
+        )
         return pool, partial(AutoClient, pool, streams, self._limit)
 
     @property
@@ -174,7 +185,7 @@ class ClientPool:
             pool.trace = trace
 
     def protocol(self, name: str) -> ProtocolPool:
-        made = self._protocols.get(name)
+        made: Any = self._protocols.get(name)
         if made is None:
             kind = self._own.get(name)
             if kind is None:
@@ -183,10 +194,19 @@ class ClientPool:
             made = self._protocols[name] = kind(self._options, self._network, self._limit)
             made.trace = self._trace
             made.stopped = self._http.stopped
-        return made
+            if self._browser is not None and name == "browser":
+                made.browser_options = self._browser
+        found: ProtocolPool = made
+        return found
 
     def _pools(self) -> list[HTTPPool | ProtocolPool]:
         return [self._http, *self._protocols.values()]
+
+    async def start(self, kinds: Iterable[str]) -> None:
+        """What these protocols need is there before the clock starts."""
+        for kind in kinds:
+            if kind in PROTOCOLS or kind in self._own:
+                await self.protocol(kind).start()
 
     async def prepare(self, argument: OptimizedArgument) -> None:
         """Resolve, read and encode before the clock starts."""

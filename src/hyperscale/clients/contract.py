@@ -115,6 +115,9 @@ class ProtocolPool:
     def client(self) -> ProtocolClient[Any]:
         raise NotImplementedError
 
+    async def start(self) -> None:
+        """Before the clock starts, where a step's code calls the protocol."""
+
     async def prepare(self, url: URL) -> None:
         """Before the clock starts: look up the host, or refuse the URL."""
 
@@ -222,7 +225,7 @@ class ProtocolClient(Generic[P]):
             if not call.was_expired():
                 if call.is_made:
                     _end(call, answer, failures.given_up())
-                    note(answer.label, answer, call.is_made)
+                    self.counted(answer, call.is_made)
                 raise
             failure = self._over(answer, allowed)
         except Exception as error:
@@ -238,10 +241,13 @@ class ProtocolClient(Generic[P]):
         _end(call, answer, failure)
         if not call.is_made:
             await asyncio.sleep(0)  # a loop of calls that fail at once must not stop the others
-        note(answer.label, answer, call.is_made)
+        self.counted(answer, call.is_made)
         if pool.trace is not None:
             pool.trace(answer)
         return answer
+
+    def counted(self, answer: Any, is_made: bool) -> None:
+        note(answer.label, answer, is_made)
 
     def _over(self, answer: Reply, allowed: float) -> Failure:
         if self._pool.stopped:

@@ -55,6 +55,9 @@ class Settings:
     dc_policy: Policy | None = None
     # what is shown and written
     ui: str | None = None
+    web: bool | None = None
+    web_bind: str | None = None
+    web_token: str | None = None
     headless: bool | None = None
     quiet: bool | None = None
     verbose: bool | None = None
@@ -111,11 +114,12 @@ _READERS: dict[str, Reader] = {
     "http_debug": choice("headers", "full"),
     **dict.fromkeys(SWITCHES, switch),
 }
+_PRIVATE = frozenset({"env", "web_token"})
 SECTION = Section(
     RUN,
-    {name: Kind(_READERS.get(name, text), private=name == "env") for name in NAMES},
+    {name: Kind(_READERS.get(name, text), private=name in _PRIVATE) for name in NAMES},
     flags=NAMES,
-    secret=frozenset({"env"}),
+    secret=_PRIVATE,
 )
 
 

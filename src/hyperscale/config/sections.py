@@ -25,15 +25,7 @@ DEFAULT = "default"
 RUN = "run"
 # All tables of the file, whoever reads them.
 TABLES = (
-    RUN,
-    "cluster",
-    "node",
-    "manager",
-    "worker",
-    "gate",
-    "jobs",
-    "records",
-    "ledger",
+    *(RUN, "cluster", "node", "manager", "worker", "jobs", "records", "gate", "ledger"),
     "scheduler",
 )
 # Variables that are no settings: what processes of ours tell each other, and what jobs are told.
@@ -44,7 +36,7 @@ NOT_SETTINGS = frozenset(
             f"{ENV_PREFIX}{name}"
             for name in ("JOB_ID", "FENCING_TOKEN", "PROCESS_MARK", "READINESS")
         ),
-        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER")),
+        *(f"{ENV_PREFIX}{name}" for name in ("LIFELINE", "HANDED_OVER", "WEB_FD")),
     }
 )
 # What Kubernetes tells every container about a service that happens to be named like a section.

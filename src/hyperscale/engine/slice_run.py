@@ -46,7 +46,7 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.step_plan import hook_plan
 from hyperscale.workload.thresholds import reserved_names, splits_by_status
-from hyperscale.workload.workflow import SEED, Workflow, protocols_of
+from hyperscale.workload.workflow import SEED, Workflow, browser_of, protocols_of
 
 CUT_GRACE_S = 2.0  # for user code that swallows its cancellation
 STALLS_MAX = 5  # that are told
@@ -98,6 +98,8 @@ class SliceRun:
         self._pool = self._make_pool(order.load.rps)
         for argument in {id(a): a for s in plan.steps for a in s.optimized.values()}.values():
             await self._pool.prepare(argument)
+        kinds = {step.kind for step in plan.steps}
+        await self._pool.start(kinds | ({"browser"} if browser_of(plan.workflow) else set()))
         if plan.feed is not None:
             self._rows = plan.feed.rows_for(order.core, order.cores, order.seed or 0, order.among)
             if plan.feed.per == "iteration":  # users that go on elsewhere keep their rows
@@ -111,7 +113,10 @@ class SliceRun:
 
     def _make_pool(self, rps: float = 0.0) -> ClientPool:
         pool = ClientPool(
-            self._plan.http.with_files(brought), rps, protocols_of(self._plan.workflow)
+            self._plan.http.with_files(brought),
+            rps,
+            protocols_of(self._plan.workflow),
+            browser_of(self._plan.workflow),
         )
         if self._order.http_debug:
             pool.trace = self._trace

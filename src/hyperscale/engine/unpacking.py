@@ -52,10 +52,10 @@ def make_directory() -> Path:
     while True:
         root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         lock = (root / _LOCK).open("wb")
-        if _locked(lock):
+        if _locked(lock) and (root / _LOCK).exists():
             _mine[root] = lock
             return root
-        lock.close()  # somebody who sweeps was quicker
+        lock.close()  # somebody who sweeps was quicker, and may be gone again
 
 
 def _sweep() -> None:

@@ -26,6 +26,7 @@ from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import CallResult, Outcome
 from hyperscale.workload.scope import CURRENT
 from hyperscale.workload.signals import TestStopped, UserStopped, signal_in
+from hyperscale.workload.thresholds import METRICS
 
 if TYPE_CHECKING:
     from hyperscale.clients import Client
@@ -99,6 +100,7 @@ class VirtualUser:
         "_rows",
         "client",
         "cut",
+        "in_hook",
         "iteration_started",
         "iterations",
         "last",
@@ -119,7 +121,7 @@ class VirtualUser:
         self.scopes = tuple([StepScope(self, step.record) for step in program.steps])
         self.iterations = 0
         self.iteration_started = 0.0
-        self.working = False
+        self.working = self.in_hook = False
         self.cut = False  # the load is over: what runs is ended now
         self.stopped = False  # and that was not planned
         self.left = False  # it has ended; tasks it started may go on
@@ -178,14 +180,14 @@ class VirtualUser:
 
     async def _hook(self, hook: CompiledStep) -> bool:
         """Run on_start or on_stop; False when the user asked to end."""
-        self.working = True
+        self.working = self.in_hook = True
         self.lateness = 0.0  # of its last arrival, which is none of a hook's
         try:
             await hook.run(self, self.workflow.context)
         except BaseException as error:  # noqa: BLE001 - as in an iteration
             return self._goes_on(error, hook)
         finally:
-            self.working = False
+            self.working = self.in_hook = False
             self._tidy_up()
         return True
 
@@ -359,6 +361,8 @@ class VirtualUser:
         recorder = self._program.recorder
         if not isinstance(name, str) or not name:
             raise BadInput(f"name of a metric is {name!r} but must be a word")
+        if name in METRICS:
+            raise BadInput(f"metric {name!r} is measured already", "give yours another name")
         known = recorder.kind_of(name, kind)
         if known != kind:
             raise BadInput(f"metric {name!r} is a {WORDS[known]} and cannot be a {WORDS[kind]} too")

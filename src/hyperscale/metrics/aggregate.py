@@ -66,7 +66,7 @@ class WorkflowAggregate(WorkflowTally):
         self.facts = WorkflowResult(name=name)
         self.vus_max = 0
         self._cores: dict[int, CoreTally] = {}
-        self._timeline = Timeline(points_max)
+        self._timeline = Timeline(points_max, ranged=True)
         self._marks: list[Mark] = []
         self._recent: deque[tuple[float, int]] = deque([(0.0, 0)])
 

@@ -10,6 +10,7 @@ import msgspec
 
 from hyperscale.metrics.exported import Counts, SlotState
 from hyperscale.metrics.histogram import Histogram, Sparse
+from hyperscale.metrics.ranges import ranges
 from hyperscale.metrics.results import Point
 
 
@@ -160,7 +161,7 @@ class Interval:
         service, response = (None, None) if self._latency is None else self._latency.sparse()
         return SlotState(self.width_s, self.amounts.counts(), self.vus, service, response)
 
-    def measure(self, width_s: float | None = None) -> Point:
+    def measure(self, width_s: float | None = None, *, ranged: bool = False) -> Point:
         """With another width for an interval that is not over, or has its end added."""
         latency = _NONE if self._latency is None else self._latency
         service, response = latency.service, latency.response
@@ -180,4 +181,5 @@ class Interval:
             p99_ms=p99 * 1000,
             max_ms=service.high * 1000 if service.count else 0.0,
             response_p99_ms=(p99 if response is service else response.percentile(99)) * 1000,
+            ranges=ranges(service) if ranged else [],
         )

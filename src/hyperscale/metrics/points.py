@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from hyperscale.metrics.arrays import np
+from hyperscale.metrics.ranges import joined as joined_ranges
 from hyperscale.metrics.results import Point
 
 # What a point tells of its latencies, from none of them to all.
@@ -50,6 +51,7 @@ def _joined(parts: Sequence[Point]) -> Point:
         p99_ms=p99_ms,
         max_ms=max(part.max_ms for part in parts),
         response_p99_ms=p99_ms * lateness,
+        ranges=joined_ranges(part.ranges for part in parts),
     )
 
 

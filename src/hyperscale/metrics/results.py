@@ -218,6 +218,8 @@ class Point(Struct):
     p99_ms: float = 0.0
     max_ms: float = 0.0
     response_p99_ms: float = 0.0
+    # Service times by `metrics.ranges`: the first range that has any, and how many from it on.
+    ranges: list[int] = []
 
 
 class Mark(Struct):

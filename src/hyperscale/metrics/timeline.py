@@ -30,9 +30,11 @@ REQUESTS_DIVIDED_MIN = 10
 
 
 class Timeline:
-    """With room for all tiers, or for fewer points, which then are all of one width."""
+    """With room for all tiers, or for fewer points, which then are all of one width; `ranged`
+    points also tell how latencies spread."""
 
-    def __init__(self, points_max: int = POINTS_MAX) -> None:
+    def __init__(self, points_max: int = POINTS_MAX, *, ranged: bool = False) -> None:
+        self._ranged = ranged
         self.now_s = 0.0
         self._tiers = tiers.tiers_for(points_max)
         self._layout = tiers.layout(0.0, self._tiers)
@@ -148,19 +150,22 @@ class Timeline:
         if not older:
             # Before any time has passed there is no true width to give.
             untouched = self.now_s == 0 and last.amounts == Amounts()
-            return [] if untouched else [last.measure(rest_s or float(last.width_s))]
+            return [] if untouched else [self._measured(last, rest_s or float(last.width_s))]
         *resting, recent = older
         points = []
         for interval in resting:
             if interval.point is None:
-                interval.point = interval.measure()
+                interval.point = self._measured(interval)
             points.append(interval.point)
         if rest_s >= last.width_s / 2:
-            return [*points, recent.measure(), last.measure(rest_s)]
+            return [*points, self._measured(recent), self._measured(last, rest_s)]
         joined = Interval(recent.start_s, recent.width_s)
         joined.absorb(recent)
         joined.absorb(last)
-        return [*points, joined.measure(recent.width_s + rest_s)]
+        return [*points, self._measured(joined, recent.width_s + rest_s)]
+
+    def _measured(self, interval: Interval, width_s: float | None = None) -> Point:
+        return interval.measure(width_s, ranged=self._ranged)
 
     def _widths_s(self) -> list[int]:
         return [interval.width_s for interval in self._intervals]

@@ -20,7 +20,7 @@ from hyperscale.scheduler.instants import Instant, instants_of
 from hyperscale.scheduler.leader.coordinator import Coordinator
 from hyperscale.scheduler.leader.election import Leader
 from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess
-from hyperscale.scheduler.leader.opening import open_election
+from hyperscale.scheduler.leader.opening import election_of, open_election
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.queue import emergency_stop as emergency
 from hyperscale.scheduler.queue.identity import (
@@ -119,7 +119,7 @@ class Scheduler:
             self.now, self._following = await _followed_clock(self._host, self._store)
         self._election = open_election(
             self._host,
-            settings.election,
+            election_of(settings.election, settings.store),
             self._store,
             self.node,
             settings.address,

@@ -133,7 +133,7 @@ class Fabric:
         """Whether bytes of a stream would get from one host to another."""
         return source == target or self.stream_cut(source, target, caller) is None
 
-    def _datagram_cut(self, source: str, target: str) -> Cut | None:
+    def datagram_cut(self, source: str, target: str) -> Cut | None:
         for cut in self._cuts:
             if cut.stops_datagram(source, target):
                 return cut
@@ -172,7 +172,7 @@ class Fabric:
     def _conditions_improved(self) -> None:
         held, self._held = self._held, []
         for source, target, release in held:
-            if self._datagram_cut(source, target) is None:
+            if self.datagram_cut(source, target) is None:
                 release()
             else:
                 self._held.append((source, target, release))
@@ -190,7 +190,7 @@ class Fabric:
         if target is source:
             self._deliver_after(LOOPBACK_S, port, target, to, data)
             return
-        cut = self._datagram_cut(source.name, target.name) if self._cuts else None
+        cut = self.datagram_cut(source.name, target.name) if self._cuts else None
         if cut is not None:
             self.coverage[cut.kind] += 1
             self.trace.message(

@@ -56,7 +56,7 @@ class Reset:
         whole = reply(b"x" * 1000)
         connection.transport.write(whole[:-500])
         sock = connection.transport.get_extra_info("socket")
-        if sock.family != socket.AF_UNIX:
+        if sock is not None and sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         # One turn of the loop later the half response has left: a reset discards what has not.
         asyncio.get_running_loop().call_soon(connection.transport.abort)

@@ -7,12 +7,18 @@ import errno
 import socket
 import ssl
 import tempfile
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from hyperscale.errors import BadInput
 from hyperscale.target.connection import Connection
 from hyperscale.target.routes import new_site
+
+if TYPE_CHECKING:
+    from aioquic.asyncio.server import QuicServer
 
 # Thousands of users connect in the same instant; the kernel cuts this to its own limit.
 BACKLOG = 4096
@@ -27,6 +33,7 @@ class Target:
         self.certificate: Path | None = None
         self._site = new_site()
         self._server: asyncio.Server | None = None
+        self._quic: QuicServer | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     async def start(
@@ -59,6 +66,8 @@ class Target:
                 shown = EVERYWHERE.get(host, host)
                 authority = f"[{shown}]" if ":" in shown else shown
                 authority += f":{self.port}"
+                if tls is True and not reuse_port:
+                    await self._listen_for_quic(host)
             else:
                 self._server = await loop.create_unix_server(
                     connection, unix_socket, ssl=context, backlog=BACKLOG
@@ -70,6 +79,18 @@ class Target:
         self.url = f"{'https' if context else 'http'}://{authority}"
         return self.url
 
+    async def _listen_for_quic(self, host: str) -> None:
+        if find_spec("aioquic") is None or self._folder is None:
+            return
+        from hyperscale.target.http3 import listen
+
+        folder = Path(self._folder.name)
+        # Of a port of TCP nobody may have that of UDP: HTTP/3 is then not to be had.
+        with suppress(OSError):
+            self._quic = await listen(
+                self._site, host, self.port, folder / "certificate.pem", folder / "key.pem"
+            )
+
     @property
     def port(self) -> int:
         """Of a target that listens at one."""
@@ -79,6 +100,9 @@ class Target:
 
     async def stop(self) -> None:
         """Close the port and every connection at once. Safe to call again."""
+        if self._quic is not None:
+            self._quic.close()
+            self._quic = None
         if self._server is not None:
             self._server.close()
             for connection in list(self._site.connections):

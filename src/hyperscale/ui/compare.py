@@ -112,21 +112,21 @@ def _row(change: Change) -> Row:
     points = change.unit == "share"
     return (
         _NAMES.get(change.metric, change.metric),
-        _value(change.before, change.unit),
-        _value(change.after, change.unit),
-        _difference(change.change, points=points),
-        f"{_difference(change.low, points=points)} to {_difference(change.high, points=points)}",
+        value_text(change.before, change.unit),
+        value_text(change.after, change.unit),
+        difference_text(change.change, points=points),
+        " to ".join(difference_text(end, points=points) for end in (change.low, change.high)),
         "" if change.verdict == "same" else change.verdict,
     )
 
 
-def _value(value: float, unit: str) -> str:
+def value_text(value: float, unit: str) -> str:
     if unit == "ms":
         return text.short_duration(value)
     return text.rate(value) if unit == "/s" else text.percent(value, 1.0)
 
 
-def _difference(value: float, *, points: bool) -> str:
+def difference_text(value: float, *, points: bool) -> str:
     if points:
         return f"{_signed(value * 100, 2)} pp"
     if value >= _ENDLESS:

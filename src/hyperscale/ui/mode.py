@@ -44,8 +44,10 @@ def open_view(
     requested: str | None,
     stream: TextIO | None = None,
     environ: Mapping[str, str] | None = None,
+    page: str = "",
 ) -> View:
-    """The view for this stream (stderr unless told otherwise: stdout belongs to the summary)."""
+    """The view for this stream (stderr unless told otherwise: stdout belongs to the summary);
+    `page` is where the run is shown besides."""
     stream = sys.stderr if stream is None else stream
     environ = os.environ if environ is None else environ
     mode = choose_mode(requested, stream, environ)
@@ -57,7 +59,7 @@ def open_view(
         return CiView(stream, environ=environ)
     from hyperscale.ui.live.view import LiveView
 
-    return LiveView(stream, environ=environ)
+    return LiveView(stream, environ=environ, page=page)
 
 
 class NoView:

@@ -65,6 +65,7 @@ class HTTPOptions(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tls_max: Literal["1.0", "1.1", "1.2", "1.3"] | None = None  # None: 1.3
     ciphers: str | None = None  # of TLS 1.2 and below, as OpenSSL writes them
     tls_resume: bool = False  # new connections continue an earlier TLS session
+    early_data: bool = False  # HTTP/3: GET and the like go with the handshake of a known server
     server_name: str | None = None  # TLS server name (SNI), when not the host of the URL
     proxy: str | None = None  # None: HTTP_PROXY, HTTPS_PROXY and NO_PROXY decide; "": no proxy
     hosts: dict[str, str] = {}  # "name", "name:port" or "*.name" to "address" or "address:port"

@@ -296,3 +296,7 @@ class HTTPResponse(CallResult, msgspec.Struct, eq=False, gc=False):
 
 class HTTP2Response(HTTPResponse, eq=False, gc=False):
     """The answer to a call of HTTP/2; `trailers` are the fields behind its body."""
+
+
+class HTTP3Response(HTTP2Response, eq=False, gc=False):
+    """The answer to a call of HTTP/3."""

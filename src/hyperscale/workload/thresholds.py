@@ -54,10 +54,16 @@ KINDS = (
     "ftp",
     "sftp",
     "scp",
+    "browser",
 )
 """The protocols: each has metrics such as `tcp_req_duration`, which are those of HTTP for it."""
 
 OF_PROTOCOLS: dict[str, MetricKind] = {
+    "browser_web_vital_cls": "distribution",
+    "browser_web_vital_fcp": "distribution",
+    "browser_web_vital_inp": "distribution",
+    "browser_web_vital_lcp": "distribution",
+    "browser_web_vital_ttfb": "distribution",
     "kafka_msg_latency": "distribution",
     "mqtt_msg_latency": "distribution",
     "nats_msg_latency": "distribution",

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from hyperscale.errors import BadInput
 from hyperscale.workload import load_settings, type_hints
+from hyperscale.workload.browser_options import BrowserOptions
 from hyperscale.workload.code_words import words_of
 from hyperscale.workload.custom_metrics import MetricKind, Metrics
 from hyperscale.workload.data import Unread, unread
@@ -75,6 +76,7 @@ class Workflow:
     data: Any = None  # "users.csv", a list, a generator function, or feed(...)
     # Values handed on may be anything that can be pickled; reading a pickle runs code.
     pickle_values: bool = False
+    browser: Any = None  # BrowserOptions(...): the Chromium of self.client.browser
     protocols: Mapping[str, Any] = {}  # clients of your own: {"oracle": OraclePool}
 
     # When it runs and what it reports.
@@ -267,6 +269,18 @@ def protocols_of(workflow: type[Workflow]) -> dict[str, Any]:
     return dict(given)
 
 
+def browser_of(workflow: type[Workflow]) -> BrowserOptions | None:
+    given = workflow.browser
+    if given is None or callable(given):  # a step may have that name
+        return None
+    if not isinstance(given, BrowserOptions):
+        raise BadInput(
+            f"browser is {given!r} but must be BrowserOptions",
+            'write browser = BrowserOptions(screenshots="shots")',
+        )
+    return given
+
+
 def http_of(workflow: type[Workflow]) -> HTTPOptions:
     if not isinstance(workflow.http, HTTPOptions):
         raise BadInput(
@@ -404,6 +418,7 @@ def _check_settings(workflow: type[Workflow]) -> None:
         host_of(workflow)
         weight_of(workflow)
         protocols_of(workflow)
+        browser_of(workflow)
         if workflow.timeout is not None:
             parse_duration(workflow.timeout, "timeout")
         for name in METHODS:

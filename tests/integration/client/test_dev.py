@@ -40,7 +40,7 @@ def cluster(tmp_path: Path, *words: object) -> Iterator[tuple[Running, int]]:
     port = free_ports(4)
     env = {"XDG_RUNTIME_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
     with Running("dev", "--port", port, "--cores", 1, *words, cwd=tmp_path, **env) as dev:
-        dev.wait_until_said("ready: ")
+        dev.wait_until_said("\nready: ")
         yield dev, port
 
 

@@ -47,6 +47,12 @@ def postgres_server(port: int = 0, *settings: str) -> Iterator[str]:
             _run(account, "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 
 
+def restart(folder: str) -> None:
+    """It is not told to stop, as in a crash; on the same data."""
+    command = ("-D", f"{folder}/data", "-m", "immediate", "-w", "-l", f"{folder}/log", "restart")
+    _run(_account(), "pg_ctl", *command)
+
+
 def _account() -> str | None:
     """As root it refuses to run; a package of it brings a user of its own."""
     if os.geteuid() != 0:

@@ -310,6 +310,12 @@ class Fleet:
         node.env = dict(self._worker_env)
         return node
 
+    def add_gate(self, name: str) -> NodeProcess:
+        """The only one, before the one datacenter."""
+        where = f"--datacenter={DC}={self.addresses[0]}"
+        own = [*self._common(name, "gate"), "--gates", name, where]
+        return self._add(NodeProcess(name, "gate", free_port(), self.folder, own, self._place))
+
     def _add(self, node: NodeProcess) -> NodeProcess:
         self.nodes[node.name] = node
         return node

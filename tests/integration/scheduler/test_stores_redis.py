@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,21 @@ import redis
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
-from hyperscale.scheduler.queue.job import Failure, JobState
+from hyperscale.scheduler.queue.job import JobState
 from hyperscale.scheduler.queue.reports import Accepted
 from hyperscale.scheduler.schedules.schedule import Fired, Overlap
 from hyperscale.scheduler.store.redis.ground import RedisGround
 from hyperscale.scheduler.store.store import Store
-from hyperscale.scheduler.store.types import Keep, Submission
+from hyperscale.scheduler.store.types import Submission
 from tests.integration.scheduler.index_checks import check_redis
 from tests.integration.scheduler.redis_server import RedisServer, redis_server
+from tests.integration.scheduler.store_paths import PATHS, fill
 from tests.unit.scheduler.store.cases.harness import (
     LIMITS,
     NOON,
     Opener,
     at,
     completed,
-    failed,
     finish,
     firing,
     job,
@@ -37,9 +37,7 @@ from tests.unit.scheduler.store.cases.harness import (
     released,
     schedule,
     start_one,
-    started,
     submit,
-    take,
     take_one,
 )
 from tests.unit.scheduler.store.cases.jobs import JobCases
@@ -189,68 +187,6 @@ class Lossy:
         return answer
 
 
-async def _fill(store: Store) -> None:
-    await submit(store, *(job(f"j{i}", at(i)) for i in range(6)), job("later", due_at=at(50)))
-    for name, overlap in (("queue", Overlap.QUEUE), ("cancel", Overlap.CANCEL_PREVIOUS)):
-        known = await store.create_schedule(schedule(name, overlap))
-        await store.fire([firing(known, at(30), now=at(30))], at(30))
-    held = await take(store, limit=4, now=at(10))
-    for each in held[:3]:
-        await store.report(started(each), at(10))
-    dead = await take_one(store, "w-9", at(10))
-    await store.report(failed(dead, Failure.PERMANENT), at(10))
-
-
-async def _known(store: Store, name: str) -> Any:
-    known = await store.schedule(name)
-    assert known is not None
-    return known
-
-
-async def _held(store: Store, job_id: str) -> Any:
-    held = await store.job(job_id)
-    assert held is not None
-    return held
-
-
-PATHS: dict[str, Callable[[Store], Awaitable[Any]]] = {
-    "submit": lambda s: s.submit(keyed(job("new", at(60)), "key"), at(60)),
-    "claim": lambda s: take(s, limit=3, now=at(60)),
-    "promote": lambda s: s.promote(at(60)),
-    "cancel": lambda s: s.cancel("j5", at(60)),
-    "expire": lambda s: s.expire(at(500)),
-    "recover": lambda s: s.recover_worker("w-1", at(60)),
-    "age": lambda s: s.age(at(4000)),
-    "replay": lambda s: s.replay("j4", "again", at(60)),
-    "purge": lambda s: s.purge(at(9000), Keep(job_s=0, log_s=0, attempt_s=0, letter_s=0)),
-    "raise epoch": lambda s: s.raise_epoch(3),
-}
-
-
-async def _complete(store: Store) -> Any:
-    return await store.report(completed(await _held(store, "j0")), at(60))
-
-
-async def _fail(store: Store) -> Any:
-    return await store.report(failed(await _held(store, "j1")), at(60))
-
-
-async def _fire_queue(store: Store) -> Any:
-    return await store.fire([firing(await _known(store, "queue"), at(90), now=at(90))], at(90))
-
-
-async def _fire_cancel(store: Store) -> Any:
-    return await store.fire([firing(await _known(store, "cancel"), at(90), now=at(90))], at(90))
-
-
-PATHS |= {
-    "complete": _complete,
-    "fail": _fail,
-    "fire into a line": _fire_queue,
-    "fire and cancel": _fire_cancel,
-}
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["unsent", "unanswered"])
 @pytest.mark.parametrize("path", PATHS)
 def test_a_cut_anywhere_leaves_whole_steps(path: str, before: bool, clean: RedisServer) -> None:
@@ -260,7 +196,7 @@ def test_a_cut_anywhere_leaves_whole_steps(path: str, before: bool, clean: Redis
         for trip in range(1, 20):
             clean.call("FLUSHALL")
             async with clients(clean, 1) as (store,):
-                await _fill(store)
+                await fill(store)
                 lossy = Lossy(store)
                 lossy.left, lossy.before = trip, before
                 try:

@@ -14,6 +14,7 @@ from hyperscale.scheduler.queue.job import JobState
 from hyperscale.scheduler.queue.reports import Accepted, Refusal, Refused
 from hyperscale.scheduler.store.opening import open_store
 from hyperscale.scheduler.store.store import Store
+from tests.integration.scheduler.postgres_store import postgres
 from tests.integration.scheduler.redis_server import redis_server
 from tests.unit.scheduler.store.cases.harness import (
     at,
@@ -38,10 +39,14 @@ async def both(address: str) -> AsyncIterator[tuple[Store, Store]]:
         await other.close()
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis", "postgres"])
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Two]:
     if request.param == "sqlite":
         yield lambda: both(f"sqlite:{tmp_path / 'jobs.db'}")
+        return
+    if request.param == "postgres":
+        with postgres() as database:
+            yield lambda: both(database.url("postgres"))
         return
     with redis_server(tmp_path) as server:
         yield lambda: both(server.url)

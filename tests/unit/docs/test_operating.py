@@ -40,7 +40,7 @@ def test_every_setting_is_explained_with_its_value(title: str) -> None:
 
 def values(section: Section) -> dict[str, str]:
     return {
-        name: f"`{value}`" if isinstance(value, str) else f"{float(str(value)):g}"
+        name: f"{value:g}" if type(value) in (int, float) else f"`{value}`".lower()
         for name, value in section.defaults.items()
     }
 

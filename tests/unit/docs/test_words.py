@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 _NUMBERS = re.compile(r"\b(?:[A-GST]-[1-9]\d*|DECISIONS ?\d*)\b")
 _GONE = re.compile(
     r"\b(?:annex|appetite|casting|courier|desk|doorkeeper|engagement|foreman|homeless|keeper|leash"
-    r"|mourn|obituary|office|offstage|onlooker|performer|shelf|soloist)s?\b",
+    r"|mourn|obituary|office|offstage|onlooker|performer|shelf|soloist|usher)s?\b",
     re.IGNORECASE,
 )
 _WORDS_OF_NAMES = re.compile(r"_|(?<=[a-z])(?=[A-Z])")

@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -49,3 +50,21 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(room: P
     first = unpacking.unpack({"x": b""})
     second = unpacking.unpack({"x": b""})
     assert {first, second, new} == set(room.iterdir())
+
+
+def test_a_directory_that_was_swept_before_it_was_locked_is_not_used(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked, swept = unpacking._locked, False
+
+    def another_process_first(file: IO[bytes]) -> bool:
+        nonlocal swept
+        if not swept:
+            swept = True
+            unpacking._sweep()
+        return locked(file)
+
+    monkeypatch.setattr(unpacking, "_locked", another_process_first)
+    root = unpacking.make_directory()
+    assert swept
+    assert [root] == list(room.iterdir())

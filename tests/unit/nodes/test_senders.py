@@ -8,15 +8,16 @@ from hyperscale.nodes.gate.ledger import LEDGER
 from hyperscale.nodes.member.bootstrap import PROBES
 from hyperscale.nodes.member.exchanges import EXCHANGES
 from hyperscale.nodes.member.queries import QUERIES
+from hyperscale.nodes.protocol.datacenters import DATACENTERS
 from hyperscale.nodes.protocol.jobs import JOBS
 from hyperscale.nodes.protocol.parts import PARTS
 from hyperscale.nodes.protocol.records import RECORDS
-from hyperscale.nodes.protocol.senders import MAY_SEND
+from hyperscale.nodes.protocol.senders import MAY_SEND, senders_to
 from hyperscale.wire.identity import ROLES
 from hyperscale.wire.messages import Registry
 
 ALL = Registry()
-for _more in (JOBS, PARTS, RECORDS, QUERIES, PROBES, EXCHANGES, LEDGER):
+for _more in (JOBS, PARTS, RECORDS, QUERIES, PROBES, EXCHANGES, LEDGER, DATACENTERS):
     ALL.include(_more)
 PEOPLE = ("submit.", "steer.job", "ask.job", "ask.results", "ask.workers", "watch.", "drain.worker")
 
@@ -38,5 +39,12 @@ def test_a_worker_asks_nothing_about_jobs() -> None:
 
 def test_a_client_says_nothing_of_parts_and_records() -> None:
     theirs = {name for name, roles in MAY_SEND.items() if "client" in roles}
-    known = {kind.name for kind in (*JOBS, *QUERIES)}
+    known = {kind.name for kind in (*JOBS, *QUERIES, *DATACENTERS)}
     assert theirs <= known
+
+
+def test_managers_of_a_datacenter_ask_a_gate_nothing_about_jobs() -> None:
+    theirs = {name for name, roles in senders_to("gate").items() if "manager" in roles}
+    assert not [name for name in theirs if name.startswith(PEOPLE)]
+    assert senders_to("gate")["submit.job"] == {"client", "gate"}
+    assert senders_to("manager") is MAY_SEND

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from time import perf_counter
@@ -77,7 +76,7 @@ class Queue(Protocol):
 
 
 C = TypeVar("C", bound=Pooled)
-Made = Callable[[socket.socket, Connect], C]
+Made = Callable[[Any, Connect], C]  # of what was opened, most often a socket
 
 
 class OriginPool(Generic[C]):
@@ -176,7 +175,7 @@ class OriginPool(Generic[C]):
                     raise failures.cancelled()
                 allowed = min(self.connect_timeout, deadline - perf_counter())
                 scope.reschedule(self.loop.time() + allowed)
-                connection = made(*await open_socket(self, route))
+                connection = await self._dial(route, made)
         except TimeoutError:
             if self.stopped:
                 raise failures.cancelled() from None
@@ -190,6 +189,9 @@ class OriginPool(Generic[C]):
             raise failures.cancelled()
         self._keep_looking()
         return connection
+
+    async def _dial(self, route: Route, made: Made[C]) -> C:
+        return made(*await open_socket(self, route))
 
     def _turn(self, route: Route) -> AbstractAsyncContextManager[None]:
         if not route.secure:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from hyperscale.clients.http.route import Route
 from hyperscale.clients.http2.call import StreamCall
+from hyperscale.clients.http2.carrying import Carrying
 from hyperscale.clients.io.channel import NOT_NOW, Channel
 from hyperscale.clients.net import failures
 from hyperscale.http2.session import Session
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from hyperscale.clients.http2.pool import StreamPool
 
 
-class Connection(Channel):
-    """`alive`: it may carry more calls, as far as is known; `calls` are those under way."""
+class Connection(Carrying, Channel):
+    """Over TCP, plain or with TLS."""
 
     __slots__ = (
         "_backlog",
@@ -63,16 +64,6 @@ class Connection(Channel):
         self.open(pool.readiness, sock)
         pool.connections.add(self)
         held.connections.append(self)
-
-    @property
-    def has_room(self) -> bool:
-        """For one more call."""
-        http = self.http
-        return self.alive and not http.is_closing and len(self.calls) < http.streams_max
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.calls)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -201,28 +192,7 @@ class Connection(Channel):
         self._fail_all(outcome, f"{self.route.where} {what}", now)
         self.close()
 
-    def _fail_all(self, outcome: Outcome, error: str, now: float) -> None:
-        for call in list(self.calls):
-            call.fail(outcome, error, now)
-
     # -- what the pool asks ------------------------------------------------------------------------
-
-    def done(self, call: StreamCall) -> None:
-        self.calls.discard(call)
-        held = self.held
-        if held.waiting:
-            held.wake()
-        if not self.calls and (self.http.is_closing or not self.pool.keeps):
-            # Behind what is read just now: the rest of it may be of use to the session.
-            self.readiness.soon(self.retire)
-
-    def retire(self) -> None:
-        if not self.calls and self.alive:
-            self.pool.keep_session(self)
-            self.close()
-
-    def deadline(self, now: float) -> float:
-        return min((call.deadline(now) for call in self.calls), default=now + self.pool.timeout)
 
     def expire(self, now: float) -> None:
         late = [call for call in self.calls if now >= call.deadline(now)]
@@ -238,12 +208,6 @@ class Connection(Channel):
         if is_dead:  # it has said nothing to anybody: the next call had better try another one
             self._end(Outcome.RESET, "was silent and its connection was given up", now)
 
-    def cancel(self) -> None:
-        now = perf_counter()
-        for call in list(self.calls):
-            call.cancel(now)
-        self.close()
-
     def close(self) -> None:
         if self._fd < 0:
             return
@@ -252,12 +216,7 @@ class Connection(Channel):
             self.flush(perf_counter())
         self.alive = False
         self.shut()
-        for call in list(self.calls):
-            call.fail(Outcome.RESET, f"the connection to {self.route.where} was closed", 0.0)
-        if self in self.held.connections:
-            self.held.connections.remove(self)
-        self.pool.forget(self)
-        self.held.wake_all()
+        self._gone()
 
 
 def _not_http2(data: bytes) -> str:

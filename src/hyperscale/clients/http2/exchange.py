@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hyperscale.clients.http.head import BadHead
 from hyperscale.clients.http.reader import DISCARD, Sink
@@ -41,6 +41,8 @@ class Exchange(StreamCall):
         "request",
         "waiter",
     )
+
+    response: ClassVar[type[HTTP2Response]] = HTTP2Response
 
     def __init__(self, connection: Connection) -> None:
         StreamCall.__init__(self, connection)
@@ -234,7 +236,7 @@ class Exchange(StreamCall):
         parts = self._parts
         first = self.first_byte
         self._resolve(
-            HTTP2Response(
+            self.response(
                 request,
                 head,
                 parts[0] if len(parts) == 1 else b"".join(parts),
@@ -256,7 +258,7 @@ class Exchange(StreamCall):
     def fail(self, outcome: Outcome, error: str, now: float) -> None:
         began = self.started or now
         self._resolve(
-            HTTP2Response.failed(
+            self.response.failed(
                 self.request, outcome, error, began, now, self.received, self.written
             )
         )

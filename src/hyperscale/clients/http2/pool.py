@@ -40,7 +40,7 @@ class StreamPool(OriginPool[Connection]):
     """What HTTP/2 and gRPC have in common."""
 
     queue: WaitingCalls
-    route_kind: ClassVar = TunnelRoute
+    route_kind: ClassVar[type[Route]] = TunnelRoute
 
     def __init__(
         self,

@@ -12,7 +12,8 @@ from hyperscale.workload.results import Outcome
 _SELF_SIGNED = {18, 19}
 _UNKNOWN_ISSUER = {2, 20, 21}
 _EXPIRED = 10
-_WRONG_NAME = {62, 64}
+WRONG_NAME = 62
+_WRONG_NAME = {WRONG_NAME, 64}
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
 # How OpenSSL names what the other side (an alert) or this one had against the handshake
 _NO_CERT = ("CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE")
@@ -91,7 +92,8 @@ def of_securing(error: Exception, where: str) -> Failure:
 def of_handshake(error: BaseException, where: str) -> Failure:
     """TLS that was never there."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Failure(Outcome.TLS, _of_certificate(error, where.rpartition(":")[0] or where))
+        host = where.rpartition(":")[0] or where
+        return of_certificate(error.verify_code, error.verify_message, host)
     reason = getattr(error, "reason", None) or ""
     if reason in _NOT_TLS:
         return Failure(Outcome.TLS, f"{where} does not speak TLS; did you mean http://?")
@@ -114,17 +116,19 @@ def of_tls(error: BaseException, where: str) -> Failure:
     return Failure(Outcome.PROTOCOL, f"TLS with {where} broke: {_reason(error)}")
 
 
-def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
-    code = error.verify_code
+def of_certificate(code: int, message: str, host: str) -> Failure:
+    """By the code that OpenSSL has for what is wrong with it."""
     if code in _SELF_SIGNED:
-        return f"certificate of {host} is self-signed; {_TRUST_HINT}"
-    if code in _UNKNOWN_ISSUER:
-        return f"certificate of {host} is signed by an unknown authority; {_TRUST_HINT}"
-    if code == _EXPIRED:
-        return f"certificate of {host} has expired"
-    if code in _WRONG_NAME:
-        return f"certificate of {host} is for another name: {error.verify_message}"
-    return f"certificate of {host} is not accepted: {error.verify_message}"
+        text = f"certificate of {host} is self-signed; {_TRUST_HINT}"
+    elif code in _UNKNOWN_ISSUER:
+        text = f"certificate of {host} is signed by an unknown authority; {_TRUST_HINT}"
+    elif code == _EXPIRED:
+        text = f"certificate of {host} has expired"
+    elif code in _WRONG_NAME:
+        text = f"certificate of {host} is for another name: {message}"
+    else:
+        text = f"certificate of {host} is not accepted: {message}"
+    return Failure(Outcome.TLS, text)
 
 
 def _of_alert(reason: str, where: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from time import perf_counter
+from typing import Protocol, TypeVar
 
 from hyperscale.clients.io import opening
 from hyperscale.clients.io.readiness import Readiness
@@ -18,6 +20,13 @@ from hyperscale.clients.net.names import Resolver
 from hyperscale.clients.net.tls import TLSContexts
 from hyperscale.workload.http_options import HTTPOptions
 from hyperscale.workload.results import Connect
+
+
+class Opened(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Opened)
 
 
 class Network:
@@ -63,7 +72,7 @@ class Network:
             return await opening.connect_unix(self.readiness, self.unix_socket)
         if len(addresses) == 1:
             return await self._connect(endpoint, addresses[0])
-        return await self._race(endpoint, addresses)
+        return await self.race(endpoint, addresses, partial(self._connect, endpoint))
 
     async def open(self, endpoint: Endpoint, tls: TLSContexts) -> tuple[socket.socket, Connect]:
         """A socket that is ready to talk, and how long each phase took. Raises Failure."""
@@ -89,17 +98,20 @@ class Network:
         port = endpoint.peer[1]
         return await opening.connect(self.readiness, address, port, self.local_addresses.bind)
 
-    async def _race(self, endpoint: Endpoint, addresses: Sequence[str]) -> socket.socket:
-        """A socket to the first address that answers."""
+    async def race(
+        self, endpoint: Endpoint, addresses: Sequence[str], connect: Callable[[str], Awaitable[T]]
+    ) -> T:
+        """What `connect` makes of the first address that answers. Raises OSError when none does,
+        and whatever else it raises."""
         attempts = endpoint.attempts(addresses)
-        running: dict[asyncio.Task[socket.socket], str] = {}
+        running: dict[asyncio.Future[T], str] = {}
         reason: BaseException | None = None
         try:
             while not attempts.exhausted:
                 now = perf_counter()
                 address = attempts.start(now)
                 if address is not None:
-                    running[asyncio.ensure_future(self._connect(endpoint, address))] = address
+                    running[asyncio.ensure_future(connect(address))] = address
                 due = attempts.next_at(now)
                 done, _ = await asyncio.wait(
                     running,

@@ -54,7 +54,11 @@ class TLSContexts:
                 self._context(identity)
 
     def context(self, host: str) -> ssl.SSLContext:
-        return self._context(self._identity_for(host) or self._default)
+        return self._context(self.identity(host))
+
+    def identity(self, host: str) -> Identity | None:
+        """The client certificate that a target is shown."""
+        return self._identity_for(host) or self._default
 
     def proxy_context(self, host: str) -> ssl.SSLContext:
         """The certificate for all targets is not for the proxy; one that names it is."""

@@ -39,6 +39,7 @@ def ended(replicated: ReplicatedState, job: JobState, record: PartEnded) -> bool
         _lose(
             replicated, job, workflow, part,
             at_s, record.iterations, _unheard(record), record.result, reason, record.age_s,
+            what="part on worker",
         )  # fmt: skip
         part.losses[-1].generators = record.lost
         part.losses[-1].fence = None
@@ -152,6 +153,8 @@ def _lose(
     result: bytes,
     reason: str,
     age_s: float,
+    *,
+    what: str = "worker",
 ) -> None:
     placement = part.live
     if placement is None:
@@ -175,7 +178,7 @@ def _lose(
     part.iterations_done += loss.iterations + loss.unheard
     if counts:
         share = f"{loss.cores} of {workflow.total_cores} cores"
-        job.mark(workflow.needs.name, loss.at_s, f"worker {loss.worker} lost, {share}")
+        job.mark(workflow.needs.name, loss.at_s, f"{what} {loss.worker} lost, {share}")
     workflow.excluded.add(placement.worker)
     vacate(replicated, part)
     if workflow.is_winding_down:

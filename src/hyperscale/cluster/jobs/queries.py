@@ -55,6 +55,10 @@ class JobQueries:
     def position(self, job_id: str) -> int:
         return self._leader.queue.position(job_id)
 
+    def queued(self) -> int:
+        """Jobs of which nothing was ever dispatched."""
+        return len(self._leader.queue.fresh())
+
     def waiting_for(self, job_id: str) -> str:
         entry = self._leader.queue.get(job_id)
         return "" if entry is None else entry.reason

@@ -1,1 +1,1 @@
-"""Who serves whom: rings, rendezvous ranking, random choices and sticky pools of peers."""
+"""Who serves whom: rendezvous ranking and random choices."""

@@ -16,6 +16,11 @@ class IterationsPace(Pace[L]):
     least_vus = 1  # nobody else has this core's iterations
     _done = 0
 
+    def under_way(self) -> list[VirtualUser]:
+        """Their iterations began in the warm-up and end after it, so they count: they are of the
+        plan."""
+        return [user for _, user in self.population.users() if user.working and not user.in_hook]
+
     def offered(self, idle_s: float) -> float:
         """Those that ended: one that was under way is made again where the load goes on."""
         done = len(self.recorder.iterations)
@@ -41,7 +46,7 @@ class SharedIterationsPace(IterationsPace[SharedIterations]):
         return lateness
 
     async def drive(self) -> None:
-        self._left = self.load.iterations
+        self._left = max(0, self.load.iterations - len(self.under_way()))
         self.resize(self.load.vus)
         await self.until_gone_or(self.load.max_duration_s)
 
@@ -62,6 +67,6 @@ class PerVUIterationsPace(IterationsPace[PerVUIterations]):
         return lateness
 
     async def drive(self) -> None:
-        self._left = {}
+        self._left = dict.fromkeys(self.under_way(), self.load.iterations - 1)
         self.resize(self.load.vus)
         await self.until_gone_or(self.load.max_duration_s)

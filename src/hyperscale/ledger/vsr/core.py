@@ -119,6 +119,12 @@ class ReplicaCore:
         """Whether what is committed here is all that anybody was ever told."""
         return self.is_primary and self.commit >= self._ready_op and self._holds_lease(now)
 
+    def leads(self, now: float) -> bool:
+        """It is primary and not cut off: it hears a quorum, or has just become it."""
+        heard = sum(self._hears.is_there(other, now) for other in self._others())
+        is_young = now < self._began_at + self.settings.lease_s
+        return self.is_primary and (heard + 1 >= self.state.quorum or is_young)
+
     def _holds_lease(self, now: float) -> bool:
         """A quorum has promised to follow, counted from when it was asked, and in this view."""
         needed = self.state.quorum - 1

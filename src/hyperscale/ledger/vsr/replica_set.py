@@ -15,11 +15,15 @@ from typing import TypeAlias
 
 from hyperscale.ledger.vsr.contact import BUCKETS, Contact, bucket_of, digest_of
 from hyperscale.ledger.vsr.core import Effect
-from hyperscale.ledger.vsr.messages import Adopted, Bundle, Heartbeat, HeartbeatOk
+from hyperscale.ledger.vsr.messages import Adopted, Bundle, Heartbeat, HeartbeatOk, Item
 from hyperscale.ledger.vsr.replica import Replica
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
 from hyperscale.ledger.vsr.states import Status
+
+# An epoch or a view further ahead than any outage takes it is a lie: whoever believed in the
+# largest number could never go beyond it.
+JUMP_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,9 @@ class ReplicaSet:
         return self._taken()
 
     def receive(self, now: float, sender: str, bundle: Bundle) -> list[NodeEffect]:
+        """Raises ValueError, and takes nothing, when a number jumps."""
+        for item in bundle.items:
+            self._check_token(sender, item)
         for item in bundle.items:
             replica = self._know(now, item.group, item.members)
             self._take(now, item.group, replica.receive(now, sender, item.message))
@@ -168,6 +175,13 @@ class ReplicaSet:
         if bundle.answer is not None:
             self._answered(now, sender, bundle.answer)
         return self._taken()
+
+    def _check_token(self, sender: str, item: Item) -> None:
+        known = self.replicas.get(item.group)
+        token = (0, 0) if known is None else known.state.token
+        said = (item.message.epoch, item.message.view)
+        if any(new > old + JUMP_MAX for new, old in zip(said, token, strict=True)):
+            raise ValueError(f"{sender} speaks of {said} in {item.group}, where {token} is known")
 
     def _answered(self, now: float, sender: str, answer: HeartbeatOk) -> None:
         began_anew = self.contact(sender).answered(answer) or sender in self._absent

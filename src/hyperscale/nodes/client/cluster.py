@@ -16,6 +16,12 @@ from hyperscale.nodes.client.errors import (
     ReconnectFailed,
 )
 from hyperscale.nodes.client.managers import BACKOFF, Managers, refused
+from hyperscale.nodes.protocol.datacenters import (
+    AskDatacenters,
+    AskRoute,
+    DatacenterStates,
+    RouteView,
+)
 from hyperscale.nodes.protocol.jobs import (
     AskJob,
     AskJobs,
@@ -73,8 +79,16 @@ class Cluster:
             AskJob(job_id=job_id, idempotency_key=key), JobView, within_s
         )
 
-    async def jobs(self, limit: int = 100) -> JobViews:
-        return await self.managers.ask(AskJobs(limit=limit), JobViews)
+    async def jobs(self, limit: int = 100, within_s: float | None = None) -> JobViews:
+        return await self.managers.ask(AskJobs(limit=limit), JobViews, within_s)
+
+    async def datacenters(self) -> DatacenterStates:
+        """As the gate that answers sees them."""
+        return await self.managers.ask(AskDatacenters(), DatacenterStates)
+
+    async def route(self, question: AskRoute) -> RouteView:
+        """Where the gate that answers would let a job run now."""
+        return await self.managers.ask(question, RouteView)
 
     async def workers(self, job_id: str = "", within_s: float | None = None) -> WorkerViews:
         return await self.managers.ask(AskWorkers(job_id=job_id), WorkerViews, within_s)
@@ -114,13 +128,13 @@ class Cluster:
         give_up_at: float | None = None
         heard_any, breaks = False, 0
         while True:
-            wait_s = 0.0
+            wait_s, busy = 0.0, False
             try:
                 watch = WatchJob(job_id=job_id, live=live)
                 updates = await self.managers.subscribe(watch, JobUpdate)
             except NoManagersAvailable as error:
                 if heard_any:
-                    raise _lost(job_id, error.message) from error
+                    raise _lost(job_id, error.message, busy=error.busy) from error
                 raise
             async with updates:
                 try:
@@ -133,13 +147,13 @@ class Cluster:
                 except Refused as refusal:
                     if refusal.retry_after_s is None:
                         raise refused(self.managers.addresses[0], refusal) from refusal
-                    lost, wait_s = refusal.reason, refusal.retry_after_s
+                    lost, wait_s, busy = refusal.reason, refusal.retry_after_s, True
                 except (Disconnected, DeadlineExceeded, RemoteFailed) as error:
                     lost = str(error)
             if give_up_at is None:  # counted from the break: a job may have no news for hours
                 give_up_at = clock.now() + self.managers.patience_s
             elif clock.now() > give_up_at:
-                raise _lost(job_id, lost)
+                raise _lost(job_id, lost, busy=busy)
             self.managers.next()
             await clock.sleep(max(wait_s, BACKOFF.delay_s(breaks, self._host.random)))
             breaks += 1
@@ -155,12 +169,16 @@ def _undecided(submission: SubmitJob, error: NoManagersAvailable) -> NoManagersA
             f"status --key {key} tells whether there is one"
         )
     return NoManagersAvailable(
-        f"job {job_id} may have been accepted: {error.message}", hint, maybe_done=True
+        f"job {job_id} may have been accepted: {error.message}",
+        hint,
+        maybe_done=True,
+        busy=error.busy,
     )
 
 
-def _lost(job_id: str, why: str) -> ReconnectFailed:
+def _lost(job_id: str, why: str, *, busy: bool = False) -> ReconnectFailed:
     return ReconnectFailed(
         f"the cluster tells nothing more of job {job_id}: {why}",
         f"the job may go on; hyperscale attach {job_id} shows it again",
+        busy=busy,
     )

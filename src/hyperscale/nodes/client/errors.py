@@ -7,15 +7,23 @@ from hyperscale.errors import RunFailed
 
 class NoManagersAvailable(RunFailed):
     """None of the managers answered in time. `maybe_done`: one was reached, and may have done what
-    it was asked all the same."""
+    it was asked all the same. `busy`: one of them answered, and asked to be asked later."""
 
-    def __init__(self, message: str, hint: str = "", *, maybe_done: bool = False) -> None:
+    def __init__(
+        self, message: str, hint: str = "", *, maybe_done: bool = False, busy: bool = False
+    ) -> None:
         super().__init__(message, hint)
         self.maybe_done = maybe_done
+        self.busy = busy
 
 
 class ReconnectFailed(RunFailed):
-    """Contact with the cluster was lost and did not come back. The job itself may well go on."""
+    """Contact with the cluster was lost and did not come back. The job itself may well go on.
+    `busy` as above."""
+
+    def __init__(self, message: str, hint: str = "", *, busy: bool = False) -> None:
+        super().__init__(message, hint)
+        self.busy = busy
 
 
 class UnknownJob(RunFailed):

@@ -25,6 +25,7 @@ from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.nodes.client.errors import NoManagersAvailable, UnknownJob
 from hyperscale.nodes.client.waiting import Say, Waiting, waiting
 from hyperscale.nodes.member.queries import QUERIES, AskMembers, Members
+from hyperscale.nodes.protocol.datacenters import DATACENTERS
 from hyperscale.nodes.protocol.jobs import JOBS, SUBMISSION_BYTES_MAX, UNKNOWN_JOB, SubmitJob
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.certificates import Credentials
@@ -65,6 +66,7 @@ LIMITS = Limits(connect_timeout_s=3.0, keepalive_s=3.0, keepalive_timeout_s=3.0)
 REGISTRY = Registry()
 REGISTRY.include(JOBS)
 REGISTRY.include(QUERIES)
+REGISTRY.include(DATACENTERS)
 
 _LOST = (Disconnected, DeadlineExceeded, RemoteFailed)
 
@@ -104,6 +106,8 @@ class Managers:
         self._patience_s = patience_s
         self._host = endpoint.host
         self._peers = [self._peer(address) for address in dict.fromkeys(addresses)]
+        self.on_outcome: Callable[[Address, bool], None] | None = None
+        """Told of every manager that was asked whether it answered, be it with a refusal."""
         self.on_waiting: Say | None = None
         """Told what a question waits for, when it has to."""
         self._met = patience_s is not None
@@ -198,13 +202,16 @@ class Managers:
                         left_s = max(deadline - clock.now(), 0.001)
                         answer = await attempt(peer, min(ATTEMPT_S + sending_s, left_s))
                 except Refused as refusal:
+                    self._note(known, answered=True)
                     if refusal.retry_after_s is None:
                         raise refused(known.address, refusal) from refusal
                     wait_s = max(wait_s, refusal.retry_after_s)
                     failures[known.address] = refusal
                 except _LOST as error:
+                    self._note(known, answered=False)
                     failures[known.address] = error
                 else:
+                    self._note(known, answered=True)
                     self._found(known)
                     return answer
             _complain_of_certificates(failures)
@@ -233,6 +240,10 @@ class Managers:
             yield own
         finally:
             own.close()
+
+    def _note(self, peer: Peer, *, answered: bool) -> None:
+        if self.on_outcome is not None:
+            self.on_outcome(peer.address, answered)
 
     def _found(self, peer: Peer) -> None:
         self._met = True
@@ -351,6 +362,7 @@ def _unreachable(
             "a cluster without a majority of its managers decides nothing; hyperscale members "
             "HOST:PORT shows who is there",
             maybe_done=asked,
+            busy=bool(refusals),
         )
     return NoManagersAvailable(
         f"no manager can be reached at {shown}: {why}",

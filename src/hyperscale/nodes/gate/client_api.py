@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
+from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
-from hyperscale.nodes.gate.choosing import Candidate, Choose, by_name, placed
 from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
+from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, vus_in
+from hyperscale.nodes.gate.shares import body_in, in_place, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -50,7 +51,8 @@ from hyperscale.nodes.protocol.jobs import (
     Window,
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
-from hyperscale.nodes.protocol.submission_limits import check_sizes
+from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
+from hyperscale.nodes.protocol.where import check_where
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
@@ -59,21 +61,28 @@ from hyperscale.wire.serving import Call
 A = TypeVar("A")
 ANOTHER_TEST = "its key was used for another test"
 ANOTHER_TEST_HINT = "a new test needs a new key"
+NOWHERE_HINT = "hyperscale datacenters shows how they are"
+NOWHERE_AGAIN_S = 2.0  # a probe later
 JOBS_LISTED_MAX = 1_000
 LISTED_S = 2.0  # an owner that takes longer is told of as it was
 
 
 class GateApi:
-    choose: Choose = staticmethod(by_name)
-
     def __init__(
-        self, host: Host, settings: GateSettings, node: Node, ledger: Ledger, owner: Owner
+        self,
+        host: Host,
+        settings: GateSettings,
+        node: Node,
+        ledger: Ledger,
+        owner: Owner,
+        router: Router,
     ) -> None:
         self._clock, self._random = host.clock, host.random
         self._settings = settings
         self._node = node
         self._ledger = ledger
         self._owner = owner
+        self._router = router
         self._views = JobViewer(host.clock, owner)
         self._access = Access(settings.jobs_of_others, settings.node.credentials is not None)
         self.answers = Counter({"accepted": 0, "repeated": 0, "refused": 0})
@@ -126,10 +135,19 @@ class GateApi:
         why = f"too few gates answer to say whether there is a job {job_id}"
         raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
 
+    def _count(self, call: Call, ask: Any) -> None:
+        """What another gate passed on is of whoever asked that gate. Raises Refused when it is one
+        too many of theirs."""
+        if call.peer.role == "gate" and ask.asked_by:
+            denial = self._node.admission.counts_for(call.kind, ask.asked_by)
+            if denial is not None:
+                raise Refused(call.kind.name, *denial)
+
     def _on_owner(
         self, answer: type[A], handler: Callable[[Call, Any], Awaitable[A]]
     ) -> Callable[[Call, Any], Awaitable[A]]:
         async def handle(call: Call, ask: Any) -> A:
+            self._count(call, ask)
             job_id = self._job_id(ask)
             if self._ledger.owns(job_id):
                 return await handler(call, ask)
@@ -159,31 +177,46 @@ class GateApi:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def submit(self, call: Call, ask: SubmitJob) -> JobAck:
+        self._count(call, ask)
         job_id = self._job_id(ask)
         try:
             if ask.idempotency_key:
                 check_key(ask.idempotency_key)
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
+            check_texts(ask, body)
             asked = Asked(ask.datacenters, ask.datacenter_count, ask.policy)
-            datacenters = self._placed(asked)
-            for name in datacenters:
-                body_in(body, datacenters, name)
+            self._check_asked(body, asked)
         except InvalidKey as error:
             return self._refuse(ask, error.message, error.hint)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
+        digest = body.digest()
         self._ledger.begin(job_id)
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
             with passing_on(call):
                 return await peer.request(passed_on(call, ask), JobAck, PASS_ON_TIMEOUT_S)
+        known = self._ledger.jobs.job(job_id)
+        datacenters = dict(ask.datacenters)
+        if known is None:
+            decision = await self._router.choose(
+                job_id,
+                count=asked.count or len(datacenters),
+                named=tuple(datacenters),
+                policy=asked.policy if datacenters else "any",
+                body=body,
+            )
+            if decision.error:
+                return self._nowhere(ask, decision.error)
+            datacenters = self._ordered(in_place(datacenters, decision.chosen))
+            body = self._with_warnings(body, decision)
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
-            body=ask.body,
+            body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
-            digest=body.digest(),
+            digest=digest,
             idempotency_key=ask.idempotency_key,
             requested_by=ask.requested_by,
             correlation_id=ask.correlation_id or job_id,
@@ -191,7 +224,6 @@ class GateApi:
             groups=who.groups if who.owner else (),
             asked=asked,
         )
-        known = self._ledger.jobs.job(job_id)
         if known is None:
             await self._hold(call, job_id, created)
             known = self._ledger.jobs.job(job_id)
@@ -221,9 +253,38 @@ class GateApi:
             idempotency_key=ask.idempotency_key,
         )
 
-    def _placed(self, asked: Asked) -> dict[str, int]:
-        candidates = [Candidate(name) for name in self._settings.datacenters]
-        return placed(asked.datacenters, asked.count, asked.policy, candidates, self.choose)
+    def _check_asked(self, body: Body, asked: Asked) -> None:
+        """Raises ValueError."""
+        known = self._settings.datacenters
+        for name in asked.datacenters:
+            if name not in known:
+                raise ValueError(f"there is no datacenter {name!r}, only {', '.join(known)}")
+        check_where(asked.datacenters, asked.count, asked.policy)
+        if asked.count > len(known):
+            raise ValueError(f"it needs {asked.count} datacenters, and there are {len(known)}")
+        for name in asked.datacenters:
+            body_in(body, asked.datacenters, name)
+
+    def _ordered(self, shares: Mapping[str, int]) -> dict[str, int]:
+        """As they are configured: rows of data are divided in an order that does not change."""
+        return {name: shares[name] for name in self._settings.datacenters if name in shares}
+
+    @staticmethod
+    def _with_warnings(body: Body, decision: Decision) -> Body:
+        """Load that comes from fewer places than there are is other load: its results say so."""
+        told = [
+            f"datacenter {one.name} was left out: {one.reason}"
+            for one in decision.scored
+            if not one.rank and one.reason != NOT_NAMED
+        ]
+        return msgspec.structs.replace(body, warnings=(*body.warnings, *told)) if told else body
+
+    def _nowhere(self, ask: SubmitJob, why: str) -> JobAck:
+        """Who is not known to be out of reach may be back in a moment: the client asks again."""
+        refusal = self._refuse(ask, f"no datacenter can run it: {why}", NOWHERE_HINT)
+        if self._router.is_hopeless(ask.datacenters if ask.policy == "strict" else ()):
+            return refusal
+        return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
     async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
         try:
@@ -293,6 +354,7 @@ class GateApi:
         )
 
     async def watch(self, call: Call, ask: WatchJob) -> AsyncIterator[JobUpdate]:
+        self._count(call, ask)
         if not self._ledger.owns(ask.job_id):
             peer = await self._elsewhere(call, ask, ask.job_id)
             with passing_on(call):
@@ -329,5 +391,5 @@ def _unknown(call: Call, ask: Any) -> Refused:
 
 
 def _is_same(one: Created, other: Created) -> bool:
-    """Which datacenters were chosen may differ from time to time."""
+    """What was asked for; where that was possible is another question."""
     return (one.digest, one.asked) == (other.digest, other.asked)

@@ -17,8 +17,14 @@ from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import HyperscaleError
 from hyperscale.metrics import exported
+from hyperscale.metrics.results import decode
 from hyperscale.nodes.client.cluster import Cluster
-from hyperscale.nodes.client.errors import JobNotAccepted, ReconnectFailed, UnknownJob
+from hyperscale.nodes.client.errors import (
+    JobNotAccepted,
+    NoManagersAvailable,
+    ReconnectFailed,
+    UnknownJob,
+)
 from hyperscale.nodes.client.picture import News, Picture
 from hyperscale.nodes.gate.events import Ended, Lost, Told
 from hyperscale.nodes.gate.jobs import GateJob
@@ -28,6 +34,7 @@ from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, JobView, S
 from hyperscale.runtime.host import Host, Task
 
 WITHDRAW_S = 2.0  # how often a datacenter that was lost is asked to end a job
+AGAIN_S = 1.0  # after a silence that was not the datacenter's
 COMMANDS_S = 0.1  # how often it is looked whether there are new ones
 LOOK_S = 0.05
 # How far a datacenter is, is measured while it prepares: these many times at once, then every
@@ -39,7 +46,13 @@ TELL_WITHIN_S = 2.0
 
 class DatacenterRun:
     def __init__(
-        self, host: Host, name: str, cluster: Cluster, job: GateJob, on_news: OnNews
+        self,
+        host: Host,
+        name: str,
+        cluster: Cluster | None,
+        job: GateJob,
+        on_news: OnNews,
+        is_lost: IsLost,
     ) -> None:
         self.name = name
         self._body = body_in(job.body, job.submitted.datacenters, name)
@@ -57,19 +70,30 @@ class DatacenterRun:
         self.began_at: float | None = None
         """When its load began, by the clock of this gate."""
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+        self._is_lost = is_lost
 
     async def run(self) -> Ended | Lost:
         """Its end there, whatever it is."""
-        try:
-            last = await self._course()
-        except JobNotAccepted as error:
-            return Ended(self.name, "failed", error.message)
-        except asyncio.CancelledError:
-            if not self.gave_up:
-                raise
-            return self._lost(self.gave_up)
-        except HyperscaleError as error:
-            return self._lost(error.message)
+        cluster = self._cluster
+        if cluster is None:
+            return self._lost(f"its gate was started without --datacenter {self.name}=HOST:PORT")
+        while True:
+            try:
+                last = await self._course(cluster)
+                self._check(last)
+                break
+            except JobNotAccepted as error:
+                return Ended(self.name, "failed", error.message)
+            except asyncio.CancelledError:
+                if not self.gave_up:
+                    raise
+                return self._lost(self.gave_up)
+            except HyperscaleError as error:
+                if self._is_lost(self.name, _is_asked_later(error)):
+                    return self._lost(error.message)
+            except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
+                return self._lost(f"what its managers tell cannot be read: {error}")
+            await self._clock.sleep(AGAIN_S)
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"
         reason = view.reason if view is not None else ""
@@ -86,14 +110,14 @@ class DatacenterRun:
                 states[facts.name] = exported.spread(known.brief())
         return states
 
-    async def _course(self) -> JobUpdate:
+    async def _course(self, cluster: Cluster) -> JobUpdate:
         about = f"{self._job.job_id} in {self.name}"
-        self._following = self._tasks.spawn(f"follow {about}", self._follow())
+        self._following = self._tasks.spawn(f"follow {about}", self._follow(cluster))
         if self.gave_up:
             self._following.cancel()
-        beside = [self._tasks.spawn(f"command {about}", self._command())]
+        beside = [self._tasks.spawn(f"command {about}", self._command(cluster))]
         if self._job.is_held and self._job.begun is None:
-            beside.append(self._tasks.spawn(f"measure {about}", self._measure()))
+            beside.append(self._tasks.spawn(f"measure {about}", self._measure(cluster)))
         try:
             last: JobUpdate = await self._following
             return last
@@ -120,12 +144,12 @@ class DatacenterRun:
         """To its leading manager and back, the fastest of the last ones; 0: not known."""
         return min(self._round_trips, default=0.0)
 
-    async def _measure(self) -> None:
+    async def _measure(self, cluster: Cluster) -> None:
         while self._job.begun is None:
             if self.status == "submitted":
                 sent_at = self._clock.now()
                 try:
-                    await self._cluster.job(self._job.job_id, within_s=TELL_WITHIN_S)
+                    await cluster.job(self._job.job_id, within_s=TELL_WITHIN_S)
                     self._round_trips.append(self._clock.now() - sent_at)
                 except HyperscaleError:
                     pass
@@ -134,10 +158,11 @@ class DatacenterRun:
 
     async def begin(self, moment: float) -> None:
         """By the clock of this gate. Until it is told, with what is left until then each time."""
-        while self.name in self._job.running_in and not self._job.ending:
+        cluster = self._cluster
+        while cluster and self.name in self._job.running_in and not self._job.ending:
             left_s = moment - self._clock.now() - self.round_trip_s / 2
             try:
-                await self._cluster.steer(
+                await cluster.steer(
                     self._job.job_id,
                     "begin",
                     max(0, round(left_s * 1_000)),
@@ -168,9 +193,10 @@ class DatacenterRun:
 
     def _message(self) -> SubmitJob:
         submitted = self._job.submitted
+        body = body_in(self._job.opened_body, submitted.datacenters, self.name)
         return SubmitJob(
             job_id=self._job.job_id,
-            body=msgspec.msgpack.encode(self._body),
+            body=msgspec.msgpack.encode(body),
             requested_by=submitted.requested_by,
             correlation_id=submitted.correlation_id,
             for_gate=True,
@@ -180,10 +206,18 @@ class DatacenterRun:
             groups=submitted.groups,
         )
 
-    async def _follow(self) -> JobUpdate:
-        await self._cluster.submit(self._message())
+    def _check(self, last: JobUpdate) -> None:
+        """Raises whatever would keep the job of all datacenters from its end."""
+        if last.results:
+            decode(last.results)
+        for facts in self._body.workflows:
+            if state := last.states.get(facts.name):
+                aggregate_of(facts).absorb(state)
+
+    async def _follow(self, cluster: Cluster) -> JobUpdate:
+        await cluster.submit(self._message())
         self.status = "submitted"
-        async with aclosing(self._cluster.follow(self._job.job_id)) as updates:
+        async with aclosing(cluster.follow(self._job.job_id)) as updates:
             async for update in updates:
                 news = self.picture.apply(update)
                 if update.view is not None:
@@ -193,7 +227,7 @@ class DatacenterRun:
                     return update
         raise ReconnectFailed(f"{self.name} ended the stream of updates")
 
-    async def _command(self) -> None:
+    async def _command(self, cluster: Cluster) -> None:
         """In the order in which they were committed. A new owner tells all of them again, and what
         a former one sent may arrive late: managers know a command by its id."""
         told = 0
@@ -207,7 +241,7 @@ class DatacenterRun:
                 if steer.action == "scale":
                     amount = vus_in(amount, self._job.submitted.datacenters)[self.name]
                 try:
-                    await self._cluster.steer(
+                    await cluster.steer(
                         steer.job_id, steer.action, amount, steer.by, steer.reason,
                         steer.workflow, steer.command_id,
                     )  # fmt: skip
@@ -244,6 +278,13 @@ def _as_told(told: Told) -> JobUpdate:
 
 
 OnNews = Callable[[DatacenterRun, JobUpdate, News], None]
+IsLost = Callable[[str, bool], bool]
+"""Whether a datacenter that was silent for too long is given up, or one that was not silent but
+asked to be asked later."""
+
+
+def _is_asked_later(error: HyperscaleError) -> bool:
+    return isinstance(error, NoManagersAvailable | ReconnectFailed) and error.busy
 
 
 async def withdraw(host: Host, datacenter: Cluster, job_id: str) -> None:

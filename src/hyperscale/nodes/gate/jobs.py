@@ -20,6 +20,7 @@ from hyperscale.nodes.gate.events import (
     Withdrawn,
 )
 from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 
 
 @dataclass(slots=True)
@@ -34,7 +35,13 @@ class GateJob:
     ends: dict[str, Ended | Lost] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     completed: Completed | None = None
+    sealing: Sealing = UNSEALED
     _body: Body | None = None
+
+    @property
+    def opened_body(self) -> Body:
+        """With its code and variables. Raises RunFailed."""
+        return self.sealing.open_body(self.body)
 
     @property
     def body(self) -> Body:
@@ -103,13 +110,14 @@ class GateJob:
 
 
 class GateJobs:
-    def __init__(self) -> None:
+    def __init__(self, sealing: Sealing = UNSEALED) -> None:
+        self._sealing = sealing
         self._jobs: dict[str, GateJob] = {}
         self._unsettled: dict[str, GateJob] = {}
 
     def apply(self, now: float, job_id: str, event: AnyEvent) -> None:
         if isinstance(event, Created):
-            job = self._jobs.setdefault(job_id, GateJob(job_id, event, now))
+            job = self._jobs.setdefault(job_id, GateJob(job_id, event, now, sealing=self._sealing))
             self._unsettled[job_id] = job
         invariant(job_id in self._jobs, "the first event of a job creates it")
         job = self._jobs[job_id]

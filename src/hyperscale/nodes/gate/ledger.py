@@ -15,6 +15,7 @@ from hyperscale.nodes.gate.events import AnyEvent, request_of
 from hyperscale.nodes.gate.jobs import GateJobs
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol import Fields
+from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.runtime.host import Address, Host
 from hyperscale.wire.errors import WireError
 from hyperscale.wire.messages import Priority, Registry
@@ -50,7 +51,8 @@ class Ledger:
         settings: VsrSettings,
         commit_s: float,
     ) -> None:
-        self.jobs = GateJobs()
+        self.sealing = Sealing(node.settings.secret, node.settings.previous_secret)
+        self.jobs = GateJobs(self.sealing)
         self.me = node.settings.id
         self._host = host
         self._node = node
@@ -96,13 +98,17 @@ class Ledger:
 
     def owns(self, job_id: str) -> bool:
         replica = self._groups.node.replicas.get(job_id)
-        return replica is not None and replica.is_primary
+        return replica is not None and replica.leads(self._host.clock.now())
 
     def owner(self, job_id: str) -> str:
         """As far as is known here; the first of its group where nothing is."""
         replica = self._groups.node.replicas.get(job_id)
         known = None if replica is None else replica.primary
         return known or self.members(job_id)[0]
+
+    def hand_over(self, job_id: str) -> None:
+        """To the next of its group, at once."""
+        self._groups.resign([job_id])
 
     def begin(self, job_id: str) -> None:
         """Take part in the group of a job that somebody wants to submit. Nothing happens where it

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Verdict
 from hyperscale.engine.results import aggregate_of
 from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -22,6 +23,7 @@ from hyperscale.nodes.client.picture import News
 from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.counters import Counters
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import AnyEvent, Commanded, Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 LOOK_S = 0.1
+PATIENT_S = 120.0  # with a datacenter that answers, and takes nothing
 # A watcher that is further behind gets a snapshot instead.
 WINDOWS_MAX = 500
 
@@ -54,16 +57,19 @@ class OwnedJob:
         settings: GateSettings,
         counts: Counters,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self.job = job
         self._counts = counts
+        self._reach = reach
         self._log = log
         self._host = host
         self._ledger = ledger
         self._settings = settings
         self._long_work = LongWork(host.clock)
+        self._patient_since: dict[str, float] = {}
         self.runs = {
-            name: self.run_class(host, name, datacenters[name], job, self._note)
+            name: self.run_class(host, name, datacenters.get(name), job, self._note, self._is_lost)
             for name in job.running_in
         }
         self._numbers = LiveNumbers(host.clock)
@@ -164,6 +170,7 @@ class OwnedJob:
         if isinstance(end, Lost):
             why = "not ready" if run.gave_up else "silent"
             self._counts.lost[run.name, why] += 1
+            self._reach.failed(run.name)
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
@@ -179,6 +186,27 @@ class OwnedJob:
         known = [one.began_at for one in self.runs.values() if one.began_at is not None]
         return 0.0 if run.began_at is None else round(run.began_at - min(known), 3)
 
+    def _is_lost(self, name: str, asked_later: bool) -> bool:
+        """Not while it may be our own line that is cut; and where another gate reaches it, that
+        one may go on with the job. A datacenter that is led, and asks for patience, has it for a
+        while: what was accepted is not dropped because somebody is busy."""
+        if asked_later and self._reach.is_led(name):
+            now = self._host.clock.now()
+            since = self._patient_since.setdefault(name, now)
+            if now < since + PATIENT_S:
+                self._log.warning("datacenter busy", job=self.job.job_id, datacenter=name)
+                return False
+        job_id, others = self.job.job_id, [one for one in self.job.running_in if one != name]
+        verdict = self._reach.verdict(name, others, self._ledger.members(job_id))
+        if verdict is Verdict.LOST:
+            return True
+        self._log.warning(
+            "datacenter silent, not given up", job=job_id, datacenter=name, verdict=verdict.value
+        )
+        if verdict is Verdict.HAND_OVER:
+            self._ledger.hand_over(job_id)
+        return False
+
     # -- numbers -------------------------------------------------------------------------------
 
     def together(self) -> DatacenterView:
@@ -188,6 +216,7 @@ class OwnedJob:
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
         self._counts.told[run.name] += 1
+        self._patient_since.pop(run.name, None)
         if news.replaced:
             self._replaced_at = self._index + 1
             self._index += 1
@@ -238,8 +267,10 @@ class Owner:
         datacenters: Mapping[str, Cluster],
         settings: GateSettings,
         log: FilteringBoundLogger,
+        reach: Datacenters,
     ) -> None:
         self._host = host
+        self._reach = reach
         self._ledger = ledger
         self._datacenters = datacenters
         self._settings = settings
@@ -274,6 +305,7 @@ class Owner:
                 self._settings,
                 self.counts,
                 self._log,
+                self._reach,
             )
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
@@ -287,7 +319,7 @@ class Owner:
 
     def _look_at_lost(self, job: GateJob) -> None:
         owns = self._ledger.owns(job.job_id)
-        for name in job.to_withdraw:
+        for name in set(job.to_withdraw) & set(self._datacenters):
             task = self._withdrawing.get((job.job_id, name))
             if owns and task is None:
                 work = self._withdraw(job, name)

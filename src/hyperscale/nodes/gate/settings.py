@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.discovery.settings import parse_address
 from hyperscale.config.sections import Reading, Section, numbers_of
 from hyperscale.errors import BadInput
@@ -32,6 +33,8 @@ class GateSettings:
     """Where the managers of each datacenter are."""
 
     ledger: VsrSettings = field(default_factory=VsrSettings)
+
+    probes: ProbeSettings = field(default_factory=ProbeSettings)
 
     window_s: float = 0.1
     """How often a gate sends the numbers of running jobs to clients that watch."""
@@ -77,6 +80,7 @@ SECTIONS = (
         {"gates": (), "datacenter": (), **_NUMBERS, "jobs_of_others": "read"},
         flags=("gates", "datacenter"),
     ),
+    Section("gate.probes", numbers_of(ProbeSettings)),
     Section("ledger", numbers_of(VsrSettings), may_be_zero=("drift",)),
 )
 
@@ -91,6 +95,7 @@ def gate_settings(reading: Reading) -> GateSettings:
             gates=tuple(gates) or (node.id,),
             datacenters=datacenters_of(datacenters),
             ledger=reading.build("ledger", VsrSettings),
+            probes=reading.build("probes", ProbeSettings),
             **{name: reading.of("gate", name).value for name in (*_NUMBERS, "jobs_of_others")},
         )
     except ValueError as error:

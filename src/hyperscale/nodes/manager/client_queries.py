@@ -7,7 +7,6 @@ from typing import Any
 from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.state import JobState
 from hyperscale.nodes.manager.live import Live
-from hyperscale.nodes.manager.submissions import TEXT_CHARS_MAX
 from hyperscale.nodes.manager.views import job_view
 from hyperscale.nodes.manager.worker_table import ABSENT, WorkerTable
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
@@ -24,6 +23,7 @@ from hyperscale.nodes.protocol.jobs import (
     WorkerView,
     WorkerViews,
 )
+from hyperscale.nodes.protocol.submission_limits import TEXT_CHARS_MAX
 from hyperscale.runtime.host import Clock
 from hyperscale.wire.errors import Refused
 from hyperscale.wire.serving import Call

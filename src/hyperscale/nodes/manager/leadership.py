@@ -124,7 +124,8 @@ class Leadership:
 
     def count(self, call: Call, message: Any) -> None:
         """A question that another manager passed on is one of whoever asked that manager. Raises
-        Refused when it is one too many of theirs."""
+        Refused when it is one too many of theirs. A gate has counted what it brings, and may bring
+        all the jobs of another one at once."""
         if call.peer.role == "manager":
             denial = self._node.admission.counts_for(call.kind, asker(call, message).name)
             if denial is not None:

@@ -26,6 +26,7 @@ from hyperscale.nodes.manager.condensing import CONDENSE
 from hyperscale.nodes.manager.counters import Counters
 from hyperscale.nodes.manager.effect_runner import EffectRunner
 from hyperscale.nodes.manager.faults import Faults
+from hyperscale.nodes.manager.gate_api import GateApi
 from hyperscale.nodes.manager.job_log import JobLog
 from hyperscale.nodes.manager.leadership import Leadership
 from hyperscale.nodes.manager.live import Live
@@ -45,6 +46,7 @@ from hyperscale.nodes.member.access import Access
 from hyperscale.nodes.member.endings import Endings
 from hyperscale.nodes.member.long_work import LongWork
 from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.protocol.datacenters import DATACENTERS, ProbeDatacenter
 from hyperscale.nodes.protocol.jobs import JOBS
 from hyperscale.nodes.protocol.parts import PARTS
 from hyperscale.nodes.protocol.records import RECORDS, NoteParts, RecordsRequest
@@ -78,9 +80,10 @@ class Manager:
 
     def _make_node(self) -> None:
         kinds = Registry()
-        for more in (JOBS, PARTS, RECORDS):
+        for more in (JOBS, PARTS, RECORDS, DATACENTERS):
             kinds.include(more)
-        self.node = Node(self.host, self.settings.node, kinds, limits=LIMITS)
+        only_gates = self.settings.only_gates
+        self.node = Node(self.host, self.settings.node, kinds, limits=LIMITS, only_gates=only_gates)
         self.node.queue = lambda: self.records.status().pending_share
         self.node.syncing = lambda: self.records.status().newcomer
         self.leadership = Leadership(self.host, self.node)
@@ -143,6 +146,8 @@ class Manager:
             settings.node, access, jobs, self.effects, self.job_log, self.leadership,
             self.long_work, self.commands.sender, self.client_queries, self.watching, log,
         )  # fmt: skip
+        self.gate_api = GateApi(self.node, self.leadership, jobs)
+        self.node.answer({ProbeDatacenter: self.gate_api.probe})
         self.node.answer({RecordsRequest: self.job_log.asked, NoteParts: self.backup.heard})
         self.node.answer(self.worker_api.handlers())
         self.node.answer(self.client_api.handlers())

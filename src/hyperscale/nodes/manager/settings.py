@@ -40,6 +40,9 @@ class ManagerSettings:
     """What a client may do with the job of another client: "steer" it, "read" of it, or "none".
     Whose a job is follows from certificates; without them it is nobody's, and all may steer it."""
 
+    only_gates: bool = False
+    """Clients are refused: they are told where the gates are."""
+
     def __post_init__(self) -> None:
         if self.jobs_of_others not in OTHERS:
             raise ValueError(f"jobs_of_others takes one of {', '.join(OTHERS)}")
@@ -60,7 +63,7 @@ SECTIONS = (
     *member.SECTIONS[1:],
     Section(
         "manager",
-        {**numbers_of(ManagerSettings), "jobs_of_others": "read"},
+        {**numbers_of(ManagerSettings), "jobs_of_others": "read", "only_gates": False},
         may_be_zero=("snapshot_wait_s",),
     ),
     Section("jobs", numbers_of(JobSettings)),

@@ -11,10 +11,7 @@ from hyperscale.nodes.manager import dispatch
 from hyperscale.nodes.member.access import NOBODY, Asker
 from hyperscale.nodes.protocol.jobs import Body, SubmitJob
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
-from hyperscale.nodes.protocol.submission_limits import check_sizes
-
-ID_CHARS_MAX = 128
-TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
+from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
 
 
 def record_of(
@@ -22,18 +19,10 @@ def record_of(
 ) -> Generator[None, None, Submitted]:
     """The record of a submission, in steps. Raises MsgspecError, ValueError or HyperscaleError for
     one that makes no sense, or too much of it."""
-    if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
-        raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} characters")
     check_sizes(ask.body)
     yield
     body = msgspec.msgpack.decode(ask.body, type=Body)
-    for what, text in (
-        ("name", body.name),
-        ("correlation id", ask.correlation_id),
-        ("requester", ask.requested_by),
-    ):
-        if len(text) > TEXT_CHARS_MAX:
-            raise ValueError(f"a job's {what} has at most {TEXT_CHARS_MAX} characters")
+    check_texts(ask, body)
     yield from dispatch.check_judges(body)
     needs: tuple[Needs, ...] = tuple(dispatch.needs_of(facts) for facts in body.workflows)
     return Submitted(

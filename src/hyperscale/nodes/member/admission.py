@@ -70,7 +70,7 @@ class NodeAdmission:
         load = self.detector.load
         if not self.slots.try_acquire(priority, peer.node_id, load).admitted:
             return Denial("this node is overloaded", RETRY_AFTER_S[load])
-        if kind.on_behalf and peer.role == "manager":
+        if _speaks_for_others(kind, peer):
             return None  # `counts_for` follows, when it is known for whom it asks
         denial = self.counts_for(kind, peer.node_id)
         if denial is not None:
@@ -95,8 +95,7 @@ class NodeAdmission:
         self.slots.release(_CLASSES[kind.priority], peer.node_id)
 
     def subscribe(self, kind: Kind, peer: Identity) -> Denial | None:
-        shared = kind.on_behalf and peer.role == "manager"
-        verdict = self.slots.try_subscribe(peer.node_id, shared)
+        verdict = self.slots.try_subscribe(peer.node_id, _speaks_for_others(kind, peer))
         if verdict.admitted:
             return None
         if verdict is AdmissionResult.SUBSCRIBED:
@@ -120,3 +119,8 @@ class NodeAdmission:
             self.detector.assess(clock.now(), resources())
             if self.limiter is not None:
                 self.limiter.sweep(clock.now())
+
+
+def _speaks_for_others(kind: Kind, peer: Identity) -> bool:
+    """Between clients and managers stand managers and gates."""
+    return kind.on_behalf and peer.role in ("gate", "manager")

@@ -59,7 +59,7 @@ class MemberSettings:
     datacenter: str = "dc1"
     bind_udp: Address = LOOPBACK
     bind_tcp: Address = LOOPBACK
-    advertise_host: str = ""  # what others are told; the bound host when empty
+    advertise: Address | None = None  # what others are told; port 0: the bound one
     seeds: tuple[Endpoint, ...] = ()  # stream addresses
 
 
@@ -189,7 +189,8 @@ class MembershipShell:
             self._listener.close()
 
     def _advertised(self, bound: Address) -> Endpoint:
-        return (self._settings.advertise_host or bound.host, bound.port)
+        told = self._settings.advertise
+        return bound if told is None else (told.host, told.port or bound.port)
 
     # --- datagrams ----------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ from hyperscale.nodes.member.queries import (
 from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.nodes.member.shared_port import SharedPort
 from hyperscale.nodes.member.voting import Voting
-from hyperscale.nodes.protocol.senders import MAY_SEND
+from hyperscale.nodes.protocol.senders import senders_to
 from hyperscale.runtime import logs
 from hyperscale.runtime.host import Address, Host, Task
 from hyperscale.runtime.page_server import PageServer
@@ -76,8 +76,10 @@ class Node:
         kinds: Registry | None = None,
         handlers: Mapping[type[msgspec.Struct], Handler] | None = None,
         limits: RateLimitSettings | None = None,
+        only_gates: bool = False,
     ) -> None:
         self.settings = settings
+        self._only_gates = only_gates
         self.admission = NodeAdmission(
             host,
             Admission(SETTINGS_BY_ROLE.get(settings.role)),
@@ -275,17 +277,17 @@ class Node:
         }
         return Endpoint(
             self._host,
-            introduction_of(self.settings, incarnation),
+            introduction_of(self.settings, incarnation, self._only_gates),
             self._registry,
             own | self._handlers,
             credentials=settings.credentials,
             plaintext="refused" if settings.credentials else settings.plaintext,
             admission=self.admission,
-            may_send=MAY_SEND,
+            may_send=senders_to(settings.role),
         )
 
     def _introduce(self, incarnation: int) -> None:
-        self.endpoint.introduction = introduction_of(self.settings, incarnation)
+        self.endpoint.introduction = introduction_of(self.settings, incarnation, self._only_gates)
 
     def _resources(self) -> Resources:
         """A worker's cores are meant to be full, and admit work by their number."""

@@ -19,7 +19,7 @@ from hyperscale.wire.sealed import Sealer
 HEARTBEAT_BYTES_MAX = 256
 
 
-def introduction_of(settings: NodeSettings, incarnation: int) -> Introduction:
+def introduction_of(settings: NodeSettings, incarnation: int, only_gates: bool) -> Introduction:
     identity = Identity(
         node_id=settings.id,
         incarnation=incarnation,
@@ -28,8 +28,7 @@ def introduction_of(settings: NodeSettings, incarnation: int) -> Introduction:
         environment_id=settings.env,
         datacenter=settings.dc,
     )
-    # There are no gates yet, so clients speak to managers.
-    gateless = settings.role == "manager"
+    gateless = settings.role == "manager" and not only_gates
     return Introduction(identity, node_version=__version__, gateless=gateless)
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hyperscale.nodes.member.access import asker
 from hyperscale.wire.errors import DeadlineExceeded, Disconnected, Reason, Refused
 from hyperscale.wire.serving import Call
 
@@ -19,12 +20,13 @@ PASS_ON_TIMEOUT_S = 10.0
 
 
 def passed_on(call: Call, message: M) -> M:
-    """Whoever passes it on vouches for who asked: neither is the client's to say."""
-    who = call.peer
+    """Whoever passes it on vouches for who asked: neither is the client's to say. A gate's word
+    for whom it asks is passed on with it."""
+    who = asker(call, message)
     return msgspec.structs.replace(
         message,
         passed_on=True,
-        asked_by=who.node_id,
+        asked_by=who.name,
         certified=who.certified,
         groups=who.groups,
     )

@@ -43,7 +43,7 @@ class NodeSettings:
 
     id: str
     bind: Address
-    advertise: str = ""  # host that others are told; the bound one when empty
+    advertise: Address | None = None  # what others are told; port 0: the bound one
     seeds: tuple[Endpoint, ...] = ()
     names: tuple[DnsName, ...] = ()
     nameservers: tuple[Address, ...] = ()
@@ -145,12 +145,6 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
             f"{given['bind'].label} {bind} says where to listen, not how others reach this node",
             "name the address others can use with --advertise",
         )
-    if given["advertise"].value and not _is_literal(given["advertise"].value):
-        raise BadInput(
-            f"{given['advertise'].label} takes an IP address, not {given['advertise'].value!r}",
-            "datagrams go without asking a name server; certificates name the address as well: "
-            "hyperscale certs --host",
-        )
     seeds, names = _seeds(given["seed"])
     plaintext = given["plaintext"].value
     if plaintext and not is_loopback(bind.host):
@@ -165,7 +159,7 @@ def node_settings(reading: Reading, role: str = "") -> NodeSettings:
     return NodeSettings(
         id=node_id,
         bind=bind,
-        advertise=given["advertise"].value,
+        advertise=_advertised(given["advertise"]),
         seeds=seeds,
         names=names,
         nameservers=tuple(_addresses(given["nameserver"], 53)),
@@ -257,6 +251,19 @@ def _address(given: Setting, port_default: int = PORT_DEFAULT) -> Address:
 
 def _addresses(given: Setting, port_default: int = PORT_DEFAULT) -> list[Address]:
     return [_address(given._replace(value=text), port_default) for text in given.value]
+
+
+def _advertised(given: Setting) -> Address | None:
+    if not given.value:
+        return None
+    told = Address(given.value, 0) if _is_literal(given.value) else _address(given)
+    if not _is_literal(told.host):
+        raise BadInput(
+            f"{given.label} takes an IP address, not {given.value!r}",
+            "datagrams go without asking a name server; certificates name the address as well: "
+            "hyperscale certs --host",
+        )
+    return told
 
 
 def _seeds(given: Setting) -> tuple[tuple[Endpoint, ...], tuple[DnsName, ...]]:

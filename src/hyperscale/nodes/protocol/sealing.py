@@ -1,7 +1,7 @@
-"""What managers keep for workers and do not read: sealed under the cluster secret.
+"""What gates and managers keep for workers and do not read: sealed under the cluster secret.
 
 Code, variables and values that steps hand on may hold passwords, and a job's records are on the
-disks of all managers. So they are written sealed, with AES-256-GCM, and opened by the worker that
+disks of all of them. So they are written sealed, with AES-256-GCM, and opened by the worker that
 runs them. A cluster without a secret keeps them as they come.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -54,20 +54,18 @@ class Sealing:
             body, sealed=self._seal(_encode(private)), source=b"", overrides=b"", env={}, secrets=()
         )
 
+    def open_body(self, body: Body) -> Body:
+        """Raises RunFailed when it was sealed under a secret that is not ours."""
+        return msgspec.structs.replace(body, sealed=b"", **self._opened(body.sealed))
+
     def open_order(self, order: DispatchPart) -> DispatchPart:
         """Raises RunFailed when it was sealed under a secret that is not ours."""
-        if order.sealed:
-            private = _private.decode(self._open(order.sealed))
-            order = msgspec.structs.replace(
-                order,
-                sealed=b"",
-                source=private.source,
-                overrides=private.overrides,
-                env=private.env,
-                secrets=private.secrets,
-            )
+        order = msgspec.structs.replace(order, sealed=b"", **self._opened(order.sealed))
         used = {name: self.open_values(values) for name, values in order.used.items()}
         return msgspec.structs.replace(order, context=self.open_values(order.context), used=used)
+
+    def _opened(self, sealed: bytes) -> dict[str, Any]:
+        return msgspec.structs.asdict(_private.decode(self._open(sealed))) if sealed else {}
 
     def seal_values(self, values: Values) -> Values:
         if self._current is None:
@@ -99,7 +97,7 @@ class Sealing:
             if key is not None:
                 return key.decrypt(nonce, rest, None)
         raise RunFailed(
-            "the job was sealed under another cluster secret than this worker has",
+            "the job was sealed under another cluster secret than this node has",
             "give every node the same --secret-file; --previous-secret-file while it changes",
         )
 

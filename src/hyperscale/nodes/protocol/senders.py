@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-# Who speaks for people: a client, or what stands between clients and managers.
+# Who speaks for people: a client, or what stands between clients and managers. To a gate, managers
+# speak for nobody: see `senders_to`.
 _ASKING: Final = frozenset({"client", "gate", "manager"})
 _LEADER: Final = frozenset({"manager"})
 _WORKER: Final = frozenset({"worker"})
@@ -64,6 +65,13 @@ MAY_SEND: Final[Mapping[str, frozenset[str]]] = {
     "records.request": _LEADER,
     "note.parts": _LEADER,
     "records.reply": _ANSWER,
+    # gates, datacenters, and who asks about them
+    "probe.datacenter": frozenset({"gate"}),
+    "ask.datacenters": _ASKING,
+    "ask.route": _ASKING,
+    "datacenter.report": _ANSWER,
+    "datacenter.states": _ANSWER,
+    "route.view": _ANSWER,
     # gates among themselves
     "ledger.bundle": frozenset({"gate"}),
     # members
@@ -76,3 +84,14 @@ MAY_SEND: Final[Mapping[str, frozenset[str]]] = {
     "member.members": _ANSWER,
     "member.status": _ANSWER,
 }
+
+
+def senders_to(role: str) -> Mapping[str, frozenset[str]]:
+    """The table as it holds at a node of this role. The managers of a datacenter run what gates
+    send them, and ask nothing: through a gate they would reach every other datacenter."""
+    if role != "gate":
+        return MAY_SEND
+    return {
+        kind: senders - {"manager"} if senders is _ASKING else senders
+        for kind, senders in MAY_SEND.items()
+    }

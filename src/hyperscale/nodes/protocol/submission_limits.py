@@ -10,6 +10,8 @@ from typing import Annotated
 
 import msgspec
 
+from hyperscale.nodes.protocol.jobs import Body, SubmitJob
+
 WORKFLOWS_MAX = 1_000
 # Of a job, with its checks and metrics. The largest tests have some hundred; ten thousand take a
 # manager half a second to set up.
@@ -20,6 +22,8 @@ THRESHOLDS_MAX = 1_000
 NAMES_MAX = 1_000
 # Of a workflow's load: some thousand stages.
 LOAD_BYTES_MAX = 256 * 1024
+ID_CHARS_MAX = 128
+TEXT_CHARS_MAX = 1_000  # names and the like; they are in every listing
 
 LIMITS = (
     f"a job has 1 to {WORKFLOWS_MAX:,} workflows, at most {STEPS_MAX:,} steps and "
@@ -67,3 +71,16 @@ def check_sizes(body: bytes) -> None:
     for one in workflows:
         if len(one.load) > LOAD_BYTES_MAX:
             raise ValueError(f"the load of a workflow takes at most {LOAD_BYTES_MAX:,} bytes")
+
+
+def check_texts(ask: SubmitJob, body: Body) -> None:
+    """Raises ValueError for what no listing could hold."""
+    if not 0 < len(ask.job_id) <= ID_CHARS_MAX or not ask.job_id.isprintable():
+        raise ValueError(f"a job's id has 1 to {ID_CHARS_MAX} printable characters")
+    for what, text in (
+        ("name", body.name),
+        ("correlation id", ask.correlation_id),
+        ("requester", ask.requested_by),
+    ):
+        if len(text) > TEXT_CHARS_MAX:
+            raise ValueError(f"a job's {what} has at most {TEXT_CHARS_MAX} characters")

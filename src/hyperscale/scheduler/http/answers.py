@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from hyperscale.scheduler.addresses import without_user
 from hyperscale.scheduler.instants import Instant, moment_of
-from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Outcome
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Outcome, Run
 from hyperscale.scheduler.queue.job import Failure, Job, JobState
 from hyperscale.scheduler.schedules.schedule import Misfire, Overlap, Schedule
 from hyperscale.scheduler.schedules.ticks import zone_of
@@ -160,6 +160,48 @@ class AttemptView(BaseModel):
 
 class AttemptList(BaseModel):
     attempts: list[AttemptView]
+
+
+class RunView(BaseModel):
+    """What became of an instance of a schedule; it outlives the job."""
+
+    job_id: str
+    tick: datetime | None
+    status: JobState
+    started_at: datetime | None
+    ended_at: datetime
+    duration_s: float | None
+    failure: Failure | None
+    error: str
+    exit_code: int | None
+    retries: int
+    worker_id: str
+    figures: dict[str, float]
+    """What it measured: of a load test `requests`, `rate`, `p50_s`, `p95_s`, `p99_s`,
+    `failed_share`, and `thresholds_crossed`."""
+
+    @classmethod
+    def of(cls, run: Run) -> RunView:
+        started = run.started_at
+        return cls(
+            job_id=run.job_id,
+            tick=moment(run.tick),
+            status=run.state,
+            started_at=moment(started),
+            ended_at=moment_of(run.ended_at),
+            duration_s=None if started is None else (run.ended_at - started) / 1e6,
+            failure=run.failure,
+            error=run.error,
+            exit_code=run.exit_code,
+            retries=run.retries,
+            worker_id=run.worker,
+            figures=run.figures,
+        )
+
+
+class RunList(BaseModel):
+    runs: list[RunView]
+    cursor: str
 
 
 class LogView(BaseModel):

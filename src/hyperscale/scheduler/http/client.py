@@ -134,6 +134,11 @@ class SchedulerClient:
     def retry_job(self, job_id: str) -> Json:
         return self._object("POST", f"/api/v1/jobs/{_part(job_id)}/retry", again=False)
 
+    def schedule_history(self, schedule_id: str, limit: int = 100) -> list[Json]:
+        """What became of its runs, newest first; also of those whose jobs are no longer kept."""
+        path = f"/api/v1/schedules/{_part(schedule_id)}/history"
+        return list(self._pages(path, "runs", limit, {}))
+
     def history(self, job_id: str) -> list[Json]:
         return list(self._object("GET", f"/api/v1/jobs/{_part(job_id)}/history")["attempts"])
 

@@ -161,9 +161,14 @@ async def list_jobs(
 
 @router.get("/{job_id}")
 async def get_job(job_id: JobId, asked: Viewer) -> JobView:
-    job = await asked.context.service.store.job(job_id)
+    """One that failed for good is found as long as its dead letter is kept."""
+    store = asked.context.service.store
+    job = await store.job(job_id)
     if job is None:
-        raise NotFound("job", job_id)
+        letter = await store.letter(job_id)
+        if letter is None:
+            raise NotFound("job", job_id)
+        job = letter.job
     return JobView.of(job)
 
 

@@ -7,7 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from hyperscale.scheduler.errors import InvalidJob, NotFound
-from hyperscale.scheduler.http.answers import FiredView, Preview, ScheduleList, ScheduleView
+from hyperscale.scheduler.http.answers import (
+    FiredView,
+    Preview,
+    RunList,
+    RunView,
+    ScheduleList,
+    ScheduleView,
+)
 from hyperscale.scheduler.http.context import Asked, Operator, Viewer
 from hyperscale.scheduler.http.requests import (
     ID_PATTERN,
@@ -128,6 +135,20 @@ async def preview_schedule(
     behind = max(schedule.cursor, asked.context.service.now())
     coming = preview(schedule.definition, behind, count)
     return Preview(runs=[moment_of(tick) for tick in coming])
+
+
+@router.get("/{schedule_id}/history")
+async def schedule_history(
+    schedule_id: ScheduleId,
+    asked: Viewer,
+    cursor: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> RunList:
+    """What became of its instances, newest first; also of those whose jobs are no longer kept, and
+    of a schedule that was deleted."""
+    runs = await asked.context.service.store.history(schedule_id, cursor, limit)
+    following = runs[-1].key if len(runs) == limit else ""
+    return RunList(runs=[RunView.of(run) for run in runs], cursor=following)
 
 
 async def _found(schedule_id: str, asked: Asked) -> Schedule:

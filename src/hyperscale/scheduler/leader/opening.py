@@ -13,7 +13,10 @@ from hyperscale.scheduler.leader.local_lease import LocalLease
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 
-_HINT = "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, or redis://HOST:PORT/DB"
+_HINT = (
+    "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, redis://HOST:PORT/DB"
+    " or postgres://USER@HOST/DATABASE"
+)
 _ETCD = {"etcd": "http", "etcds": "https"}
 
 
@@ -43,9 +46,18 @@ def open_election(
         from hyperscale.scheduler.leader.redis_lease import RedisLease
 
         lease = RedisLease(address, node, node_address, ttl_s)
+    elif scheme in ("postgres", "postgresql") and separator and rest:
+        from hyperscale.scheduler.leader.postgres_lease import PostgresLease
+
+        lease = PostgresLease(address, node, node_address, ttl_s)
     else:
         raise BadInput(f"{plain_address(address)!r} is not an election", _HINT)
     return LeasedElection(host, lease, ttl_s, telemetry=telemetry, service=scheme)
+
+
+def election_of(election: str, store: str) -> str:
+    """`local` is by the store: where that knows a better way than comparing a row, by that one."""
+    return store if election == "local" and store.startswith("postgres") else election
 
 
 def _endpoint(scheme: str, host: str) -> str:

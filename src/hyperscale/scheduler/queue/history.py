@@ -7,11 +7,12 @@ attempts, and it stays when the job itself has been removed.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue.job import Failure, Job
+from hyperscale.scheduler.queue.job import Failure, Job, JobState
 
 
 class Outcome(StrEnum):
@@ -37,6 +38,52 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     exit_code: int | None = None
     log: str = ""
     """The end of the output; removed before the rest of the row."""
+    figures: dict[str, float] = {}
+    """What it measured, as its executor names it."""
+
+
+ERROR_CHARS_KEPT: Final = 200
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What became of an instance of a schedule, in some hundred bytes, so that it can stay for a
+    year: the job and its attempts go before."""
+
+    job_id: str
+    schedule_id: str
+    tick: Instant | None
+    state: JobState
+    started_at: Instant | None
+    ended_at: Instant
+    failure: Failure | None = None
+    error: str = ""
+    exit_code: int | None = None
+    retries: int = 0
+    worker: str = ""
+    figures: dict[str, float] = {}
+
+    @property
+    def key(self) -> str:
+        """Newest first within a schedule."""
+        return f"{self.schedule_id}/{10**17 - self.ended_at:017d}/{self.job_id}"
+
+
+def run_of(job: Job, attempt: Attempt | None, now: Instant) -> Run:
+    """Of an instance that has just ended."""
+    return Run(
+        job_id=job.id,
+        schedule_id=job.schedule_id,
+        tick=job.tick,
+        state=job.state,
+        started_at=None if attempt is None else attempt.started_at,
+        ended_at=job.finished_at or now,
+        failure=job.failure,
+        error=job.error[:ERROR_CHARS_KEPT],
+        exit_code=None if attempt is None else attempt.exit_code,
+        retries=job.retries,
+        worker="" if attempt is None else attempt.worker,
+        figures={} if attempt is None else attempt.figures,
+    )
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from hyperscale.scheduler.errors import (
 )
 from hyperscale.scheduler.instants import Instant, after
 from hyperscale.scheduler.queue import lifecycle
-from hyperscale.scheduler.queue.history import Attempt, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, run_of
 from hyperscale.scheduler.queue.job import HEAD_FIELDS, Job, JobState, new_job
 from hyperscale.scheduler.queue.lifecycle import AVOID_S, Step, cancelled, claimed, started
 from hyperscale.scheduler.queue.placement import lane_fits
@@ -43,6 +43,7 @@ from hyperscale.scheduler.store.tables import (
     ATTEMPTS,
     DEDUPS,
     EPOCHS,
+    HISTORY,
     LETTERS,
     LINES,
     LOGS,
@@ -89,6 +90,9 @@ def write_step(records: Records, before: Job, step: Step, now: Instant) -> None:
     records.put_job(before, job, now)
     if step.attempt is not None:
         _keep_attempt(records, step.attempt)
+    if job.ended and job.schedule_id:
+        run = run_of(job, step.attempt, now)
+        records.put(HISTORY, run.key, run)
     if job.state is JobState.FAILED:
         records.put(LETTERS, job.id, DeadLetter(job=job, reason=job.error, at=now))
 
@@ -167,8 +171,12 @@ def _step(job: Job, report: Report, now: int) -> Step:
         return lifecycle.released(job, now, report.delay_s, report.reason)
     exit_code, log = report.exit_code, report.log[-LOG_CHARS_MAX:]
     if isinstance(report, Completed):
-        return lifecycle.completed(job, now, exit_code, log)
-    return lifecycle.failed(job, report.failure, report.error, now, exit_code, log)
+        step = lifecycle.completed(job, now, exit_code, log)
+    else:
+        step = lifecycle.failed(job, report.failure, report.error, now, exit_code, log)
+    if not report.figures or step.attempt is None:
+        return step
+    return step._replace(attempt=replace(step.attempt, figures=report.figures))
 
 
 def _refuse(report: Report, reason: Refusal) -> Judgement:

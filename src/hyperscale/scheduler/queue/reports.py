@@ -43,9 +43,15 @@ class Beat(_Report, frozen=True, tag="beat"):
     """Since the heartbeat before: it wrote something, or sent requests."""
 
 
+FIGURES_MAX: Final = 16
+Figures = Annotated[dict[Annotated[str, Meta(max_length=40)], float], Meta(max_length=FIGURES_MAX)]
+"""What the job measured, as its executor names it: a load test tells its rate and latencies."""
+
+
 class Completed(_Report, frozen=True, tag="completed"):
     exit_code: ExitCode | None = None
     log: str = ""
+    figures: Figures = {}
 
 
 class Failed(_Report, frozen=True, tag="failed"):
@@ -53,6 +59,7 @@ class Failed(_Report, frozen=True, tag="failed"):
     error: str
     exit_code: ExitCode | None = None
     log: str = ""
+    figures: Figures = {}
 
 
 class Released(_Report, frozen=True, tag="released"):

@@ -6,7 +6,7 @@ between the two anything may have happened, and a step that finds nothing to do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
@@ -18,11 +18,13 @@ from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.queue.lifecycle import taken_away
 from hyperscale.scheduler.queue.operations import fence, settle
 from hyperscale.scheduler.queue.placement import Place, place_of, rank_at, watch_at
+from hyperscale.scheduler.store.audit import Audit
 from hyperscale.scheduler.store.ground import Ground, accepted
 from hyperscale.scheduler.store.tables import (
     ATTEMPTS,
     AUDITS,
     DEDUPS,
+    HISTORY,
     LETTERS,
     LOGS,
     WORKERS,
@@ -60,38 +62,66 @@ async def age(ground: Ground, now: Instant, limit: int, epoch: int) -> int:
     return len(await _each(ground, steps))
 
 
+_Sweep = Callable[[Ground, Any, Instant, int, int], Awaitable[int]]
+
+
+async def _due_gone(
+    ground: Ground, kind: Kind[Any], before: Instant, limit: int, epoch: int
+) -> int:
+    due = await ground.due(kind, before, limit)
+    return await _purged(ground, kind, [key for _, key in due], before, epoch)
+
+
+async def _jobs_gone(ground: Ground, done: Place, before: Instant, limit: int, epoch: int) -> int:
+    due = await ground.due(done, before, limit)
+    step = partial(_purge_job, before=before, epoch=epoch)
+    return len(await _each(ground, [partial(step, job_id=job_id) for _, job_id in due]))
+
+
+async def _audits_gone(
+    ground: Ground, kind: Kind[Audit], before: Instant, limit: int, epoch: int
+) -> int:
+    """None behind one that stays, as one does that was written under a clock that stood ahead:
+    a hole in the chain looks like tampering."""
+    due = await ground.due(kind, before, limit)
+    oldest = await ground.page(kind, "", "", len(due)) if due else []
+    gone = takewhile(lambda row: row.at <= before, oldest)
+    keys = [audit_key(row.sequence) for row in gone]
+    return await _purged(ground, kind, keys, before, epoch)
+
+
 async def purge(
     ground: Ground, letters_max: int, keep: Keep, now: Instant, limit: int, epoch: int
 ) -> Purged:
-    async def gone(kind: Kind[Any], before: Instant, at_most: int = limit) -> int:
-        due = await ground.due(kind, before, at_most) if at_most > 0 else []
-        return await _purged(ground, kind, [key for _, key in due], before, epoch)
+    bounds: dict[Kind[Any] | Place, tuple[float, int]] = {
+        Place.DONE: (keep.job_s, keep.jobs_max),
+        LOGS: (keep.log_s, keep.logs_max),
+        ATTEMPTS: (keep.attempt_s, keep.attempts_max),
+        LETTERS: (keep.letter_s, letters_max),
+        AUDITS: (keep.audit_s, keep.audits_max),
+        HISTORY: (keep.history_s, keep.history_max),
+    }
+    sizes = dict(zip(bounds, await ground.sizes(list(bounds)), strict=True))
 
-    before = after(now, -keep.job_s)
-    due = await ground.due(Place.DONE, before, limit)
-    ended = await _each(
-        ground, [partial(_purge_job, job_id=i, before=before, epoch=epoch) for _, i in due]
-    )
-    crowded = max(0, await ground.step(lambda records: records.count(LETTERS)) - letters_max)
+    async def gone(kind: Kind[Any] | Place, sweep: _Sweep = _due_gone) -> int:
+        """First the old ones, then those beyond the number; each `limit` at most."""
+        age_s, number_max = bounds[kind]
+        count = await sweep(ground, kind, after(now, -age_s), limit, epoch)
+        crowded = sizes[kind] - count - number_max
+        if crowded > 0:
+            count += await sweep(ground, kind, now, min(limit, crowded), epoch)
+        return count
+
     return Purged(
-        jobs=len(ended),
-        dedups=await gone(DEDUPS, now),
-        logs=await gone(LOGS, after(now, -keep.log_s)),
-        attempts=await gone(ATTEMPTS, after(now, -keep.attempt_s)),
-        letters=await gone(LETTERS, after(now, -keep.letter_s))
-        + await gone(LETTERS, now, min(limit, crowded)),
-        workers=await gone(WORKERS, after(now, -keep.worker_s)),
-        audits=await _purge_audits(ground, after(now, -keep.audit_s), limit, epoch),
+        jobs=await gone(Place.DONE, _jobs_gone),
+        dedups=await _due_gone(ground, DEDUPS, now, limit, epoch),
+        logs=await gone(LOGS),
+        attempts=await gone(ATTEMPTS),
+        letters=await gone(LETTERS),
+        workers=await _due_gone(ground, WORKERS, after(now, -keep.worker_s), limit, epoch),
+        audits=await gone(AUDITS, _audits_gone),
+        history=await gone(HISTORY),
     )
-
-
-async def _purge_audits(ground: Ground, before: Instant, limit: int, epoch: int) -> int:
-    """None behind one that stays, as one does that was written under a clock that stood ahead:
-    a hole in the chain looks like tampering."""
-    due = await ground.due(AUDITS, before, limit)
-    oldest = await ground.page(AUDITS, "", "", len(due)) if due else []
-    gone = takewhile(lambda row: row.at <= before, oldest)
-    return await _purged(ground, AUDITS, [audit_key(row.sequence) for row in gone], before, epoch)
 
 
 async def _purged(

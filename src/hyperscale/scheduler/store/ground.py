@@ -76,6 +76,10 @@ class Ground(Protocol):
 
     def counts(self) -> Awaitable[Counts]: ...
 
+    def sizes(self, indexes: Sequence[Kind[Any] | Place]) -> Awaitable[list[int]]:
+        """Of kinds with an instant, and of places of jobs; for upkeep, so it may take a while."""
+        ...
+
 
 def accepted(outcomes: Iterable[T | SchedulerError]) -> list[T]:
     """Raises the first refusal."""

@@ -81,7 +81,7 @@ class MemoryRecords:
         self.changes += 1
 
     def job_count(self) -> int:
-        return len(self.jobs)
+        return len(self.jobs) - len(self.watched[Place.DONE])
 
     def live(self, schedule_id: str) -> list[Job]:
         found = [self.jobs[job_id] for job_id in self.instances.get(schedule_id, ())]
@@ -175,6 +175,13 @@ class MemoryGround:
             schedules=records.count(SCHEDULES),
             letters=records.count(LETTERS),
         )
+
+    async def sizes(self, indexes: Sequence[Kind[Any] | Place]) -> list[int]:
+        records = self._records
+        return [
+            len(records.watched[index]) if isinstance(index, Place) else records.count(index)
+            for index in indexes
+        ]
 
     async def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
         (outcome,) = accepted(await self.write((step,)))

@@ -11,7 +11,10 @@ from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.store.types import DEFAULT_LIMITS, StoreLimits
 from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
 
-_HINT = "sqlite:FILE, memory:, redis://HOST:PORT/DB, rediss://, unix://PATH or redis+cluster://"
+_HINT = (
+    "sqlite:FILE, postgres://USER@HOST/DATABASE, memory:, redis://HOST:PORT/DB, rediss://,"
+    " unix://PATH or redis+cluster://"
+)
 
 
 async def open_store(
@@ -40,4 +43,13 @@ async def _open_ground(address: str) -> Ground:
                 "pip install 'hyperscale-loadtest[scheduler]', or '.[scheduler]' in a checkout",
             ) from error
         return await RedisGround.open(address)
+    if scheme in ("postgres", "postgresql") and rest.startswith("//"):
+        try:
+            from hyperscale.scheduler.store.postgres.ground import PostgresGround
+        except ModuleNotFoundError as error:
+            raise BadInput(
+                "the postgres store needs its library",
+                "pip install 'hyperscale-loadtest[scheduler]', or '.[scheduler]' in a checkout",
+            ) from error
+        return await PostgresGround.open(address)
     raise BadInput(f"{plain_address(address)!r} is not the address of a job store", _HINT)

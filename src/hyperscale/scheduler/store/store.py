@@ -28,7 +28,7 @@ from hyperscale.scheduler.errors import SchedulerError
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue import operations as queue
 from hyperscale.scheduler.queue import sweeps
-from hyperscale.scheduler.queue.history import Attempt, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Run
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.queue.placement import Place
 from hyperscale.scheduler.queue.reports import Answer, Report
@@ -42,6 +42,7 @@ from hyperscale.scheduler.store.tables import (
     ATTEMPTS,
     AUDITS,
     EPOCHS,
+    HISTORY,
     LETTERS,
     LOGS,
     SCHEDULES,
@@ -322,6 +323,11 @@ class Store:
     async def attempts(self, job_id: str, limit: int = PAGE_MAX) -> list[Attempt]:
         """Oldest first, without logs; they outlive the job."""
         return await self._page(calls.ATTEMPTS, ATTEMPTS, "", limit, f"{job_id}/")
+
+    async def history(self, schedule_id: str, after: str = "", limit: int = PAGE_MAX) -> list[Run]:
+        """What became of the schedule's instances, newest first, behind the run with the key
+        `after`; it outlives jobs and attempts."""
+        return await self._page(calls.HISTORY, HISTORY, after, limit, f"{schedule_id}/")
 
     async def log(self, job_id: str, token: int) -> str | None:
         log = await self._get(calls.LOG, LOGS, attempt_key(job_id, token))

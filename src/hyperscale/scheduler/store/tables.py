@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from hyperscale.scheduler.instants import Instant
-from hyperscale.scheduler.queue.history import Attempt, DeadLetter
+from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Run
 from hyperscale.scheduler.queue.job import Job
 from hyperscale.scheduler.schedules.schedule import Schedule
 from hyperscale.scheduler.store.audit import Audit
@@ -54,6 +54,7 @@ WORKERS: Final = Kind("workers", Worker, lambda w: w.seen_at, listed=True)
 LETTERS: Final = Kind("letters", DeadLetter, lambda letter: letter.at, listed=True)
 ATTEMPTS: Final = Kind("attempts", Attempt, lambda a: a.ended_at, listed=True)
 LOGS: Final = Kind("logs", Log, lambda log: log.ended_at)
+HISTORY: Final = Kind("history", Run, lambda run: run.ended_at, listed=True)
 AUDITS: Final = Kind("audits", Audit, lambda row: row.at, listed=True)
 AUDIT_HEAD: Final = Kind("audit_head", Audit)
 VALUES: Final = Kind("values", Value)
@@ -67,6 +68,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     LETTERS,
     ATTEMPTS,
     LOGS,
+    HISTORY,
     AUDITS,
     AUDIT_HEAD,
     VALUES,
@@ -95,7 +97,9 @@ class Records(Protocol):
 
     def drop_job(self, job: Job) -> None: ...
 
-    def job_count(self) -> int: ...
+    def job_count(self) -> int:
+        """Those that have not ended."""
+        ...
 
     def live(self, schedule_id: str) -> list[Job]:
         """Instances that have not ended, in the order of (tick, created, id)."""

@@ -79,7 +79,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """How long, from the end of the thing. A job stays at least as long as its dedup window."""
+    """How long, from the end of the thing, and how many: beyond a number the oldest go first. A job
+    stays at least as long as its dedup window. Each thing has a bound of bytes, so a number of them
+    has one too: an attempt some 0.7 KB, an audit row 1 KB, a run 0.2 KB, a log 64 KB at most."""
 
     job_s: float = 86_400.0
     log_s: float = 7 * 86_400.0
@@ -87,6 +89,13 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     letter_s: float = 90 * 86_400.0
     worker_s: float = 86_400.0
     audit_s: float = 365 * 86_400.0
+    history_s: float = 365 * 86_400.0
+    """What became of the instances of schedules, in short."""
+    jobs_max: int = 1_000_000
+    logs_max: int = 100_000
+    attempts_max: int = 1_000_000
+    audits_max: int = 1_000_000
+    history_max: int = 1_000_000
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +106,7 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     letters: int
     workers: int
     audits: int
+    history: int
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -110,6 +120,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Past these a store refuses with StoreFull instead of growing."""
 
     jobs_max: int = 1_000_000
+    """That have not ended: those that have are kept as long and as many as `Keep` says."""
     schedules_max: int = 100_000
     workers_max: int = 10_000
     letters_max: int = 100_000

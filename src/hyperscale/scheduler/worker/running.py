@@ -144,7 +144,12 @@ def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
     log = plain(result.log)[-LOG_CHARS_MAX:]
     if isinstance(result, Done):
         return Completed(
-            job_id=job.id, worker=worker, token=job.token, exit_code=result.exit_code, log=log
+            job_id=job.id,
+            worker=worker,
+            token=job.token,
+            exit_code=result.exit_code,
+            log=log,
+            figures=dict(result.figures),
         )
     return Failed(
         job_id=job.id,
@@ -154,4 +159,5 @@ def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
         error=plain(result.error)[:ERROR_CHARS_MAX],
         exit_code=result.exit_code,
         log=log,
+        figures=dict(result.figures),
     )

@@ -7,10 +7,12 @@ that are those of the load; nothing runs once that end was told.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import VsrSettings
@@ -33,6 +35,8 @@ from hyperscale.sim.scenarios.cluster_truth import ObservedRunner, Truth
 from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
 from hyperscale.sim.scenarios.gates_bugs import PLANTED_BUGS, PlantedGates
 from hyperscale.sim.scenarios.gates_checkers import all_checkers
+from hyperscale.sim.scenarios.gates_faults import GatesFaults
+from hyperscale.sim.scenarios.gates_lines import line_checkers, look_at_lines, observe_losses
 from hyperscale.sim.world import World
 
 PORT: Final = 7_000
@@ -42,6 +46,16 @@ REPORTED_EVERY_S: Final = 0.25
 SHOWN_EVERY_S: Final = 0.5
 LOAD_LOOKED_AT_S: Final = 0.5
 LOST_S: Final = 8.0  # shorter than cuts last
+PROBES: Final = ProbeSettings(
+    interval_s=0.5,
+    timeout_s=1.5,
+    failures=4,
+    suspicion_s=4.0,
+    together_s=3.0,
+    hold_s=30.0,
+    stale_s=6.0,
+    witness_s=3.0,
+)
 BEGIN_WITHIN_S: Final = 20.0
 TOTALS_S: Final = 1.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
@@ -83,6 +97,18 @@ class GatesScenario(Scenario):
         self._planted = PlantedGates(planted_bug)
 
     async def setup(self, world: World) -> None:
+        gates = self.add_nodes(world)
+        dice = world.random
+        for number in range(1, dice.randint(1, 2) + 1):
+            client = f"c{number}"
+            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
+        hosts = {dc: [f"{dc}-m1", f"{dc}-w1"] for dc in DATACENTERS}
+        self._faults = GatesFaults(world, gates, hosts, self._owners)
+        self._faults.place_apart()
+
+    def add_nodes(self, world: World) -> list[str]:
+        """The names of the gates."""
         gates = [f"g{number}" for number in range(1, self.nodes + 1)]
         managers = [f"{dc}-m1" for dc in DATACENTERS]
         workers = [f"{dc}-w1" for dc in DATACENTERS]
@@ -95,14 +121,18 @@ class GatesScenario(Scenario):
             world.add(name, partial(self._manager, world))
         for name in workers:
             world.add(name, partial(self._worker, world))
-        dice = world.random
-        for number in range(1, dice.randint(1, 2) + 1):
-            client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
-            world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
+        return gates
+
+    async def during(self, world: World) -> None:
+        await asyncio.gather(self._faults.inject(), look_at_lines(world))
 
     def checkers(self) -> list[Checker]:
-        return all_checkers(self.truth, self._jobs)
+        gates = [f"g{number}" for number in range(1, self.nodes + 1)]
+        managers = {dc: f"{dc}-m1" for dc in DATACENTERS}
+        return [
+            *all_checkers(self.truth, self._jobs),
+            *line_checkers(gates, managers, PROBES, LOST_S),
+        ]
 
     def _jobs(self) -> dict[str, list[GateJob]]:
         found: dict[str, list[GateJob]] = {}
@@ -110,6 +140,13 @@ class GatesScenario(Scenario):
             for job in gate.ledger.jobs.jobs():
                 found.setdefault(job.job_id, []).append(job)
         return found
+
+    def _owners(self) -> list[str]:
+        return [
+            name
+            for name, gate in self.gates.items()
+            if any(gate.owner.owned(job.job_id) for job in gate.ledger.jobs.unsettled())
+        ]
 
     def _known(self) -> list[GateJob]:
         """Each job as the gate knows it that knows most of it."""
@@ -137,6 +174,7 @@ class GatesScenario(Scenario):
             gates=gates,
             datacenters={name: (self._addresses[f"{name}-m1"],) for name in DATACENTERS},
             ledger=LEDGER,
+            probes=PROBES,
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
             begin_within_s=BEGIN_WITHIN_S,
@@ -144,6 +182,7 @@ class GatesScenario(Scenario):
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S
+        observe_losses(gate, world)
         self.gates[host.name] = gate
         await gate.start()
         gate.node.endpoint.report = partial(self._handler_failed, world, host)

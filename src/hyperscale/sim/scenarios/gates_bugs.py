@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from hyperscale.cluster.datacenters import Watch
 from hyperscale.metrics.results import decode, encode
 from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
+from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import AnyEvent, Begun, Completed, Created, Ended, Lost, Withdrawn
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.gate.jobs import GateJob
@@ -25,6 +27,8 @@ PLANTED_BUGS: Final = {
     "cancelled-when-told": "NothingAfterTheEnd",
     "numbers-left-behind": "TrueNumbers",
     "withdrawn-untold": "WithdrawnIsOver",
+    "own-line-unsuspected": "LostWithReason",
+    "never-handed-over": "LostToAll",
     "first-prepared-begins": "BeginsTogether",
     "told-is-forgotten": "KeepsWhatWasTold",
 }
@@ -96,6 +100,31 @@ class WithdrawnUntold(Owner):
         await self._ledger.append_surely(job.job_id, Withdrawn(name))
 
 
+class OwnLineUnsuspected(Watch):
+    """Whatever is silent is lost."""
+
+    def line_in_doubt(self, now: float) -> bool:
+        return False
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class NeverHandedOver(Watch):
+    """Nobody asks what other gates reach."""
+
+    def reached_by(self, now: float, *names: str) -> list[str]:
+        return []
+
+
+class _Unsuspecting(Datacenters):
+    watch_class = OwnLineUnsuspected
+
+
+class _Keeping(Datacenters):
+    watch_class = NeverHandedOver
+
+
 class _HastyJob(OwnedJob):
     run_class = CancelledWhenTold
 
@@ -142,5 +171,9 @@ class PlantedGates:
                 "first-prepared-begins": _EarlyOwner,
                 "told-is-forgotten": _ForgetfulOwner,
             }.get(bug, Owner)
+            datacenters_class = {
+                "own-line-unsuspected": _Unsuspecting,
+                "never-handed-over": _Keeping,
+            }.get(bug, Datacenters)
 
         self.gate = Planted if bug else Gate

@@ -1,9 +1,9 @@
 """Job records among three or five voters: crashes, torn disks, partitions, lost and late messages.
 
-Leaders come from an usher who keeps only one promise: no term has two leaders. Old leaders are told
-late or never, so the records must defend themselves without the help of leases. Writers append to
-jobs that stay and to jobs that end and are forgotten; small checkpoints make voters that were away
-need the state.
+The scenario names the leaders and keeps only one promise: no term has two leaders. Old leaders are
+told late or never, so the records must defend themselves without the help of leases. Writers append
+to jobs that stay and to jobs that end and are forgotten; small checkpoints make voters that were
+away need the state.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WRITERS = 3
 STAYING_JOBS = 4
 THINK_S_MAX = 0.25
 PAYLOAD_BYTES_MAX = 400
-REIGN_S_MAX = 5.0
+LEADS_S_MAX = 5.0
 STUCK_S = 4.0
 
 SETTINGS = RecordsSettings(
@@ -103,9 +103,9 @@ class RecordsScenario(Scenario):
         await node.run()
 
     async def during(self, world: World) -> None:
-        dice = world.random_stream("usher")
+        dice = world.random_stream("elections")
         while True:
-            await asyncio.sleep(dice.random() ** 2 * REIGN_S_MAX)
+            await asyncio.sleep(dice.random() ** 2 * LEADS_S_MAX)
             self._elect(world, dice.choice(self.node_names()))
             if dice.random() < 0.5:
                 for name in world.up():

@@ -22,8 +22,18 @@ _UNSAFE = {
 
 
 def embed(results: Results) -> Html:
-    data = msgspec.json.encode(results).decode().translate(_UNSAFE)
-    return Html(f'<script type="application/json" id="{_ID}">{data}</script>')
+    return script_data(_ID, results)
+
+
+def script_data(name: str, value: object) -> Html:
+    data = msgspec.json.encode(value).decode().translate(_UNSAFE)
+    return Html(f'<script type="application/json" id="{name}">{data}</script>')
+
+
+def embedded(page: bytes) -> bytes:
+    """The results as JSON, found without reading the page; empty where there are none."""
+    _, _, rest = page.partition(f'id="{_ID}">'.encode())
+    return rest.partition(b"</script>")[0]
 
 
 def extract(html_text: str) -> Results:

@@ -1,17 +1,10 @@
-"""The whole report: one file that needs nothing else, safe to open and to send.
-
-The content policy in the head forbids every request and every script but the one written here,
-so a hostile server whose error text ends up in the page has no way out even past the escaping.
-"""
+"""The whole report of a run."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib.resources import files
-
 from hyperscale.metrics.results import Results, WorkflowResult
 from hyperscale.ui.html import failures, machine, numbers, overview, steps, tables, verdict
+from hyperscale.ui.html.document import document
 from hyperscale.ui.html.embed import embed
 from hyperscale.ui.html.markup import Html, join, tag
 from hyperscale.ui.html.spread import spread
@@ -22,22 +15,9 @@ _MARKS_IN_SIGHT = 20
 
 def render(results: Results) -> str:
     """The report as the text of an HTML file; write it as UTF-8."""
-    style = Html(_asset("report.css"))
-    script = Html(_asset("report.js"))
     title = results.name or ", ".join(workflow.name for workflow in results.workflows)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"hyperscale {results.environment.hyperscale}"),
-        tag("title", f"{verdict.judge(results).title}: {title or 'load test'}"),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", style),
-    )
-    body = tag(
-        "body",
+    return document(
+        f"{verdict.judge(results).title}: {title or 'load test'}",
         _header(results, title or "Load test"),
         tag(
             "main",
@@ -60,10 +40,9 @@ def render(results: Results) -> str:
             machine.environment(results),
         ),
         tag("footer", _footer(results)),
-        embed(results),
-        tag("script", script),
+        data=embed(results),
+        version=results.environment.hyperscale,
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def _header(results: Results, title: str) -> Html:
@@ -156,15 +135,3 @@ def _footer(results: Results) -> Html:
             " reads them back.",
         ]
     )
-
-
-def _policy(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from hyperscale.metrics import ranges
+
 # Round steps for a clock, in seconds; above the last one, whole hours.
 _TIME_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 _MICROSECOND_MS = 0.001
@@ -18,13 +20,19 @@ _LOG_FROM_RATIO = 25
 
 class Scale:
     def __init__(
-        self, low: float, high: float, ticks: Sequence[float], *, log: bool = False
+        self,
+        low: float,
+        high: float,
+        ticks: Sequence[float],
+        *,
+        log: bool = False,
+        warp: Callable[[float], float] | None = None,
     ) -> None:
         self.low = low
         self.high = high
         self.ticks = list(ticks)
         self.log = log
-        self._warp: Callable[[float], float] = math.log10 if log else float
+        self._warp = warp or (math.log10 if log else float)
         self._start = self._warp(low)
         self._length = (self._warp(high) - self._start) or 1.0
 
@@ -67,6 +75,13 @@ def logarithmic(low: float, high: float, count: int = 11) -> Scale:
     while len(ticks) > count:
         ticks = ticks[::2]
     return Scale(start, stop, ticks, log=True)
+
+
+def ranged(first: int, last: int) -> Scale:
+    """Over ranges of latency, each as high as any other; the last one is on it too."""
+    low, high = ranges.lower_ms(first), ranges.lower_ms(last + 1)
+    ticks = [tick for tick in logarithmic(low, high, 9).ticks if low <= tick <= high]
+    return Scale(low, high, ticks, warp=ranges.place)
 
 
 def fitting(low: float, high: float) -> Scale:

@@ -6,7 +6,7 @@ the others. Intervals in which nothing was answered leave a gap in the latency, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -46,6 +46,7 @@ def timeline(workflow: WorkflowResult, index: int) -> Html:
         [
             _throughput(series, frame).render(),
             _latency(series, frame),
+            heat_map(series, frame),
             _users(series, frame).render(),
         ]
     )
@@ -71,6 +72,29 @@ def step_charts(workflow: WorkflowResult, step: StepResult, index: int, place: i
     return tag("div", charts, class_="pair")
 
 
+def side_by_side(runs: Sequence[tuple[str, WorkflowResult]], index: int) -> Iterator[Html]:
+    """A workflow in several runs, all on the same scales; its place among all is `index` and the
+    following."""
+    shown = [(label, w, evened(w.series, _STEP_INTERVALS)) for label, w in runs]
+    points = [point for _, _, series in shown for point in series]
+    if not points:
+        return
+    end = max(point.at_s + point.width_s for point in points)
+    axis, step = scale.time(end, 4)
+    top = max(_per_second(point.requests, point) for point in points)
+    for place, (label, workflow, series) in enumerate(shown, index):
+        if not series:
+            yield tag("div", tag("h4", label), tag("p", "No timeline.", class_="empty"))
+            continue
+        marks = sorted((m for m in workflow.marks if 0 <= m.at_s <= end), key=lambda m: m.at_s)
+        data: dict[str, Attribute] = {"data_workflow": place}
+        frame = _Frame(
+            f"w{place}", axis, lambda at: numbers.clock(at, step), marks, data, words=False
+        )
+        charts = [_throughput(series, frame, top).render(), _latency(series, frame, points)]
+        yield tag("div", tag("h4", label), charts, heat_map(series, frame))
+
+
 def _point(point: StepPoint) -> Point:
     return Point(**msgspec.structs.asdict(point))
 
@@ -85,12 +109,15 @@ class _Frame:
         x_label: Callable[[float], str],
         marks: Sequence[Mark],
         data: dict[str, Attribute],
+        *,
+        words: bool = True,
     ) -> None:
         self.key = key
         self.x = x
         self.x_label = x_label
         self.marks = marks
         self.data = data
+        self.words = words
 
     def chart(
         self,
@@ -115,7 +142,7 @@ class _Frame:
             curves=curves,
             legend=legend,
             marks=self.marks,
-            mark_texts=kind == "throughput" and "data_step" not in self.data,
+            mark_texts=self.words and kind == "throughput" and "data_step" not in self.data,
             data={"data_kind": kind, "data_end": f"{self.x.high:g}", **self.data},
         )
 
@@ -133,11 +160,13 @@ class _Frame:
         ]
 
 
-def _throughput(series: Sequence[Point], frame: _Frame) -> Chart:
+def _throughput(series: Sequence[Point], frame: _Frame, top: float = 0.0) -> Chart:
+    """At least as high as `top`, where several charts share a scale."""
     rates = [_per_second(point.requests, point) for point in series]
     failed = sum(point.failed for point in series)
     dropped = sum(point.dropped for point in series)
-    y = scale.linear(max(max(rates), max(_per_second(point.dropped, point) for point in series)))
+    missed_rate = max(_per_second(point.dropped, point) for point in series)
+    y = scale.linear(max(top, missed_rate, *rates))
     requests = frame.run(series, lambda point: _per_second(point.requests, point), y)
     curves = [area(requests, "requests"), line(requests, "requests")]
     legend = [("requests", "requests")]
@@ -162,14 +191,16 @@ def _throughput(series: Sequence[Point], frame: _Frame) -> Chart:
     )
 
 
-def _latency(series: Sequence[Point], frame: _Frame) -> Html:
+def _latency(series: Sequence[Point], frame: _Frame, scope: Sequence[Point] = ()) -> Html:
+    """`scope`: points of other charts too, with which it shares a scale."""
     percentiles = [*_PERCENTILES]
     if any(_waited(point) for point in series):
         percentiles.append(_RESPONSE)
     answered = [point for piece in _pieces(series) for point in piece]
     if not answered:
         return tag("p", "No latencies: nothing was answered.", class_="empty")
-    values = [value(point) for point in answered for _, _, value in percentiles]
+    told = [*answered, *(point for point in scope if point.p50_ms > 0)]
+    values = [value(point) for point in told for _, _, value in percentiles]
     y = scale.fitting(min(value for value in values if value > 0), max(values))
     curves = [
         line(frame.run(piece, value, y), kind)
@@ -188,6 +219,27 @@ def _latency(series: Sequence[Point], frame: _Frame) -> Html:
         curves,
         [(kind, name) for kind, name, _ in percentiles],
     ).render()
+
+
+def heat_map(series: Sequence[Point], frame: _Frame) -> Html | None:
+    """Only the frame: the cells are drawn by the script, from the results."""
+    told = [point.ranges for point in series if point.ranges]
+    if not told:
+        return None
+    first = min(ranges[0] for ranges in told)
+    last = max(ranges[0] + len(ranges) - 2 for ranges in told)
+    y = scale.ranged(first, last)
+    chart = frame.chart(
+        "heat",
+        "Latency heat map",
+        "requests by time and latency; the darker, the more",
+        f"Latencies lie between {numbers.milliseconds(y.low)} and {numbers.milliseconds(y.high)}.",
+        y,
+        numbers.milliseconds,
+        [],
+    )
+    chart.data |= {"data_low": first, "data_high": last + 1}
+    return chart.render()
 
 
 def _users(series: Sequence[Point], frame: _Frame) -> Chart:

@@ -48,6 +48,8 @@ def _notices(scene: Scene, crossed: bool) -> list[tuple[str, str, Style]]:
         found += [("✗", _judged(t), palette.BAD) for t in _thresholds(scene) if _crossed(t)]
     if results.warnings:
         found.append(("⚠", results.warnings[-1], palette.WARN))
+    if scene.page:
+        found.append(("▪", f"live page: {scene.page}", palette.FAINT))
     marks = [(mark, workflow) for workflow in scene.workflows for mark in workflow.marks[-1:]]
     if marks:
         mark, workflow = max(marks, key=lambda pair: pair[0].at_s)

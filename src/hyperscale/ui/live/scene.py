@@ -19,6 +19,7 @@ class Scene:
     message: str = ""  # the answer to the last key press
     spin: int = 0  # counts frames
     pen: Pen = BRAILLE
+    page: str = ""  # where the run is shown in a browser
 
     @property
     def workflows(self) -> list[WorkflowResult]:

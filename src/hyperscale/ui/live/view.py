@@ -42,12 +42,14 @@ class LiveView:
         *,
         frames_per_s: float = FRAMES_PER_S,
         environ: Mapping[str, str] | None = None,
+        page: str = "",
     ) -> None:
         environ = os.environ if environ is None else environ
         self._screen = Screen(stream, environ)
         self._pen = choose_pen(stream, environ)
         self._period_s = 1.0 / frames_per_s
         self._pages = Pages()
+        self._page = page
         self._charts = Charts()
         self._windows: dict[str, RateWindow] = {}
         self._frames = 0
@@ -113,6 +115,7 @@ class LiveView:
             message=message if now < until else "",
             spin=self._frames,
             pen=self._pen,
+            page=self._page,
         )
         if now - self._repainted >= _REPAINT_S:
             self._repainted = now

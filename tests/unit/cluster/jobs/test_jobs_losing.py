@@ -338,6 +338,8 @@ def test_a_worker_that_was_cut_off_tells_its_true_numbers() -> None:
     assert again.worker != place.worker
     assert shell.workflow().parts[0].losses[0].at_s == 20.0
     assert shell.workflow().results() == [b"result"]
+    lost = shell.job().marks[0].text
+    assert lost == f"part on worker {place.worker} lost, 2 of 2 cores", "the worker itself lives"
 
 
 def test_a_worker_that_comes_back_tells_how_far_it_had_come() -> None:

@@ -1,4 +1,4 @@
-"""Ring, rendezvous, choices and locality: worked examples."""
+"""Rendezvous and choices: worked examples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 
 from hyperscale.cluster.placement.choice import Ewma, power_of_two
 from hyperscale.cluster.placement.hashing import stable_hash, unit_interval
-from hyperscale.cluster.placement.locality import LocalityRule, Place, nearby
 from hyperscale.cluster.placement.rendezvous import health_weight, latency_factor, rank
-from hyperscale.cluster.placement.ring import HashRing, RingEmpty
 
 KEYS = [f"job-{i}" for i in range(10_000)]
 
@@ -28,10 +26,7 @@ def test_processes_with_different_hash_seeds_agree_on_every_owner() -> None:
     program = (
         "import hashlib\n"
         "from hyperscale.cluster.placement.rendezvous import rank\n"
-        "from hyperscale.cluster.placement.ring import HashRing\n"
-        "ring = HashRing(f'10.0.0.{i}:8000' for i in range(5))\n"
-        "said = [ring.owners(f'job-{i}') for i in range(10_000)]\n"
-        "said += [rank({'a': 1.0, 'b': 0.5, 'c': 0.3}, f'job-{i}') for i in range(1000)]\n"
+        "said = [rank({'a': 1.0, 'b': 0.5, 'c': 0.3}, f'job-{i}') for i in range(1000)]\n"
         "print(hashlib.sha256(repr(said).encode()).hexdigest())"
     )
     answers = {
@@ -45,48 +40,6 @@ def test_processes_with_different_hash_seeds_agree_on_every_owner() -> None:
         for seed in ("0", "1", "2", "random")
     }
     assert len(answers) == 1
-
-
-def test_an_empty_ring_says_so() -> None:
-    for ask in (HashRing().owner, HashRing().owners):
-        with pytest.raises(RingEmpty, match="no gates available"):
-            ask("job")
-
-
-def test_one_gate_owns_everything_and_has_no_backup() -> None:
-    ring = HashRing(["g1"])
-    assert ring.owner("job") == "g1"
-    assert ring.owners("job", 2) == ["g1"]
-
-
-def test_adding_and_removing_twice_changes_nothing() -> None:
-    ring = HashRing(["g1", "g2"])
-    assert not ring.add("g1")
-    assert ring.remove("g2")
-    assert not ring.remove("g2")
-    assert ring.nodes == ["g1"]
-    assert len(ring) == 1
-    assert "g1" in ring
-
-
-def test_shares_are_even_and_moves_are_few() -> None:
-    nodes = [f"10.0.0.{i}:8000" for i in range(10)]
-    ring = HashRing(nodes)
-    before = {key: ring.owner(key) for key in KEYS}
-    shares = [sum(owner == node for owner in before.values()) for node in nodes]
-    assert max(shares) < 1.35 * len(KEYS) / 10
-    assert min(shares) > 0.65 * len(KEYS) / 10
-    ring.add("10.0.0.99:8000")
-    moved = sum(ring.owner(key) != before[key] for key in KEYS)
-    assert moved < 1.5 * len(KEYS) / 11
-
-
-def test_the_backup_takes_over_when_the_owner_goes() -> None:
-    ring = HashRing([f"g{i}" for i in range(5)])
-    for key in KEYS[:200]:
-        owner, backup = ring.owners(key, 2)
-        smaller = HashRing(node for node in ring.nodes if node != owner)
-        assert smaller.owner(key) == backup
 
 
 def test_rendezvous_shares_follow_the_weights() -> None:
@@ -140,22 +93,3 @@ def test_ewma_starts_with_the_first_sample() -> None:
     assert mean.add(20.0) == pytest.approx(12.0)
     with pytest.raises(ValueError, match="alpha"):
         Ewma(0.0)
-
-
-def test_locality_tiers() -> None:
-    here = Place("eu-1", "eu")
-    peers = {
-        "a": Place("eu-1", "eu"),
-        "b": Place("eu-1", "eu"),
-        "c": Place("eu-2", "eu"),
-        "d": Place("us-1", "us"),
-    }
-    assert nearby(here, peers) == ["a", "b", "c"]
-    assert nearby(here, {**peers, "e": Place("eu-1", "eu")}) == ["a", "b", "e"]
-    assert nearby(here, peers, LocalityRule(min_peers_per_tier=4)) == ["a", "b", "c", "d"]
-    assert nearby(here, peers, LocalityRule(prefer_same_dc=False)) == ["a", "b", "c"]
-
-
-def test_blank_places_match_nothing() -> None:
-    peers = {"a": Place(), "b": Place("eu-1", "eu")}
-    assert nearby(Place(), peers, LocalityRule(min_peers_per_tier=1)) == ["a", "b"]

@@ -17,9 +17,17 @@ from hyperscale.ledger.vsr.messages import (
     Saved,
     StartEpoch,
     StartView,
+    StartViewChange,
 )
 from hyperscale.ledger.vsr.replica import NotPrimary, Replica
-from hyperscale.ledger.vsr.replica_set import Beat, Created, NodeEffect, OfReplica, ReplicaSet
+from hyperscale.ledger.vsr.replica_set import (
+    JUMP_MAX,
+    Beat,
+    Created,
+    NodeEffect,
+    OfReplica,
+    ReplicaSet,
+)
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
 from hyperscale.ledger.vsr.states import MOVES, Status, move
@@ -267,3 +275,15 @@ def test_moves_that_the_table_does_not_have_are_bugs(status: Status) -> None:
     for other in set(Status) - MOVES[status]:
         with pytest.raises(InvariantBroken):
             move(status, other)
+
+
+@pytest.mark.parametrize("token", [(0, 1 << 62), (1 << 62, 0), (0, JUMP_MAX + 1)])
+def test_a_number_that_jumps_is_refused_with_all_that_came_with_it(token: tuple[int, int]) -> None:
+    node = ReplicaSet("a", 0.0, SETTINGS, Random(1))
+    node.create(0.0, GROUP, NAMES)
+    before = node.replicas[GROUP].state.token
+    honest = Item("job-2", NAMES, StartViewChange(0, 1))
+    with pytest.raises(ValueError, match="b speaks of"):
+        node.receive(1.0, "b", Bundle((honest, Item(GROUP, NAMES, StartViewChange(*token, True)))))
+    assert node.replicas[GROUP].state.token == before
+    assert "job-2" not in node.replicas

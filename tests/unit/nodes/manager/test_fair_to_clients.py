@@ -66,11 +66,11 @@ class Managers:
         self.hosts[host.name] = host
         await host.clock.sleep(1_000)
 
-    def peer(self, client: str, manager: Manager) -> Peer:
+    def peer(self, client: str, manager: Manager, role: str = "client") -> Peer:
         identity = Identity(
             node_id=client,
             incarnation=1,
-            role="client",
+            role=role,
             cluster_id="default",
             environment_id="dev",
             datacenter="local",
@@ -161,6 +161,17 @@ def test_a_client_does_not_choose_for_whom_it_is_counted() -> None:
         assert (await answered(there.peer("c2", there.follower), 1))[0] == 1
 
     play(story, Managers(("m1", "m2", "m3")))
+
+
+def test_a_gate_asks_for_many_and_has_counted_each_of_them() -> None:
+    async def story(there: Managers) -> None:
+        gate = there.peer("c1", there.leader, role="gate")
+        body = msgspec.msgpack.encode(Body(workflows=(FACTS,), source=b"", overrides=b""))
+        for number in range(60):  # a client may ask for 50
+            ask = SubmitJob(job_id=f"j{number}", body=body, asked_by="alice", certified=True)
+            assert (await gate.request(ask, JobAck, 5)).accepted
+
+    play(story, Managers(("m1",)))
 
 
 async def watched_job(peer: Peer) -> None:

@@ -57,6 +57,9 @@ def test_a_job_belongs_to_the_certificate_and_not_to_the_name_that_is_told() -> 
     play(story)
 
 
+STOP = SteerJob(job_id="j1", action="stop")
+
+
 def test_others_read_it_and_do_not_steer_it() -> None:
     async def story(lone: LoneManager) -> None:
         await lone.client_api.submit(client(lone, "alice"), submission())
@@ -125,6 +128,19 @@ def test_a_manager_that_passes_it_on_vouches_and_a_client_cannot() -> None:
         unnamed = passed_on(client(lone, "alice", certified=False), submission("j3"))
         await lone.client_api.submit(follower, unnamed)
         assert owner(lone.manager, "j3") == ""
+
+    play(story)
+
+
+def test_what_a_gate_asks_is_the_same_through_a_manager_that_does_not_lead() -> None:
+    async def story(lone: LoneManager) -> None:
+        gate = lone.call("test", "gate", "g1", certified=True)
+        follower = lone.call("test", "manager", "m2", certified=True)
+        vouched = submission(asked_by="alice", certified=True, groups=("shop",))
+        await lone.client_api.submit(follower, passed_on(gate, vouched))
+        assert owner(lone.manager) == "alice"
+        own = passed_on(lone.call("test", "gate", "g2", certified=True), STOP)
+        assert (await lone.client_api.steer(follower, own)).accepted, "it looks after all jobs"
 
     play(story)
 

@@ -30,10 +30,11 @@ def test_what_is_lacking_comes_in_one_trip_lines_before_instances() -> None:
         ("HMGET", keys.RUNS),
         ("HMGET", "table:lines"),
         ("ZRANGEBYLEX", keys.LIVE),
+        ("ZCARD", keys.DONE),
         ("HLEN", keys.RUNS),
     ]
     member = keys.under("s", keys.time_member(5, "a")).encode()
-    copy.learn(lacking, [[b"head"], [b"run"], [None], [member], 7])
+    copy.learn(lacking, [[b"head"], [b"run"], [None], [member], 2, 7])
     assert copy.lacks() == []
     assert copy.field((keys.RUNS, "a")) == b"run"
     assert copy.field(("table:lines", "s")) is None
@@ -48,11 +49,11 @@ def test_no_command_has_more_arguments_than_a_script_can_hand_over() -> None:
             copy.field((keys.RUNS, job_id))
     with pytest.raises(Missing):
         copy.live("s")
-    *reading, line, size = copy.lacks()
+    *reading, line, ended, size = copy.lacks()
     assert [len(fields) for _, _, *fields in reading] == [1000, 1000, 1]
     member = keys.under("s", keys.time_member(5, "a")).encode()
     answers = [[field.encode() for field in fields] for _, _, *fields in reading]
-    copy.learn([*reading, line, size], [*answers, [member], 9])
+    copy.learn([*reading, line, ended, size], [*answers, [member], 2, 9])
     assert [copy.field((keys.RUNS, job_id)) for job_id in wanted] == [i.encode() for i in wanted]
     assert (copy.live("s"), copy.trips, copy.lacks()) == (["a"], 1, [])
 
@@ -68,8 +69,12 @@ def test_a_token_is_drawn_after_everything_that_was_read() -> None:
     with pytest.raises(Missing):
         copy.field((keys.RUNS, "a"))
     reading = copy.lacks()
-    assert [command[:2] for command in reading] == [("HMGET", keys.RUNS), ("HLEN", keys.RUNS)]
-    copy.learn(reading, [[b"run, perhaps with token 50"], 1])
+    assert [command[:2] for command in reading] == [
+        ("HMGET", keys.RUNS),
+        ("ZCARD", keys.DONE),
+        ("HLEN", keys.RUNS),
+    ]
+    copy.learn(reading, [[b"run, perhaps with token 50"], 0, 1])
     with pytest.raises(Missing):
         copy.token()
 

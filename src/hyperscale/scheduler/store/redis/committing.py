@@ -1,16 +1,12 @@
-"""Steps made atomic on Redis: run on a copy, commit if nothing that was read has changed.
-
-Callers who come while a batch is under way form the next batch, so many callers share a trip. One
-of the waiting leads each batch; when it is through it hands the lead on.
-"""
+"""Steps made atomic on Redis: run on a copy, commit if nothing that was read has changed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from hyperscale.scheduler.errors import SchedulerError, StoreUnavailable
+from hyperscale.scheduler.store.group_commit import Fault, GroupCommit
 from hyperscale.scheduler.store.redis import keys
 from hyperscale.scheduler.store.redis.copy import Copy, Missing, Recent
 from hyperscale.scheduler.store.redis.scripts import COMMIT, Scripts, blob
@@ -30,87 +26,15 @@ class _Ran(NamedTuple):
     records: StepRecords
 
 
-class _Fault(NamedTuple):
-    """A step raised what it never should; told apart from a value it returned."""
-
-    error: Exception
-
-
-class _Waiting(NamedTuple):
-    steps: Sequence[Step]
-    done: asyncio.Future[list[Any] | None]
-    """None: take the lead."""
-
-
 class Committer:
     def __init__(self, scripts: Scripts, recent: Recent, on_news: Callable[[int], None]) -> None:
         self._scripts = scripts
         self._recent = recent
         self._on_news = on_news
-        self._queue: list[_Waiting] = []
-        self._led = False
+        self._group = GroupCommit(self._chunk, STEPS_PER_COMMIT_MAX)
 
     async def run(self, steps: Sequence[Step]) -> list[Any]:
-        mine = _Waiting(steps, asyncio.get_running_loop().create_future())
-        self._queue.append(mine)
-        if self._led:
-            try:
-                outcomes = await mine.done
-            except asyncio.CancelledError:
-                self._leave(mine)
-                raise
-            if outcomes is not None:
-                return _sound(outcomes)
-        self._led = True
-        try:
-            return _sound(await self._lead(mine))
-        finally:
-            self._hand_on()
-
-    def _leave(self, mine: _Waiting) -> None:
-        if mine in self._queue:
-            self._queue.remove(mine)
-        told = mine.done.done() and not mine.done.cancelled() and mine.done.exception() is None
-        if told and mine.done.result() is None:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        self._led = False
-        for waiting in self._queue:
-            if not waiting.done.done():
-                self._led = True
-                waiting.done.set_result(None)
-                return
-
-    async def _lead(self, mine: _Waiting) -> list[Any]:
-        """`mine` is the first in the queue, or all before it have gone."""
-        batch: list[_Waiting] = []
-        count = 0
-        while self._queue and (count < STEPS_PER_COMMIT_MAX or mine not in batch):
-            batch.append(self._queue.pop(0))
-            count += len(batch[-1].steps)
-        steps = [step for waiting in batch for step in waiting.steps]
-        try:
-            outcomes = await self._all(steps)
-        except BaseException as error:
-            for waiting in batch:
-                if waiting is not mine and not waiting.done.done():
-                    waiting.done.set_exception(_told(error))
-            raise
-        mine_outcomes: list[Any] = []
-        for waiting in batch:
-            share, outcomes = outcomes[: len(waiting.steps)], outcomes[len(waiting.steps) :]
-            if waiting is mine:
-                mine_outcomes = share
-            elif not waiting.done.done():
-                waiting.done.set_result(share)
-        return mine_outcomes
-
-    async def _all(self, steps: list[Step]) -> list[Any]:
-        outcomes: list[Any] = []
-        for start in range(0, len(steps), STEPS_PER_COMMIT_MAX):
-            outcomes += await self._chunk(steps[start : start + STEPS_PER_COMMIT_MAX])
-        return outcomes
+        return await self._group.run(steps)
 
     async def _chunk(self, steps: list[Step]) -> list[Any]:
         outcomes: dict[int, Any] = {}
@@ -148,7 +72,7 @@ class Committer:
             return _Ran(refusal, records)
         except Exception as error:  # noqa: BLE001  (may come of readings from two moments: checked)
             records.writes.clear()
-            return _Ran(_Fault(error), records)
+            return _Ran(Fault(error), records)
         records.keep()
         return _Ran(outcome, records)
 
@@ -170,16 +94,3 @@ class Committer:
         if sign:
             self._on_news(sign)
         return [bool(holds) for holds in held]
-
-
-def _told(error: BaseException) -> Exception:
-    if isinstance(error, Exception):
-        return error
-    return StoreUnavailable("whoever led the write was stopped", "try again")
-
-
-def _sound(outcomes: list[Any]) -> list[Any]:
-    for outcome in outcomes:
-        if isinstance(outcome, _Fault):
-            raise outcome.error
-    return outcomes

@@ -47,6 +47,10 @@ class Recent:
         return self._fields.pop(place, None) if self._fields else None
 
 
+def _size_of(name: str) -> str:
+    return "ZCARD" if name == keys.DONE else "HLEN"
+
+
 class Copy:
     def __init__(self, recent: Recent) -> None:
         self._recent = recent
@@ -126,7 +130,7 @@ class Copy:
             by_table.setdefault(table, []).append(field)
         if keys.RUNS in by_table and keys.RUNS not in self._sizes:
             # Who asks for a job and does not find it asks next whether there is room for it.
-            self._wanted_sizes.add(keys.RUNS)
+            self._wanted_sizes.update((keys.RUNS, keys.DONE))
         commands: list[Command] = [
             *(
                 ("HMGET", table, *wanted[start : start + FIELDS_PER_COMMAND_MAX])
@@ -137,7 +141,7 @@ class Copy:
                 ("ZRANGEBYLEX", keys.LIVE, *keys.under_all(schedule_id))
                 for schedule_id in sorted(self._wanted_lives)
             ),
-            *(("HLEN", name) for name in sorted(self._wanted_sizes)),
+            *((_size_of(name), name) for name in sorted(self._wanted_sizes)),
         ]
         if not commands and self._wanted_tokens:
             amount = len(self._tokens) + self._wanted_tokens
@@ -149,7 +153,7 @@ class Copy:
             if command == "HMGET":
                 for field, value in zip(arguments, answer, strict=True):
                     self._fields[name, field] = value
-            elif command == "HLEN":
+            elif command in ("HLEN", "ZCARD"):
                 self._sizes[name] = answer
         lives = [
             answer

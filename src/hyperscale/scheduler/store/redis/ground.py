@@ -141,6 +141,10 @@ class RedisGround:
             letters=letters,
         )
 
+    async def sizes(self, indexes: Sequence[Kind[Any] | Place]) -> list[int]:
+        names = [_INDEXES[i] if isinstance(i, Place) else keys.index(i) for i in indexes]
+        return list(await self._scripts.fetch([("ZCARD", name) for name in names]))
+
     async def step(self, step: Operation[T], job_ids: Sequence[str] = ()) -> T:
         (outcome,) = accepted(await self.write((step,)))
         return outcome

@@ -56,6 +56,8 @@ class StepRecords:
     def put_job(self, before: Job | None, job: Job, now: Instant) -> None:
         self._set(keys.RUNS, job.id, codec.encode_run(job))
         created = keys.time_member(job.created_at, job.id)
+        if job.ended and (before is None or not before.ended):
+            self._grow(keys.DONE, 1)
         if before is None:
             self._set(keys.HEADS, job.id, codec.encode_head(job))
             self._add(keys.NEWEST, "0", created)
@@ -77,6 +79,7 @@ class StepRecords:
         self._unset(keys.RUNS, job.id)
         self._unset(keys.HEADS, job.id)
         self._grow(keys.RUNS, -1)
+        self._grow(keys.DONE, -1)
         self._remove(keys.NEWEST, created)
         self._remove(keys.STATES, keys.under(job.state, created))
         self._leave(job)
@@ -85,7 +88,7 @@ class StepRecords:
             self._remove(keys.LIVE, keys.under(job.schedule_id, created))
 
     def job_count(self) -> int:
-        return self._copy.size(keys.RUNS) + self._grown.get(keys.RUNS, 0)
+        return self._size(keys.RUNS) - self._size(keys.DONE)
 
     def live(self, schedule_id: str) -> list[Job]:
         mine = [job_id for joined_id, job_id in self._joined if joined_id == schedule_id]
@@ -122,7 +125,7 @@ class StepRecords:
             self._remove(keys.index(kind), key)
 
     def count(self, kind: Kind[Any]) -> int:
-        return self._copy.size(keys.table(kind)) + self._grown.get(keys.table(kind), 0)
+        return self._size(keys.table(kind))
 
     def token(self) -> int:
         return self._copy.token()
@@ -168,6 +171,9 @@ class StepRecords:
             self._remove(keys.HOLDERS, keys.under(job.worker, job.id))
         elif job.ended:
             self._remove(keys.DONE, job.id)
+
+    def _size(self, name: str) -> int:
+        return self._copy.size(name) + self._grown.get(name, 0)
 
     def _grow(self, name: str, amount: int) -> None:
         self._grown[name] = self._grown.get(name, 0) + amount

@@ -108,6 +108,9 @@ class SqliteGround:
     def counts(self) -> Awaitable[Counts]:
         return self._ask(self._finding, self._lister.counts)
 
+    def sizes(self, indexes: Sequence[Kind[Any] | Place]) -> Awaitable[list[int]]:
+        return self._ask(self._finding, self._lister.sizes, indexes)
+
 
 def _connections(
     path: Path,

@@ -103,6 +103,17 @@ class Reader:
                     break
         return found
 
+    def sizes(self, indexes: Sequence[Kind[Any] | Place]) -> list[int]:
+        """By an index alone."""
+        of_jobs = "SELECT count(*) FROM jobs WHERE place = ? AND at IS NOT NULL"
+        of_kind = "SELECT count(*) FROM records WHERE kind = ? AND at IS NOT NULL"
+        return [
+            self._one(of_jobs, int(index))
+            if isinstance(index, Place)
+            else self._one(of_kind, index.name)
+            for index in indexes
+        ]
+
     def counts(self) -> Counts:
         by_state = dict(self._db.execute("SELECT state, count(*) FROM jobs GROUP BY state"))
         # Each of these is answered by a partial index alone.

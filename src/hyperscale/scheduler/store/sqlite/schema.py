@@ -59,7 +59,13 @@ CREATE INDEX records_watched ON records (kind, at) WHERE at IS NOT NULL;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_FIRST,)
+# The number of jobs that have not ended, where all had been counted.
+_LIVE_JOBS: Final = """
+INSERT INTO counters SELECT 'live jobs', count(*) FROM jobs WHERE place <> 4;
+DELETE FROM counters WHERE name = 'jobs'
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_FIRST, _LIVE_JOBS)
 
 
 def connect(path: Path) -> sqlite3.Connection:

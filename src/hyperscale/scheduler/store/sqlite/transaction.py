@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 NEWS: Final = "news"
 _TOKENS: Final = "tokens"
-_JOBS: Final = "jobs"
+_LIVE: Final = "live jobs"
 KNOWN_MAX: Final = 4096
 """Live jobs remembered, some 8 MB. Those that wait are not added to a full memory: they are claimed
 in the order they came, so the oldest are the ones to keep."""
@@ -154,7 +154,10 @@ class SqliteRecords:
         job_id, place = job.id, place_of(job, now)
         if before is None:
             self._new.add(job_id)
-            self._add(_JOBS, 1)
+        appears = before is None and not job.ended
+        ends = before is not None and job.ended and not before.ended
+        if appears or ends:
+            self._add(_LIVE, 1 if appears else -1)
         self._jobs[job_id] = job
         self._placed[job_id] = place
         if place in _TO_BE_CLAIMED:
@@ -165,11 +168,11 @@ class SqliteRecords:
         self._save_jobs()
         self._db.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
         self._jobs[job.id] = None
-        self._add(_JOBS, -1)
+        assert job.ended, "what has not ended is not removed"
         self.changes += 1
 
     def job_count(self) -> int:
-        return self._add(_JOBS, 0)
+        return self._add(_LIVE, 0)
 
     def live(self, schedule_id: str) -> list[Job]:
         self._save_jobs()

@@ -40,6 +40,8 @@ class Task:
 class Done:
     exit_code: int | None = None
     log: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What it measured; kept with the history of its schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Broken:
     error: str
     exit_code: int | None = None
     log: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 Result = Done | Broken

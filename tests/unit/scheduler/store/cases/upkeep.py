@@ -30,9 +30,11 @@ from tests.unit.scheduler.store.cases.harness import (
     completed,
     failed,
     finish,
+    firing,
     job,
     keyed,
     scenario,
+    schedule,
     start_one,
     submit,
     take,
@@ -210,6 +212,55 @@ class SweepCases:
         assert (await store.purge(at(500), Keep())).letters == 5
         (oldest,) = await store.letters(limit=1)
         assert oldest.id == "j05"
+
+    @scenario
+    async def test_beyond_a_number_the_oldest_go(self, store: Store) -> None:
+        known = await store.create_schedule(schedule())
+        ticks = [at(second) for second in (60, 120, 180)]
+        await store.fire([firing(known, *ticks, now=at(200))], at(200))
+        for second, held in enumerate(await take(store, limit=3, now=at(200), start=True)):
+            await store.report(completed(held, log="output"), at(300 + second))
+            await store.audit(Audit(at=at(300), actor="a", action="b", target="c", outcome="ok"))
+        keep = Keep(jobs_max=2, logs_max=1, attempts_max=1, audits_max=1, history_max=2)
+        gone = await store.purge(at(400), keep)
+        assert (gone.jobs, gone.logs, gone.attempts, gone.audits, gone.history) == (1, 2, 2, 2, 1)
+        gone = await store.purge(at(400), keep)
+        assert (gone.jobs, gone.logs, gone.attempts, gone.audits, gone.history) == (0, 0, 0, 0, 0)
+        assert [run.tick for run in await store.history("nightly")] == [at(180), at(120)]
+        assert [row.sequence for row in await store.audits()] == [3]
+
+    @scenario
+    async def test_history_by_schedule_outlives_jobs_and_attempts(self, store: Store) -> None:
+        known = await store.create_schedule(schedule())
+        await store.create_schedule(schedule("night"))
+        await store.fire([firing(known, at(60), at(120), now=at(200))], at(200))
+        one, two = await take(store, limit=2, now=at(200), start=True)
+        figures = {"rate": 12.5}
+        await store.report(replace(completed(one), figures=figures), at(300))
+        await store.report(failed(two, Failure.PERMANENT, "no such file"), at(310))
+        assert (await store.purge(at(10_000), Keep(job_s=1, attempt_s=1))).jobs == 2
+        assert await store.job(one.id) is None
+        newest, oldest = await store.history("nightly")
+        assert (newest.job_id, newest.error) == (two.id, "no such file")
+        assert (newest.state, oldest.state) == (JobState.FAILED, JobState.COMPLETED)
+        assert (oldest.figures, oldest.tick, oldest.worker) == (figures, at(60), "w-1")
+        assert await store.history("nightly", newest.key) == [oldest]
+        assert await store.history("night") == []
+
+    @scenario
+    async def test_what_has_ended_takes_no_room(self, store: Store) -> None:
+        await submit(store, *(job(f"j{i:05}") for i in range(LIMITS.line_max)))
+        small = Store(store._ground, replace(LIMITS, jobs_max=LIMITS.line_max))
+        with pytest.raises(StoreFull):
+            await submit(small, job("one-more"))
+        await finish(store, await start_one(store))
+        await small.cancel("j00001", NOON)
+        await submit(small, job("one-more"), job("and-another"))
+        with pytest.raises(StoreFull):
+            await submit(small, job("too-many"))
+        assert (await store.purge(at(10), Keep(job_s=0))).jobs == 2
+        with pytest.raises(StoreFull):
+            await submit(small, job("too-many"))
 
     @scenario
     async def test_a_dedup_entry_goes_with_its_window(self, store: Store) -> None:

@@ -1,0 +1,1 @@
+"""A browser: pages in Chromium, driven by `playwright`."""
