@@ -45,6 +45,10 @@ class GateSettings:
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
 
+    totals_s: float = 5.0
+    """How often the numbers of each datacenter are written down, for the case that it is lost
+    together with the gate that owns the job."""
+
     begin_within_s: float = 240.0
     """A datacenter that is not ready to begin after this is given up, and the others begin. A
     prepared worker waits for a minute longer."""
@@ -62,7 +66,7 @@ class GateSettings:
             )
         if not self.datacenters:
             raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
-        for name in ("window_s", "commit_s", "datacenter_lost_s", "begin_within_s"):
+        for name in ("window_s", "commit_s", "datacenter_lost_s", "totals_s", "begin_within_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above zero")
 

@@ -58,6 +58,7 @@ PROBES: Final = ProbeSettings(
 )
 BEGIN_WITHIN_S: Final = 20.0
 LINES_ALONE_S: Final = 60.0
+TOTALS_S: Final = 1.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -189,6 +190,7 @@ class GatesScenario(Scenario):
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
             begin_within_s=BEGIN_WITHIN_S,
+            totals_s=TOTALS_S,
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S
