@@ -90,12 +90,12 @@ def test_every_decision_follows_from_its_line_of_the_log(
     far: World, target: str, stats: Stats
 ) -> None:
     file = write_workflow(far.folder, f"{target}/")
-    for words in ((), ("--dc", "us")):
+    for words in ((), ("--dc", "us"), ("--dc-count", 1)):
         ended = far.ask("run", file, "-i", 10, *words)
         assert ended.code == ExitCode.PASSED, ended
-    assert stats()["requests"] == 40
+    assert stats()["requests"] == 50
     lines = logged(far, "routing decision")
-    assert len(lines) >= 2
+    assert len(lines) >= 3
     for line in lines:
         again = decided_again(line)
         assert list(again.chosen) == line["chosen"]
@@ -103,6 +103,8 @@ def test_every_decision_follows_from_its_line_of_the_log(
         scores = {one.name: round(one.score, 6) for one in again.scored if one.rank}
         assert scores == line["scores"]
     assert {tuple(sorted(line["chosen"])) for line in lines} >= {("ap", "eu", "us"), ("us",)}
+    (chosen,) = [line["chosen"] for line in lines if line["snapshot"]["wish"].get("count") == 1]
+    assert len(chosen) == 1
 
 
 def test_a_gate_that_cannot_reach_a_datacenter_leaves_the_job_to_one_that_can(
