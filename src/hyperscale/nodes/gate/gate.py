@@ -55,14 +55,13 @@ class Gate:
             host,
             self.ledger,
             self._clusters,
-            settings.node.cluster,
-            settings.begin_within_s,
+            settings,
             self.log,
             self.datacenters,
         )
         self.retention = Retention(host, settings, self.ledger)
-        api = self.api_class(host, settings, self.node, self.ledger, self.owner, self.router)
-        self.node.answer(api.handlers())
+        self.api = self.api_class(host, settings, self.node, self.ledger, self.owner, self.router)
+        self.node.answer(self.api.handlers())
         self.node.answer(DatacentersApi(self.node, self.datacenters, self.router).handlers())
 
     @property

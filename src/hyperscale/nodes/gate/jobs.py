@@ -15,7 +15,9 @@ from hyperscale.nodes.gate.events import (
     Completed,
     Created,
     Ended,
+    Judged,
     Lost,
+    Told,
     Withdrawn,
 )
 from hyperscale.nodes.manager.condensing import condensed_body
@@ -30,6 +32,8 @@ class GateJob:
     known_since: float  # by this gate's own clock
     commands: list[Commanded] = field(default_factory=list)
     begun: Begun | None = None
+    told: dict[str, Told] = field(default_factory=dict)
+    judged: dict[tuple[str, int], tuple[float | None, float | None]] = field(default_factory=dict)
     ends: dict[str, Ended | Lost] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     completed: Completed | None = None
@@ -88,9 +92,16 @@ class GateJob:
                 self.commands.append(event)
             case Begun():
                 self.begun = self.begun or event
+            case Judged():
+                self.judged[event.workflow, event.number] = (event.bad_since_s, event.crossing)
+            case Told(datacenter=name, requests=requests):
+                before = self.told.get(name)
+                if name not in self.ends and (before is None or before.requests <= requests):
+                    self.told[name] = event
             case Ended(datacenter=name) | Lost(datacenter=name):
                 invariant(name in self.submitted.datacenters, "only its own datacenters end a job")
                 self.ends.setdefault(name, event)
+                self.told.pop(name, None)
             case Withdrawn(datacenter=name):
                 invariant(isinstance(self.ends.get(name), Lost), "what was lost is withdrawn")
                 self.withdrawn.add(name)

@@ -45,6 +45,10 @@ class GateSettings:
     datacenter_lost_s: float = 30.0
     """After this long without an answer from any manager of a datacenter its share is given up."""
 
+    totals_s: float = 5.0
+    """How often the numbers of each datacenter are written down, for the case that it is lost
+    together with the gate that owns the job."""
+
     begin_within_s: float = 240.0
     """A datacenter that is not ready to begin after this is given up, and the others begin. A
     prepared worker waits for a minute longer."""

@@ -54,6 +54,7 @@ class JobViewer:
             idempotency_key=job.submitted.idempotency_key,
             owner=job.submitted.owner,
             datacenters=datacenters,
+            thresholds=owned.thresholds.standing() if owned is not None else (),
             together=owned.together() if owned is not None and ending is None else None,
         )
 
