@@ -23,13 +23,21 @@ from hyperscale.engine.generators import GeneratorProcess, Generators
 from hyperscale.engine.messages import Values, received
 from hyperscale.engine.part_plan import PartPlan
 from hyperscale.engine.part_run import PartRun
-from hyperscale.engine.results import Course, aggregate_of, assemble, judges_of, watch
+from hyperscale.engine.results import (
+    Course,
+    aggregate_of,
+    assemble,
+    judges_of,
+    unjudged,
+    watch,
+)
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
 from hyperscale.engine.spawning import EarlyChildren
 from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics import arrays
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.results import Cut, Results, WorkflowResult
+from hyperscale.metrics.spans import Span
 from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, plan_test
@@ -83,6 +91,8 @@ class LocalRun:
                 self._generators.abandon()
                 raise
         self.on_trace: Callable[[str], None] | None = None
+        self._trace_share = 0.0
+        self._on_span: Callable[[Span], None] | None = None
         self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
         self._judges = judges_of(self._facts.values())
         self._ended: dict[str, PartRun] = {}
@@ -90,6 +100,7 @@ class LocalRun:
         self._began = perf_counter()
         self._load_began = 0.0  # perf_counter at the begin of the first load
         self._elapsed_s: float | None = None
+        self._final: Results | None = None
         self._course = Course(
             name=self._options.name,
             tags=dict(self._overrides.tags),
@@ -104,8 +115,13 @@ class LocalRun:
         )
         self._warnings = list(self.plan.warnings)
         self._facts = {facts.name: facts for facts in test_facts(self.plan)}
+        self._warnings += unjudged(self._facts.values())
         self._check_limits()
         self._generators.need(self._cores_needed())
+
+    def trace_steps(self, share: float, on_span: Callable[[Span], None]) -> None:
+        """Before `execute`: this share of the runs of steps becomes spans."""
+        self._trace_share, self._on_span = share, on_span
 
     def abandon(self) -> None:
         """Give up a run that was never executed."""
@@ -164,7 +180,8 @@ class LocalRun:
             await self._generators.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
-        return self.results(final=True)
+        self._final = self.results(final=True)
+        return self._final
 
     async def _run_layer(self, names: Sequence[str]) -> None:
         ready = []
@@ -235,6 +252,7 @@ class LocalRun:
             env=self._options.env,
             secrets=self._options.secrets,
             http_debug=self._options.http_debug,
+            trace_share=self._trace_share,
         )
         return PartRun(
             facts,
@@ -244,6 +262,7 @@ class LocalRun:
             numbers=[process.number for process in generators],
             on_progress=partial(self._progressed, aggregate.facts),
             on_trace=self._traced,
+            on_span=self._on_span,
             on_stop_test=self._stop_test,
         )
 
@@ -312,7 +331,10 @@ class LocalRun:
                 part.aggregate.mark(f"rate changed to {words}")
 
     def results(self, *, final: bool = False) -> Results:
-        """Everything known so far; `final` also judges and carries the histograms."""
+        """Everything known so far; `final` also judges and carries the histograms, as what is told
+        after the end does."""
+        if self._final is not None:
+            return self._final
         course = self._course
         course.elapsed_s = self._elapsed_s or perf_counter() - self._began
         return assemble(course, self._aggregates.values(), self._judges, final=final)

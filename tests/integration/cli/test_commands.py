@@ -315,6 +315,12 @@ class TestResults:
         better = hyperscale("compare", "slow.json", "fast.json", "--json", cwd=runs)
         assert better.code == 0
         assert json.loads(better.out)["verdict"] == "better"
+        three = ("fast.json", "slow.json", "fast.html")
+        refused = hyperscale("compare", *three, cwd=runs)
+        assert_refused(refused, "more than two runs are compared on a page")
+        trend = hyperscale("compare", *three, "--html", "trend.html", cwd=runs)
+        assert trend.code == 0, trend
+        assert "From run to run" in (runs / "trend.html").read_text()
         page = hyperscale("compare", "fast.json", "slow.json", "--markdown", cwd=runs)
         assert page.code == 99
         assert page.out.startswith("**✗ Worse beyond noise")
@@ -356,6 +362,18 @@ class TestPing:
         ended = hyperscale("ping", tls_target, "-k", cwd=folder)
         assert ended.code == 0
         assert "tls" in ended.out
+
+    @pytest.mark.parametrize("where", ["grpc://{}", "sse://{}/events", "ws://{}/ws"])
+    def test_other_protocols(self, folder: Path, target: str, where: str) -> None:
+        place = target.removeprefix("http://")
+        ended = hyperscale("ping", where.format(place), cwd=folder)
+        assert ended.code == 0, ended
+        assert "connected" in ended.out
+
+    def test_nobody_speaks_that_there(self, folder: Path) -> None:
+        ended = hyperscale("ping", "grpcs://127.0.0.1:1", cwd=folder)
+        assert (ended.code, "refused" in ended.out) == (1, True), ended
+        assert_refused(hyperscale("ping", "udp://127.0.0.1:1", cwd=folder), "no connection")
 
     def test_bad_words(self, folder: Path) -> None:
         assert_refused(hyperscale("ping", cwd=folder), "missing argument 'URL'")

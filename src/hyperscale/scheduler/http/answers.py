@@ -136,6 +136,8 @@ class AttemptView(BaseModel):
     failure: Failure | None
     error: str
     exit_code: int | None
+    has_results: bool
+    """Of a load test: `GET /api/v1/jobs/{id}/results`."""
 
     @classmethod
     def of(cls, attempt: Attempt) -> AttemptView:
@@ -155,6 +157,7 @@ class AttemptView(BaseModel):
             failure=attempt.failure,
             error=attempt.error,
             exit_code=attempt.exit_code,
+            has_results=attempt.measured,
         )
 
 
@@ -178,7 +181,8 @@ class RunView(BaseModel):
     worker_id: str
     figures: dict[str, float]
     """What it measured: of a load test `requests`, `rate`, `p50_s`, `p95_s`, `p99_s`,
-    `failed_share`, and `thresholds_crossed`."""
+    `failed_share`, `passed`, and `worse` when it was worse than the last good run."""
+    has_results: bool
 
     @classmethod
     def of(cls, run: Run) -> RunView:
@@ -196,6 +200,7 @@ class RunView(BaseModel):
             retries=run.retries,
             worker_id=run.worker,
             figures=run.figures,
+            has_results=run.measured,
         )
 
 

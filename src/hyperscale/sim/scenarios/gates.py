@@ -32,7 +32,7 @@ from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S
 from hyperscale.sim.scenarios.cluster_truth import ObservedRunner, Truth
-from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
+from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_long_wishes, draw_wishes
 from hyperscale.sim.scenarios.gates_bugs import PLANTED_BUGS, PlantedGates
 from hyperscale.sim.scenarios.gates_checkers import all_checkers
 from hyperscale.sim.scenarios.gates_faults import GatesFaults
@@ -57,6 +57,8 @@ PROBES: Final = ProbeSettings(
     witness_s=3.0,
 )
 BEGIN_WITHIN_S: Final = 20.0
+LINES_ALONE_S: Final = 60.0
+TOTALS_S: Final = 1.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -69,6 +71,9 @@ class GatesScenario(Scenario):
     summary = "gates and three datacenters: every job has one end with true numbers"
     nodes_default = 3  # gates
     planted_bugs = PLANTED_BUGS
+    lines_alone_share = 0.25
+    """Worlds in which nothing else is wrong than a line now and then."""
+
     faults = (*ORDINARY_FAULTS, *TRANSPORT_FAULTS)
     safety_s = 30.0
     liveness_s = 400.0
@@ -97,14 +102,22 @@ class GatesScenario(Scenario):
 
     async def setup(self, world: World) -> None:
         gates = self.add_nodes(world)
+        lines_alone = world.random_stream("lines alone").random() < self.lines_alone_share
+        if lines_alone:
+            world.coverage["lines alone"] += 1
+            self.faults, self.safety_s = (), LINES_ALONE_S
         dice = world.random
         for number in range(1, dice.randint(1, 2) + 1):
             client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            if lines_alone:
+                self._wishes[client] = draw_long_wishes(dice, client)
+            else:
+                self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
             world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
         hosts = {dc: [f"{dc}-m1", f"{dc}-w1"] for dc in DATACENTERS}
         self._faults = GatesFaults(world, gates, hosts, self._owners)
         self._faults.place_apart()
+        self._faults.always = lines_alone
 
     def add_nodes(self, world: World) -> list[str]:
         """The names of the gates."""
@@ -177,6 +190,7 @@ class GatesScenario(Scenario):
             window_s=SHOWN_EVERY_S,
             datacenter_lost_s=LOST_S,
             begin_within_s=BEGIN_WITHIN_S,
+            totals_s=TOTALS_S,
         )
         gate = self._planted.gate(host, settings)
         gate.node.admission.sample_every_s = LOAD_LOOKED_AT_S
