@@ -23,7 +23,14 @@ from hyperscale.engine.generators import GeneratorProcess, Generators
 from hyperscale.engine.messages import Values, received
 from hyperscale.engine.part_plan import PartPlan
 from hyperscale.engine.part_run import PartRun
-from hyperscale.engine.results import Course, aggregate_of, assemble, judges_of, watch
+from hyperscale.engine.results import (
+    Course,
+    aggregate_of,
+    assemble,
+    judges_of,
+    unjudged,
+    watch,
+)
 from hyperscale.engine.source import ClassSource, FileSource, encode_overrides, encode_source
 from hyperscale.engine.spawning import EarlyChildren
 from hyperscale.errors import BadInput, HyperscaleError
@@ -108,6 +115,7 @@ class LocalRun:
         )
         self._warnings = list(self.plan.warnings)
         self._facts = {facts.name: facts for facts in test_facts(self.plan)}
+        self._warnings += unjudged(self._facts.values())
         self._check_limits()
         self._generators.need(self._cores_needed())
 
