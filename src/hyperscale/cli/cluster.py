@@ -64,6 +64,17 @@ Datacenter = Annotated[
     Texts,
     _where("--dc", metavar="NAME[=SHARE]", help="through gates: run it there; repeatable"),
 ]
+DatacenterCount = Annotated[
+    int | None, _where("--dc-count", metavar="N", help="in so many; the gate chooses which")
+]
+DatacenterPolicy = Annotated[
+    str | None,
+    _where(
+        "--dc-policy",
+        metavar="HOW",
+        help="only in those named: strict (default); others in their place: prefer; in any: any",
+    ),
+]
 # `run` understands them, `submit` explains them.
 SEE_SUBMIT = "with --cluster; see submit"
 QuietCerts = Annotated[str, typer.Option("--certs", metavar="DIR", help=SEE_SUBMIT, hidden=True)]
@@ -73,6 +84,12 @@ QuietLostLoad = Annotated[
 ]
 QuietDatacenter = Annotated[
     Texts, typer.Option("--dc", metavar="NAME", help=SEE_SUBMIT, hidden=True)
+]
+QuietDatacenterCount = Annotated[
+    int | None, typer.Option("--dc-count", metavar="N", help=SEE_SUBMIT, hidden=True)
+]
+QuietDatacenterPolicy = Annotated[
+    str | None, typer.Option("--dc-policy", metavar="HOW", help=SEE_SUBMIT, hidden=True)
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object, for scripts")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="the id that its submission printed")]

@@ -56,6 +56,7 @@ WORKER = {"HYPERSCALE_WORKER_DRAIN_S": "1"}
 
 # The same for gates, whose leases outlive a round trip between continents.
 DATACENTER_LOST_S = 10.0
+TOTALS_S = 1.0
 LEDGER = {"lease_s": 2.0, "heartbeat_s": 0.5, "retry_s": 0.3, "view_change_s": 2.0}
 
 
@@ -120,7 +121,10 @@ class Plan:
         words = [f"--seed={place.told}" for place in places[: self.gates]]
         words += ["--gates", ",".join(names)]
         words += [f"--set=ledger.{name}={value}" for name, value in LEDGER.items()]
-        words += [f"--set=gate.datacenter_lost_s={DATACENTER_LOST_S:g}"]
+        words += [
+            f"--set=gate.datacenter_lost_s={DATACENTER_LOST_S:g}",
+            f"--set=gate.totals_s={TOTALS_S:g}",
+        ]
         in_each = self.managers + self.workers
         for number, dc in enumerate(self.names):
             first = self.gates + number * in_each

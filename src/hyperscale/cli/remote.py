@@ -63,6 +63,8 @@ def perform(
         key=key,
         datacenters=_datacenters(said.dc),
         datacenters_else=_datacenters(filled.dc),
+        count=settings.dc_count or 0,
+        policy=settings.dc_policy or "",
     )
     if not names_of(source):
         require_measurement(run.plan)

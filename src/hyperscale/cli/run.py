@@ -79,6 +79,8 @@ def run(
     detach: where.QuietDetach = False,
     lost_load: where.QuietLostLoad = None,
     dc: where.QuietDatacenter = None,
+    dc_count: where.QuietDatacenterCount = None,
+    dc_policy: where.QuietDatacenterPolicy = None,
     show_settings: flags.QuietShowSettings = False,
 ) -> int:
     """Run the workflows of test files, or one URL, and judge the results."""
@@ -115,8 +117,9 @@ def launch(
         raise BadInput(
             "--detach leaves a run to a cluster, and none is named", "add --cluster HOST"
         )
-    for name, what in (("lost_load", "workers"), ("dc", "datacenters")):
+    for name in ("lost_load", "dc", "dc_count", "dc_policy"):
         if given[name]:
+            what = "workers" if name == "lost_load" else "datacenters"
             raise BadInput(
                 f"{flag_name(name)} is about {what} of a cluster, and none is named",
                 "add --cluster HOST",

@@ -33,6 +33,8 @@ def submit(
     detach: where.Detach = False,
     lost_load: where.LostLoad = None,
     dc: where.Datacenter = None,
+    dc_count: where.DatacenterCount = None,
+    dc_policy: where.DatacenterPolicy = None,
     **given: Any,
 ) -> int:
     """Run a test file on a cluster: the same view, summary and exit code."""

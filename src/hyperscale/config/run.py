@@ -14,6 +14,7 @@ from hyperscale.config.values import Kind, Reader, choice, pairs, switch, text, 
 
 if TYPE_CHECKING:
     from hyperscale.cluster.jobs.records import LostLoad
+    from hyperscale.nodes.protocol.jobs import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,8 @@ class Settings:
     detach: bool | None = None
     lost_load: LostLoad | None = None
     dc: list[str] | None = None
+    dc_count: int | None = None
+    dc_policy: Policy | None = None
     # what is shown and written
     ui: str | None = None
     web: bool | None = None
@@ -105,6 +108,8 @@ _READERS: dict[str, Reader] = {
     "secret": texts(None),
     "cluster": texts(None),
     "dc": texts(None),
+    "dc_count": whole(1),
+    "dc_policy": choice("strict", "prefer", "any"),
     "lost_load": choice("squeeze", "move", "drop"),
     "ui": choice("full", "ci", "none"),
     "http_debug": choice("headers", "full"),

@@ -7,7 +7,7 @@ these alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -97,11 +97,23 @@ def aggregate_of(facts: WorkflowFacts, points_max: int = POINTS_MAX) -> Workflow
     return aggregate
 
 
-def judges_of(workflows: Iterable[WorkflowFacts]) -> list[Judge]:
+def judges_of(workflows: Iterable[WorkflowFacts], datacenters: Container[str] = ()) -> list[Judge]:
+    """What names a datacenter is judged where that one is known by its name."""
     return [
         Judge(threshold, facts.name, number)
         for facts in workflows
         for number, threshold in enumerate(facts.thresholds)
+        if not (dc := threshold.selector.dc) or dc in datacenters
+    ]
+
+
+def unjudged(workflows: Iterable[WorkflowFacts], datacenters: Container[str] = ()) -> list[str]:
+    return [
+        f"threshold {threshold.scope}: {threshold.expression} is not judged: it is about "
+        f"datacenter {dc}, where the test did not run"
+        for facts in workflows
+        for threshold in facts.thresholds
+        if (dc := threshold.selector.dc) and dc not in datacenters
     ]
 
 
@@ -127,8 +139,10 @@ def assemble(
     judges: Iterable[Judge] = (),
     *,
     final: bool = False,
+    apart: Mapping[tuple[str, str], WorkflowResult] | None = None,
 ) -> Results:
-    """Everything known so far; `final` judges the whole run and carries the histograms."""
+    """Everything known so far; `final` judges the whole run and carries the histograms. `apart`
+    are workflows in one datacenter, for thresholds that name it."""
     parts = list(aggregates)
     workflows = [aggregate.freeze(buckets=final) for aggregate in parts]
     uses = [use for aggregate in parts for use in aggregate.core_use()]
@@ -162,7 +176,11 @@ def assemble(
     if results.coverage < 1 and not results.lost:
         results.lost = [_not_offered(w) for w in workflows if w.is_test and _share(w) < 1]
     by_name = {workflow.name: workflow for workflow in workflows}
-    results.thresholds = [judge.judge(by_name[judge.workflow]) for judge in judges]
+    results.thresholds = [
+        judge.judge((apart or {})[dc, judge.workflow] if dc else by_name[judge.workflow])
+        for judge in judges
+        for dc in [judge.threshold.selector.dc]
+    ]
     if course.failure is not None:
         results.cut, results.cut_reason = "error", course.failure.message
     if results.cut in (None, "test") and not results.lost and results.coverage >= 1:

@@ -26,6 +26,7 @@ class Selector(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
     kind: str = ""
     check: str = ""
+    dc: str = ""
     tags: dict[str, str] = {}
 
 

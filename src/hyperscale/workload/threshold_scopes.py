@@ -154,13 +154,15 @@ class _Lookup:
         fields: dict[str, Any] = {}
         tags: dict[str, str] = {}
         for key, value in pairs.items():
-            if key in _KEYS[subject] and (key != "kind" or value in self._kinds):
+            if key == "dc":
+                fields["dc"] = value  # only gates know which there are
+            elif key in _KEYS[subject] and (key != "kind" or value in self._kinds):
                 fields[key] = self._value(key, value)
             elif subject in _TAGGED and key not in _NO_TAGS.get(subject, ()):
                 self._tag(key, value, ("workflow", *_KEYS[subject]))
                 tags[key] = value
             else:
-                by = ", ".join(("workflow", *_KEYS[subject]))
+                by = ", ".join(("workflow", "dc", *_KEYS[subject]))
                 self._refuse(
                     f"selects by {key!r}, by which {metric} is not told",
                     f"it can be selected by {by}",

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -148,6 +149,11 @@ class World:
         view = json.loads(self.ask("status", job, "--json").out)
         return [one["status"] for one in view["datacenters"]]
 
+    def metrics(self) -> list[str]:
+        """Of the gates, which come first."""
+        first = int(re.findall(r":(\d+)/metrics of g1", self.dev.said)[0])
+        return [f"http://127.0.0.1:{first + number}/metrics" for number in range(3)]
+
     def owner(self) -> str:
         """Of the job that somebody owned last; empty before."""
         return max(self.logged("owns job"), default=("", ""))[1]
@@ -167,9 +173,9 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *more: object) -> Iterator[World]:
+def world(folder: Path, *more: object, **env: str) -> Iterator[World]:
     port = free_ports(3 * NODES)
-    env = {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}
+    env |= {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}
     words = ("--datacenters", 3, "--gates", 3, "--cores", 1, "--data", folder / "data")
     with Running("dev", "--port", port, *words, *more, cwd=folder, **env) as dev:
         dev.wait_until_said("\nready: ")
@@ -246,6 +252,32 @@ def test_one_load_is_split_by_share(
     assert {one["name"]: one["share"] for one in results["datacenters"]} == {"dc1": 60, "dc3": 40}
 
 
+def test_a_gate_chooses_as_many_as_are_wanted(calm: World, target: str, stats: Stats) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    ended = calm.ask("run", file, "-i", 10, "--dc-count", 2, "-o", "out.json", gate=3)
+    assert ended.code == ExitCode.PASSED, ended
+    assert len(calm.results()["datacenters"]) == 2
+    assert stats()["requests"] == 20
+    prefer = ("--dc", "dc3", "--dc-policy", "prefer", "-o", "out.json")
+    ended = calm.ask("run", file, "-i", 10, *prefer)
+    assert by_datacenter(calm.results()) == {"dc3": ("completed", 10)}
+    assert_refused(
+        calm.ask("run", file, "--dc-count", 4), "needs 4 datacenters, and there are 3", code=1
+    )
+    assert_refused(calm.ask("run", file, "--dc-policy", "prefer"), "prefers no datacenter", code=2)
+
+
+def test_a_gate_tells_how_jobs_went_in_numbers(calm: World, target: str) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    assert calm.ask("run", file, "-i", 5, "--dc", "dc2").code == ExitCode.PASSED
+    pages = [urllib.request.urlopen(page, timeout=10).read().decode() for page in calm.metrics()]
+    ends = re.findall(
+        r'gate_dc_ends_total{datacenter="dc2",status="completed"} (\d+)', "".join(pages)
+    )
+    assert sum(map(int, ends)) >= 1
+    assert all('hyperscale_gate_jobs{state="owned"} 0' in page for page in pages)
+
+
 def test_a_share_that_is_too_small_is_refused(calm: World, target: str) -> None:
     file = write_workflow(calm.folder, f"{target}/")
     words = ("run", file, "--dc", "dc1=90", "--dc", "dc2=10")
@@ -316,6 +348,43 @@ def test_no_load_begins_before_every_datacenter_is_prepared(calm: World) -> None
     assert by_datacenter(calm.results()) == each
 
 
+def test_a_threshold_may_name_a_datacenter(calm: World, target: str) -> None:
+    file = write_workflow(calm.folder, f"{target}/")
+    rules = {"http_reqs{dc:dc1}": 30, "http_reqs{dc:dc2}": 20, "http_reqs": 50}
+    judged = [
+        word for name, count in rules.items() for word in ("--threshold", f"{name}: count=={count}")
+    ]
+    split = ("-i", 50, "--dc", "dc1=60", "--dc", "dc2=40", "-o", "out.json")
+    ended = calm.ask("run", file, *split, *judged)
+    assert ended.code == ExitCode.PASSED, ended
+    found = {one["scope"]: one["actual"] for one in calm.results()["thresholds"]}
+    assert found == {f"Try: {name}": count for name, count in rules.items()}
+
+    more = (
+        "--threshold",
+        "http_reqs{dc:dc2}: count>20",
+        "--threshold",
+        "http_reqs{dc:dc3}: count>1",
+    )
+    ended = calm.ask("run", file, *split, *more)
+    assert ended.code == ExitCode.THRESHOLDS_CROSSED, ended
+    assert "is about datacenter dc3, where the test did not run" in ended.out + ended.err
+
+
+def test_what_is_too_much_in_all_datacenters_ends_the_load_in_each(
+    calm: World, target: str, stats: Stats
+) -> None:
+    """None of them alone has that much."""
+    file = write_workflow(calm.folder, f"{target}/")
+    rule = ("--threshold", "http_reqs: count<150 abort")
+    ended = calm.ask("run", file, "--rate", "20/s", "-d", "40s", *rule, "-o", "out.json")
+    assert ended.code == ExitCode.THRESHOLDS_CROSSED, ended
+    results = calm.results()
+    assert results["cut"] == "threshold"
+    assert all(one["requests"] < 600 for one in results["datacenters"])
+    assert sum(one["requests"] for one in results["datacenters"]) == stats()["requests"]
+
+
 def test_a_key_is_one_job_through_every_gate(calm: World, target: str, stats: Stats) -> None:
     file = write_workflow(calm.folder, f"{target}/")
     words = ("submit", file, "--idempotency-key", KEY, "--detach")
@@ -381,7 +450,7 @@ def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(
     file = write_workflow(tmp_path, f"{target}/")
     with world(tmp_path) as all_nodes:
         with all_nodes.running(file, *RATE, "-o", "out.json") as run:
-            run.wait_until(lambda: stats()["requests"] > 60, "load")
+            run.wait_until(lambda: stats()["requests"] > 300, "numbers that are written down")
             owner = all_nodes.owner()
             lost = f"dc{owner[1:]}"
             all_nodes.kill(owner, f"{lost}-m1", f"{lost}-w1")
@@ -389,9 +458,12 @@ def test_a_datacenter_that_dies_with_the_owner_is_named_and_the_others_count(
         assert ended.code == ExitCode.LOAD_LOST, ended
         results = all_nodes.results()
         found = by_datacenter(results)
-        assert found.pop(lost)[0] == "lost"
+        status, told = found.pop(lost)
+        assert status == "lost"
+        assert 0 < told <= stats()["requests"] - 480
         assert set(found.values()) == {("completed", 240)}
         assert f"datacenter {lost} was lost" in results["lost"][0]
+        assert results["together"]["requests"] == 480 + told
         assert results["coverage"] < 0.9
         assert stats()["requests"] >= 480
 
@@ -416,6 +488,25 @@ def test_a_datacenter_that_comes_back_runs_nothing_of_a_job_that_is_over(
         found = by_datacenter(all_nodes.results())
         assert found.pop("dc3")[0] == "lost"
         assert set(found.values()) == {("completed", 600)}
+
+
+def test_a_datacenter_that_is_never_prepared_is_given_up_and_the_others_begin(
+    tmp_path: Path, target: str, stats: Stats
+) -> None:
+    """It has no worker any more."""
+    file = write_workflow(tmp_path, f"{target}/")
+    with world(tmp_path, HYPERSCALE_GATE_BEGIN_WITHIN_S="6") as all_nodes:
+        all_nodes.kill("dc2-w1")
+        ended = all_nodes.ask("run", file, "-i", 20, "-o", "out.json")
+        assert ended.code == ExitCode.LOAD_LOST, ended
+        results = all_nodes.results()
+        found = by_datacenter(results)
+        assert found.pop("dc2") == ("lost", 0)
+        assert found == dict.fromkeys(("dc1", "dc3"), ("completed", 20))
+        assert stats()["requests"] == 40
+        (lost,) = results["lost"]
+        assert "dc2 was lost before it told of any load" in lost
+        assert "was not ready to begin within 6 s" in lost
 
 
 def test_jobs_outlive_all_gates(tmp_path: Path, target: str) -> None:

@@ -49,6 +49,7 @@ def bound(text: str, names: Names = NAMES) -> Threshold:
             "http_req_duration",
             Selector(step="pay", group="buying"),
         ),
+        ("http_req_duration{dc:eu}", "http_req_duration", Selector(dc="eu")),
         ("http_req_duration{status:200}", "http_req_duration", Selector(status="200")),
         ("http_req_waiting{method:get}", "http_req_waiting", Selector(method="GET")),
         ("http_req_waiting{method:lookup}", "http_req_waiting", Selector(method="lookup")),
@@ -189,12 +190,12 @@ def test_a_name_made_when_the_code_runs_may_be_any() -> None:
         (
             "iterations{login}: count<5",
             "threshold 'count<5' selects by 'step', by which iterations is not told",
-            "it can be selected by workflow",
+            "it can be selected by workflow, dc",
         ),
         (
             "step_duration{name:/pay}: avg<5",
             "threshold 'avg<5' selects by 'name', by which step_duration is not told",
-            "it can be selected by workflow, step, group, kind",
+            "it can be selected by workflow, dc, step, group, kind",
         ),
         (
             "http_reqs{step:login,group:buying}: count<5",

@@ -14,7 +14,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from hyperscale.cluster.jobs.records import Action, LostLoad
 from hyperscale.engine.run import RunOptions
@@ -25,7 +25,7 @@ from hyperscale.nodes.client.errors import NoManagersAvailable, ReconnectFailed
 from hyperscale.nodes.client.managers import Managers, endpoint_of
 from hyperscale.nodes.client.pushes import JobOutcome, WorkflowResultPush
 from hyperscale.nodes.client.settings import ClusterSettings, addresses_of, read_cluster
-from hyperscale.nodes.client.submission import new_job_id, prepare
+from hyperscale.nodes.client.submission import Where, new_job_id, prepare
 from hyperscale.nodes.client.watch import (
     Callbacks,
     JobWatch,
@@ -33,7 +33,7 @@ from hyperscale.nodes.client.watch import (
     ResultCallback,
     StatusCallback,
 )
-from hyperscale.nodes.protocol.jobs import JobView, WorkerView
+from hyperscale.nodes.protocol.jobs import JobView, Policy, WorkerView
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
 from hyperscale.workload.datacenters import read_datacenters
@@ -55,6 +55,8 @@ class JobSubmission:
 
     workflows: Sequence[AnyWorkflow]
     target_datacenters: Sequence[str] | Mapping[str, int] = ()
+    datacenter_count: int = 0
+    datacenter_policy: Policy | Literal[""] = ""
     vus: int | None = None
     timeout_seconds: float | None = None
     idempotency_key: str = ""
@@ -162,8 +164,11 @@ class HyperscaleClient:
             new_job_id(session.host.random),
             key=given.idempotency_key,
             requested_by=requester(),
-            datacenters=read_datacenters(given.target_datacenters or None)
-            or submission.plan.datacenters,
+            where=Where.of(
+                read_datacenters(given.target_datacenters or None) or submission.plan.datacenters,
+                given.datacenter_count,
+                given.datacenter_policy,
+            ),
         )
         callbacks = Callbacks(on_status_update, on_progress_update, on_workflow_result)
         ack = await session.cluster.submit(message)
@@ -344,6 +349,8 @@ def _as_submission(
     return JobSubmission(
         workflows=given.workflows,
         target_datacenters=given.target_datacenters,
+        datacenter_count=given.datacenter_count,
+        datacenter_policy=given.datacenter_policy,
         vus=given.vus,
         timeout_seconds=given.timeout_seconds if timeout is None else parse_duration(timeout),
         idempotency_key=given.idempotency_key if idempotency_key is None else idempotency_key,

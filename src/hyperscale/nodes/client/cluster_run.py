@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from time import perf_counter
+from typing import Literal
 
 from hyperscale.cluster.jobs.records import Action
 from hyperscale.engine.run import RunOptions
@@ -22,11 +23,13 @@ from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.client.scaling import new_rates, new_totals
 from hyperscale.nodes.client.settings import ClusterSettings
-from hyperscale.nodes.client.submission import Submission, new_job_id, prepare
-from hyperscale.nodes.protocol.jobs import JobAck
+from hyperscale.nodes.client.submission import Submission, Where, new_job_id, prepare
+from hyperscale.nodes.protocol.jobs import JobAck, Policy, WorkerView
 from hyperscale.runtime.host import Host, Task
 from hyperscale.runtime.real import RealHost
 from hyperscale.workload.plan import Overrides, TestPlan
+
+WORKERS_WITHIN_S = 3.0
 
 
 class ClusterRun:
@@ -38,12 +41,12 @@ class ClusterRun:
         submission: Submission | None,
         job_id: str,
         key: str = "",
-        datacenters: Mapping[str, int] | None = None,
+        where: Where | None = None,
     ) -> None:
         self._settings = settings
         self._submission = submission
         self._key = key
-        self._datacenters = datacenters
+        self._where = where
         self.job_id = job_id
         self._picture = Picture(submission.outline if submission is not None else None)
         self._began = perf_counter()
@@ -76,12 +79,14 @@ class ClusterRun:
         key: str = "",
         datacenters: Mapping[str, int] | None = None,
         datacenters_else: Mapping[str, int] | None = None,
+        count: int = 0,
+        policy: Policy | Literal[""] = "",
     ) -> ClusterRun:
         """`datacenters` is stronger than what the test says of them, `datacenters_else` weaker.
         Raises BadInput for a test that cannot be planned or cannot travel."""
         submission = prepare(source, overrides, options)
-        where = datacenters or submission.plan.datacenters or datacenters_else
-        return cls(settings, submission, "", key, where)
+        named = datacenters or submission.plan.datacenters or datacenters_else or {}
+        return cls(settings, submission, "", key, Where.of(named, count, policy))
 
     @classmethod
     def attach(cls, settings: ClusterSettings, job_id: str) -> ClusterRun:
@@ -167,7 +172,7 @@ class ClusterRun:
             new_job_id(host.random),
             key=self._key,
             requested_by=requester(),
-            datacenters=self._datacenters,
+            where=self._where,
         )
         self.job_id = message.job_id
         ack = await cluster.submit(message)
@@ -208,6 +213,16 @@ class ClusterRun:
         if self._stopping and results.state in ("running", "paused"):
             results.state = "stopping"
         return results
+
+    async def look_at_workers(self) -> Sequence[WorkerView]:
+        """Those that work for the job now; none where nobody tells of them, as through a gate."""
+        view = self._picture.view
+        if self._cluster is None or view is None or view.datacenters:
+            return ()
+        try:
+            return (await self._cluster.workers(self.job_id, WORKERS_WITHIN_S)).workers
+        except HyperscaleError:
+            return ()
 
     # -- levers ------------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ class Progress:
     since_s: float
     requests: int
     failed: int
+    held: bool = False  # not shown yet: what was known before is more
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ class News:
     view: JobView | None = None
     progress: list[Progress] = field(default_factory=list)
     done: list[WorkflowDone] = field(default_factory=list)
+    replaced: bool = False
+    """What was known of a workflow is another thing now; windows do not lead there."""
 
 
 class Picture:
@@ -97,12 +100,13 @@ class Picture:
             news.view = update.view
         for snapshot in update.snapshots:
             if snapshot.workflow in self._workflows:
-                self._workflows[snapshot.workflow].snapshot(snapshot)
+                news.replaced |= self._workflows[snapshot.workflow].snapshot(snapshot)
         for window in update.windows:
             workflow = self._workflows.get(window.workflow)
             progress = workflow.window(window) if workflow is not None else None
             if progress is not None:
                 news.progress.append(progress)
+                news.replaced |= workflow is not None and workflow.has_caught_up
         for name, at_s, text in update.marks:
             if name in self._workflows:
                 self._workflows[name].mark(at_s, text)
@@ -136,11 +140,20 @@ class Picture:
             watch(self._judges, shown)  # only the managers end a run by it
         results = assemble(course, shown.values(), self._judges)
         if self.view is not None:
+            if self.view.thresholds:
+                results.thresholds = list(self.view.thresholds)
             results.datacenters = [_datacenter(one) for one in self.view.datacenters]
             if self.view.together is not None:
                 results.together = _datacenter(self.view.together)
         results.workflows = [self._workflows[one.name].whole(one) for one in results.workflows]
         return results
+
+    def _not_less(self, view: JobView) -> JobView:
+        known = {one.name: one for one in (self.view.datacenters if self.view is not None else ())}
+        datacenters = tuple(_grown(one, known.get(one.name)) for one in view.datacenters)
+        before = self.view.together if self.view is not None else None
+        together = None if view.together is None else _grown(view.together, before)
+        return msgspec.structs.replace(view, datacenters=datacenters, together=together)
 
     def _course(self, elapsed_s: float) -> Course:
         outline = self.outline or Outline(workflows=())
@@ -179,12 +192,21 @@ class Picture:
             judge.resume(Standing())  # what ran before somebody looked is no bad moment
 
     def _look(self, view: JobView) -> None:
-        self.view = view
+        self.view = view = self._not_less(view)
         if view.status in ("submitted", "queued") and (view.reason or view.position):
             where = f"waits at place {view.position} of the queue" if view.position else "waits"
             because = f": {view.reason}" if view.reason else ""
             if len(self._notes) < NOTES_MAX:
                 self._notes[f"the job {where}{because}"] = None
+
+
+def _grown(view: DatacenterView, before: DatacenterView | None) -> DatacenterView:
+    """A gate that has just taken a job over may know less of a datacenter than the last one."""
+    if before is None or view.status == "lost" or view.requests >= before.requests:
+        return view
+    return msgspec.structs.replace(
+        view, requests=before.requests, failed=max(view.failed, before.failed)
+    )
 
 
 def _datacenter(view: DatacenterView) -> DatacenterResult:
@@ -216,25 +238,31 @@ class _Workflow:
         self._until_s = 0.0
         self._marks: dict[tuple[float, str], None] = {}
         self._ended: WorkflowResult | None = None
+        self.has_caught_up = False  # with its last window
 
-    def snapshot(self, snapshot: Snapshot) -> None:
+    def snapshot(self, snapshot: Snapshot) -> bool:
+        """Whether it is shown."""
         fresh = aggregate_of(self._facts)
         fresh.restore(_ALL, snapshot.state, snapshot.index)
         fresh.advance(snapshot.elapsed_s)
         self._index = snapshot.index
         self._until_s = max(self._until_s, snapshot.elapsed_s)
         self._show(fresh)
+        return self._catching_up is None
 
     def window(self, window: Window) -> Progress | None:
         if window.index <= self._index:
             return None
         since_s, self._index = self._until_s, window.index
         self._until_s = max(since_s, window.elapsed_s)
+        was_behind = self._catching_up is not None
         current = self._catching_up or self.shown
         delta = msgspec.structs.replace(window.delta, seq=window.index)
         current.apply(_ALL, delta, window.elapsed_s)
         self._show(current)
-        return Progress(window, since_s, self.shown.requests, self.shown.failed)
+        is_behind = self._catching_up is not None
+        self.has_caught_up = was_behind and not is_behind
+        return Progress(window, since_s, self.shown.requests, self.shown.failed, is_behind)
 
     def mark(self, at_s: float, text: str) -> None:
         self._marks[at_s, text] = None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -28,8 +28,15 @@ from hyperscale.engine.source import (
     encode_source,
 )
 from hyperscale.errors import BadInput
-from hyperscale.nodes.protocol.jobs import SUBMISSION_BYTES_MAX, Body, Outline, SubmitJob
+from hyperscale.nodes.protocol.jobs import (
+    SUBMISSION_BYTES_MAX,
+    Body,
+    Outline,
+    Policy,
+    SubmitJob,
+)
 from hyperscale.nodes.protocol.keys import check_key
+from hyperscale.nodes.protocol.where import check_where
 from hyperscale.workload.facts import test_facts
 from hyperscale.workload.load import ShapedVUs
 from hyperscale.workload.plan import Overrides, TestPlan, plan_test
@@ -37,6 +44,31 @@ from hyperscale.workload.plan import Overrides, TestPlan, plan_test
 _encode = msgspec.msgpack.Encoder().encode
 # The largest message but for ids, keys and the envelope.
 BODY_BYTES_MAX = SUBMISSION_BYTES_MAX - 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """In which datacenters a job is to run, for gates."""
+
+    datacenters: Mapping[str, int] = field(default_factory=dict)
+    count: int = 0
+    policy: Policy = "strict"
+
+    @classmethod
+    def of(
+        cls, datacenters: Mapping[str, int], count: int = 0, policy: Policy | Literal[""] = ""
+    ) -> Where:
+        """Who names datacenters means these and no others. Raises BadInput."""
+        where = cls(datacenters, count, policy or ("strict" if datacenters or not count else "any"))
+        try:
+            check_where(where.datacenters, where.count, where.policy)
+        except ValueError as error:
+            raise BadInput(
+                f"where it runs makes no sense: {error}",
+                "--dc eu --dc us: there; --dc-count 2: wherever it is best; with --dc-policy "
+                "prefer others may take the place of those that are named",
+            ) from None
+        return where
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +87,22 @@ class Submission:
         key: str = "",
         requested_by: str = "",
         correlation_id: str = "",
-        datacenters: Mapping[str, int] | None = None,
+        where: Where | None = None,
     ) -> SubmitJob:
         """The id is the client's, so a repeated message makes no second job. `key` does the same
         for a program that cannot remember the id."""
         if key:
             check_key(key)
+        where = where or Where()
         return SubmitJob(
             job_id=job_id,
             body=_encode(self.body),
             idempotency_key=key,
             requested_by=requested_by,
             correlation_id=correlation_id or job_id,
-            datacenters=dict(datacenters or {}),
+            datacenters=dict(where.datacenters),
+            datacenter_count=where.count,
+            policy=where.policy,
         )
 
 

@@ -6,7 +6,8 @@ Any gate can be asked. What concerns a job is passed on to the gate that owns it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -15,13 +16,13 @@ import msgspec
 from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
-from hyperscale.nodes.gate.events import Commanded, Completed, Created
+from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
-from hyperscale.nodes.gate.shares import body_in, is_split, vus_in
+from hyperscale.nodes.gate.shares import body_in, in_place, vus_in
 from hyperscale.nodes.gate.views import JobViewer
 from hyperscale.nodes.member.access import NOT_OWNER, Access, asker
 from hyperscale.nodes.member.node import Node
@@ -51,6 +52,7 @@ from hyperscale.nodes.protocol.jobs import (
 )
 from hyperscale.nodes.protocol.keys import InvalidKey, check_key
 from hyperscale.nodes.protocol.submission_limits import check_sizes, check_texts
+from hyperscale.nodes.protocol.where import check_where
 from hyperscale.runtime.host import Host
 from hyperscale.wire.errors import Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
@@ -82,7 +84,9 @@ class GateApi:
         self._owner = owner
         self._router = router
         self._views = JobViewer(host.clock, owner)
+        ledger.on_forgotten.append(self._views.forget)
         self._access = Access(settings.jobs_of_others, settings.node.credentials is not None)
+        self.answers = Counter({"accepted": 0, "repeated": 0, "refused": 0})
 
     def handlers(self) -> dict[type[msgspec.Struct], Callable[[Call, Any], Any]]:
         return {
@@ -99,6 +103,9 @@ class GateApi:
     async def _elsewhere(self, call: Call, ask: Any, job_id: str) -> Peer:
         """The owner of the job. Raises Refused."""
         self._node.check_started(call)
+        if self._ledger.is_being_forgotten(job_id) and isinstance(ask, SubmitJob):
+            why = f"job {job_id}, which had the same key, is over and about to be forgotten"
+            raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
         if self._ledger.is_unheard_of(job_id) and not isinstance(ask, SubmitJob):
             return await self._who_knows(call, ask, job_id)
         owner = self._ledger.owner(job_id)
@@ -182,11 +189,12 @@ class GateApi:
             check_sizes(ask.body)
             body = msgspec.msgpack.decode(ask.body, type=Body)
             check_texts(ask, body)
-            self._check_named(body, ask.datacenters)
+            asked = Asked(ask.datacenters, ask.datacenter_count, ask.policy)
+            self._check_asked(body, asked)
         except InvalidKey as error:
-            return _refusal(ask, error.message, error.hint)
+            return self._refuse(ask, error.message, error.hint)
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
-            return _refusal(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
+            return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
         digest = body.digest()
         self._ledger.begin(job_id)
         if not self._ledger.owns(job_id):
@@ -198,27 +206,27 @@ class GateApi:
         if known is None:
             decision = await self._router.choose(
                 job_id,
+                count=asked.count or len(datacenters),
                 named=tuple(datacenters),
-                policy="strict" if datacenters else "any",
+                policy=asked.policy if datacenters else "any",
                 body=body,
             )
             if decision.error:
                 return self._nowhere(ask, decision.error)
-            shares = {name: datacenters.get(name, 0) for name in decision.chosen}
-            datacenters = {name: shares[name] for name in self._ordered(shares)}
+            datacenters = self._ordered(in_place(datacenters, decision.chosen))
             body = self._with_warnings(body, decision)
         who = asker(call, ask)
         created = Created(
             name=body.name or ", ".join(facts.name for facts in body.workflows)[:200],
             body=msgspec.msgpack.encode(self._ledger.sealing.seal_body(body)),
             datacenters=datacenters,
-            asked=dict(ask.datacenters),
             digest=digest,
             idempotency_key=ask.idempotency_key,
             requested_by=ask.requested_by,
             correlation_id=ask.correlation_id or job_id,
             owner=who.owner,
             groups=who.groups if who.owner else (),
+            asked=asked,
         )
         if known is None:
             await self._hold(call, job_id, created)
@@ -227,7 +235,8 @@ class GateApi:
         else:
             duplicate = True
         if known is None or not _is_same(known.submitted, created):
-            return _refusal(ask, ANOTHER_TEST, ANOTHER_TEST_HINT)
+            return self._refuse(ask, ANOTHER_TEST, ANOTHER_TEST_HINT)
+        self.answers["repeated" if duplicate else "accepted"] += 1
         return JobAck(
             job_id=job_id,
             accepted=True,
@@ -238,20 +247,31 @@ class GateApi:
             durability="global",
         )
 
-    def _check_named(self, body: Body, wanted: Mapping[str, int]) -> None:
+    def _refuse(self, ask: SubmitJob, error: str, hint: str = "") -> JobAck:
+        self.answers["refused"] += 1
+        return JobAck(
+            job_id=ask.job_id,
+            accepted=False,
+            error=error,
+            hint=hint,
+            idempotency_key=ask.idempotency_key,
+        )
+
+    def _check_asked(self, body: Body, asked: Asked) -> None:
         """Raises ValueError."""
         known = self._settings.datacenters
-        for name in wanted:
+        for name in asked.datacenters:
             if name not in known:
                 raise ValueError(f"there is no datacenter {name!r}, only {', '.join(known)}")
-        if is_split(wanted) and min(wanted.values()) < 1:
-            raise ValueError("either each datacenter has a share of the load, or none has")
-        for name in wanted:
-            body_in(body, wanted, name)
+        check_where(asked.datacenters, asked.count, asked.policy)
+        if asked.count > len(known):
+            raise ValueError(f"it needs {asked.count} datacenters, and there are {len(known)}")
+        for name in asked.datacenters:
+            body_in(body, asked.datacenters, name)
 
-    def _ordered(self, names: Collection[str]) -> list[str]:
+    def _ordered(self, shares: Mapping[str, int]) -> dict[str, int]:
         """As they are configured: rows of data are divided in an order that does not change."""
-        return [name for name in self._settings.datacenters if name in names]
+        return {name: shares[name] for name in self._settings.datacenters if name in shares}
 
     @staticmethod
     def _with_warnings(body: Body, decision: Decision) -> Body:
@@ -265,8 +285,8 @@ class GateApi:
 
     def _nowhere(self, ask: SubmitJob, why: str) -> JobAck:
         """Who is not known to be out of reach may be back in a moment: the client asks again."""
-        refusal = _refusal(ask, f"no datacenter can run it: {why}", NOWHERE_HINT)
-        if self._router.is_hopeless(ask.datacenters):
+        refusal = self._refuse(ask, f"no datacenter can run it: {why}", NOWHERE_HINT)
+        if self._router.is_hopeless(ask.datacenters if ask.policy == "strict" else ()):
             return refusal
         return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
@@ -367,16 +387,6 @@ class GateApi:
 
     def _last(self, job: GateJob, completed: Completed) -> JobUpdate:
         return JobUpdate(view=self._views.of(job), results=completed.results, final=True)
-
-
-def _refusal(ask: SubmitJob, error: str, hint: str = "") -> JobAck:
-    return JobAck(
-        job_id=ask.job_id,
-        accepted=False,
-        error=error,
-        hint=hint,
-        idempotency_key=ask.idempotency_key,
-    )
 
 
 def _unknown(call: Call, ask: Any) -> Refused:

@@ -16,6 +16,7 @@ import msgspec
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import HyperscaleError
+from hyperscale.metrics import exported
 from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.results import decode
 from hyperscale.nodes.client.cluster import Cluster
@@ -26,11 +27,11 @@ from hyperscale.nodes.client.errors import (
     UnknownJob,
 )
 from hyperscale.nodes.client.picture import News, Picture
-from hyperscale.nodes.gate.events import Ended, Lost
+from hyperscale.nodes.gate.events import Ended, Lost, Told
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.gate.shares import body_in, vus_in
-from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, JobView, SubmitJob
+from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, JobView, Snapshot, SubmitJob
 from hyperscale.runtime.host import Host, Task
 
 WITHDRAW_S = 2.0  # how often a datacenter that was lost is asked to end a job
@@ -63,6 +64,8 @@ class DatacenterRun:
         self._cluster = cluster
         self._job = job
         self._on_news = on_news
+        if (told := job.told.get(name)) is not None:
+            self.picture.apply(_as_told(told))
         self._following: Task | None = None
         self.gave_up = ""
         self.began_at: float | None = None
@@ -95,7 +98,18 @@ class DatacenterRun:
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"
         reason = view.reason if view is not None else ""
-        return Ended(self.name, status, reason, last.results, last.states)
+        return Ended(self.name, status, reason, last.results, self._final(last))
+
+    def _final(self, last: JobUpdate) -> dict[str, bytes]:
+        """A datacenter whose managers and workers died has forgotten what it told us before."""
+        states = dict(last.states)
+        for facts in self._body.workflows:
+            known, ended = self.picture.aggregates()[facts.name], aggregate_of(facts)
+            if state := states.get(facts.name):
+                ended.absorb(state)
+            if known.requests > ended.requests:
+                states[facts.name] = exported.spread(known.brief())
+        return states
 
     async def _course(self, cluster: Cluster) -> JobUpdate:
         about = f"{self._job.job_id} in {self.name}"
@@ -240,7 +254,28 @@ class DatacenterRun:
     def _lost(self, reason: str) -> Lost:
         self.status = "lost"
         states = {name: whole.export() for name, whole in self.picture.aggregates().items()}
-        return Lost(self.name, reason, states)
+        at_s = max((one.elapsed_s for one in self.picture.aggregates().values()), default=0.0)
+        return Lost(self.name, reason, states, round(at_s, 3))
+
+    def totals(self) -> Told:
+        """All that was told so far, without how it went over time."""
+        wholes = self.picture.aggregates()
+        return Told(
+            self.name,
+            sum(one.requests for one in wholes.values()),
+            max((one.elapsed_s for one in wholes.values()), default=0.0),
+            {name: whole.brief() for name, whole in wholes.items()},
+        )
+
+
+def _as_told(told: Told) -> JobUpdate:
+    """What an earlier owner wrote down: shown until the datacenter has told as much."""
+    return JobUpdate(
+        snapshots=tuple(
+            Snapshot(workflow=name, index=0, elapsed_s=told.elapsed_s, state=exported.spread(state))
+            for name, state in told.states.items()
+        )
+    )
 
 
 OnNews = Callable[[DatacenterRun, JobUpdate, News], None]

@@ -8,11 +8,19 @@ from __future__ import annotations
 import msgspec
 
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.nodes.protocol.jobs import SteerJob
+from hyperscale.nodes.protocol.jobs import Policy, SteerJob
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, tag=True):
     pass
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """Where a job was to run, as it was submitted."""
+
+    datacenters: dict[str, int]
+    count: int
+    policy: Policy
 
 
 class Created(Event, frozen=True, array_like=True):
@@ -27,7 +35,7 @@ class Created(Event, frozen=True, array_like=True):
     correlation_id: str = ""
     owner: str = ""
     groups: tuple[str, ...] = ()
-    asked: dict[str, int] = {}  # datacenters that were named; none: all there are
+    asked: Asked | None = None  # what was asked for, where others than these were allowed
 
 
 class Commanded(Event, frozen=True, array_like=True):
@@ -40,6 +48,24 @@ class Begun(Event, frozen=True, array_like=True):
     """The load begins in these datacenters, which are prepared; nowhere it has begun before."""
 
     datacenters: tuple[str, ...]
+
+
+class Told(Event, frozen=True, array_like=True):
+    """What one datacenter has told so far, in all. The last one counts, should it be lost."""
+
+    datacenter: str
+    requests: int
+    elapsed_s: float
+    states: dict[str, bytes] = {}
+
+
+class Judged(Event, frozen=True, array_like=True):
+    """How a threshold stands that must not hold for a while: the `number`th of its workflow."""
+
+    workflow: str
+    number: int
+    bad_since_s: float | None
+    crossing: float | None
 
 
 class Ended(Event, frozen=True, array_like=True):
@@ -59,6 +85,7 @@ class Lost(Event, frozen=True, array_like=True):
     datacenter: str
     reason: str
     states: dict[str, bytes] = {}
+    at_s: float = 0.0  # of its load, as far as it was told
 
 
 class Withdrawn(Event, frozen=True, array_like=True):
@@ -73,7 +100,7 @@ class Completed(Event, frozen=True, array_like=True):
     results: bytes
 
 
-AnyEvent = Created | Commanded | Begun | Ended | Lost | Withdrawn | Completed
+AnyEvent = Created | Commanded | Begun | Told | Judged | Ended | Lost | Withdrawn | Completed
 
 encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
@@ -91,6 +118,10 @@ def request_of(event: AnyEvent) -> str:
             return f"command {steer.command_id}"
         case Begun():
             return "begun"
+        case Judged():
+            return f"judged {event}"
+        case Told(datacenter=name, requests=requests):
+            return f"told {name} {requests}"
         case Ended(datacenter=name) | Lost(datacenter=name):
             return f"over {name}"
         case Withdrawn(datacenter=name):

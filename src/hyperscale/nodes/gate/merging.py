@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from hyperscale._version import __version__
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.engine.results import Course, aggregate_of, assemble, judges_of
+from hyperscale.engine.results import Course, aggregate_of, assemble, carried_out, unjudged
+from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import BadInput, ExitCode, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.histogram import Histogram
@@ -21,9 +22,10 @@ from hyperscale.metrics.results import (
 from hyperscale.nodes.gate.events import Ended, Lost
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.numbers import service_times
-from hyperscale.nodes.gate.shares import is_split
+from hyperscale.nodes.gate.shares import body_in, is_split
 from hyperscale.workload.facts import WorkflowFacts
 
+BY_THRESHOLD = "threshold"  # who ends a job of which one is crossed
 LATE_S = 0.5  # less is the way of the word, and what a busy machine takes
 CORES_APART = 10_000  # cores of one datacenter are counted apart from those of the next
 
@@ -48,7 +50,9 @@ def _status(end: Ended | Lost) -> JobStatus:
     return end.status if isinstance(end, Ended) else "failed"
 
 
-def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, None, Results]:
+def results_of(
+    job: GateJob, cluster: str, elapsed_s: float, judges: Sequence[Judge]
+) -> Generator[None, None, Results]:
     """In steps."""
     body = job.body
     told = {
@@ -61,12 +65,8 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
         whole = yield from _merged(facts, job, told)
         wholes.append(whole)
     lost = [f"{name}: {line}" for name, results in told.items() for line in results.lost]
-    lost += [
-        f"datacenter {name} was lost: {end.reason}"
-        for name, end in job.ends.items()
-        if isinstance(end, Lost)
-    ]
-    cut, cut_reason = _cut(told)
+    lost += [_loss(job, name, end) for name, end in job.ends.items() if isinstance(end, Lost)]
+    cut, cut_reason = _cut(job, told)
     course = Course(
         name=body.name,
         started_at=body.started_at,
@@ -85,7 +85,9 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
                 for warning in results.warnings
                 if warning not in body.warnings
             ),
+            *_elsewhere(job),
             *_late(job),
+            *unjudged(body.workflows, job.submitted.datacenters),
         ],
         environment=Environment(
             hyperscale=__version__,
@@ -94,10 +96,15 @@ def results_of(job: GateJob, cluster: str, elapsed_s: float) -> Generator[None, 
             command=body.command,
         ),
     )
-    results = assemble(course, wholes, judges_of(body.workflows), final=True)
+    apart: dict[tuple[str, str], WorkflowResult] = {}
+    datacenters = []
     for name in job.submitted.datacenters:
         yield
-        results.datacenters.append(_datacenter(job, name, told.get(name)))
+        own = aggregates_of(job, job.ends[name])
+        apart |= {(name, one.name): one.freeze() for one in own}
+        datacenters.append(_datacenter(job, name, told.get(name), own))
+    results = assemble(course, wholes, judges, final=True, apart=apart)
+    results.datacenters = datacenters
     results.together = _all(results)
     return results
 
@@ -138,6 +145,15 @@ def _planned(known: WorkflowResult, datacenters: int) -> None:
         known.planned_iterations *= datacenters
 
 
+def _elsewhere(job: GateJob) -> list[str]:
+    asked = job.submitted.asked
+    where = list(job.submitted.datacenters)
+    if asked is None or not asked.datacenters or set(asked.datacenters) <= set(where):
+        return []
+    wanted = ", ".join(asked.datacenters)
+    return [f"it was to run in {wanted}, and ran in {', '.join(where)}: others were allowed"]
+
+
 def _late(job: GateJob) -> list[str]:
     return [
         f"the load in {name} began {end.late_s:.1f} s after that of the first datacenter"
@@ -146,8 +162,11 @@ def _late(job: GateJob) -> list[str]:
     ]
 
 
-def _cut(told: dict[str, Results]) -> tuple[Cut | None, str]:
+def _cut(job: GateJob, told: dict[str, Results]) -> tuple[Cut | None, str]:
     """What cut it short anywhere; a loss in one datacenter is told as such by itself."""
+    for command in job.commands:
+        if command.steer.by == BY_THRESHOLD and job.ending == "stop":
+            return "threshold", command.steer.reason
     cut = {
         name: results.cut_reason
         for name, results in told.items()
@@ -171,25 +190,35 @@ def _failure(job: GateJob, told: dict[str, Results]) -> RunFailed | BadInput | N
     return None
 
 
+def _loss(job: GateJob, name: str, end: Lost) -> str:
+    offered = carried_out(one.freeze(buckets=False) for one in aggregates_of(job, end))
+    when = f"{end.at_s:.1f} s into its load" if end.at_s else "before it told of any load"
+    return f"datacenter {name} was lost {when}, with {offered:.0%} of its load: {end.reason}"
+
+
 def aggregates_of(job: GateJob, end: Ended | Lost) -> list[WorkflowAggregate]:
-    """What one datacenter told at its end."""
-    found = [aggregate_of(facts) for facts in job.body.workflows]
+    """What one datacenter told at its end, beside what it was to do."""
+    body = body_in(job.body, job.submitted.datacenters, end.datacenter)
+    found = [aggregate_of(facts) for facts in body.workflows]
     for one in found:
         if state := end.states.get(one.name):
             one.absorb(state)
     return found
 
 
-def _datacenter(job: GateJob, name: str, told: Results | None) -> DatacenterResult:
+def _datacenter(
+    job: GateJob, name: str, told: Results | None, whole: list[WorkflowAggregate]
+) -> DatacenterResult:
     end = job.ends[name]
-    whole = aggregates_of(job, end)
     return DatacenterResult(
         name=name,
         status=end.status if isinstance(end, Ended) else "lost",
         requests=sum(one.requests for one in whole),
         failed=sum(one.failed for one in whole),
         elapsed_s=max((one.elapsed_s for one in whole), default=0.0),
-        coverage=told.coverage if told is not None else 0.0,
+        coverage=told.coverage
+        if told is not None
+        else carried_out(one.freeze(buckets=False) for one in whole),
         lost=list(told.lost) if told is not None else [end.reason] if end.reason else [],
         share=job.submitted.datacenters[name],
         duration=service_times(whole).distribution(),

@@ -15,20 +15,24 @@ import msgspec
 
 from hyperscale.cluster.datacenters import Verdict
 from hyperscale.engine.results import aggregate_of
-from hyperscale.ledger.vsr import NotPrimary
+from hyperscale.ledger.vsr import NotPrimary, Unknown
+from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.picture import News
 from hyperscale.nodes.gate.barrier import Barrier
+from hyperscale.nodes.gate.counters import Counters
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
 from hyperscale.nodes.gate.datacenters import Datacenters
-from hyperscale.nodes.gate.events import Completed, Lost, Withdrawn
+from hyperscale.nodes.gate.events import AnyEvent, Commanded, Completed, Lost, Withdrawn
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
-from hyperscale.nodes.gate.merging import aggregates_of, results_of, status_of
+from hyperscale.nodes.gate.merging import BY_THRESHOLD, LATE_S, aggregates_of, results_of, status_of
 from hyperscale.nodes.gate.numbers import LiveNumbers
+from hyperscale.nodes.gate.settings import GateSettings
+from hyperscale.nodes.gate.thresholds import JUDGED_EVERY_S, Thresholds
 from hyperscale.nodes.member.long_work import LongWork
-from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, Snapshot, Window
+from hyperscale.nodes.protocol.jobs import DatacenterView, JobUpdate, Snapshot, SteerJob, Window
 from hyperscale.runtime.host import Host, Task
 
 if TYPE_CHECKING:
@@ -50,18 +54,18 @@ class OwnedJob:
         job: GateJob,
         ledger: Ledger,
         datacenters: Mapping[str, Cluster],
-        cluster: str,
-        begin_within_s: float,
+        settings: GateSettings,
+        counts: Counters,
         log: FilteringBoundLogger,
         reach: Datacenters,
     ) -> None:
         self.job = job
+        self._counts = counts
         self._reach = reach
         self._log = log
         self._host = host
         self._ledger = ledger
-        self._cluster = cluster
-        self._begin_within_s = begin_within_s
+        self._settings = settings
         self._long_work = LongWork(host.clock)
         self._patient_since: dict[str, float] = {}
         self.runs = {
@@ -69,12 +73,8 @@ class OwnedJob:
             for name in job.running_in
         }
         self._numbers = LiveNumbers(host.clock)
-        self._ended = [
-            told
-            for name, end in job.ends.items()
-            if name not in self.runs
-            for told in aggregates_of(job, end)
-        ]
+        self._ended = {name: aggregates_of(job, end) for name, end in job.ends.items()}
+        self.thresholds = Thresholds(job)
         self._windows: deque[Window] = deque(maxlen=WINDOWS_MAX)
         self._index = 0
         self._replaced_at = 0  # windows before this one do not add up to what is known now
@@ -86,39 +86,99 @@ class OwnedJob:
             tasks.spawn(f"run {job.job_id} in {run.name}", self._run_in(run))
             for run in self.runs.values()
         ]
-        beginning = tasks.spawn(f"begin {job.job_id}", self._begin())
+        beside = [
+            tasks.spawn(f"begin {job.job_id}", self._begin()),
+            tasks.spawn(f"totals of {job.job_id}", self._keep_totals()),
+            tasks.spawn(f"thresholds of {job.job_id}", self._judge()),
+        ]
         try:
             for task in running:
                 await task
         finally:
-            for task in (*running, beginning):
+            for task in (*running, *beside):
                 task.cancel()
         if job.is_over or job.running_in:
             return
         status, reason = status_of(job)
         elapsed_s = self._host.clock.now() - job.known_since
-        results = await self._long_work.run(results_of(job, self._cluster, elapsed_s))
+        making = results_of(job, self._settings.node.cluster, elapsed_s, self.thresholds.judges)
+        results = await self._long_work.run(making)
         completed = Completed(status, reason, encode(results, indent=0))
         await self._ledger.append_surely(job.job_id, completed)
 
     async def _begin(self) -> None:
         if self.job.is_held:
             barrier = self.barrier_class(
-                self._host, self.job, self.runs, self._ledger, self._begin_within_s, self._log,
+                self._host,
+                self.job,
+                self.runs,
+                self._ledger,
+                self._settings.begin_within_s,
+                self._log,
                 self._reach.is_cut_off,
-            )  # fmt: skip
+            )
             with suppress(NotPrimary):
                 await barrier.run()
+
+    async def _keep_totals(self) -> None:
+        """So that a datacenter that dies together with this gate does not take back what it told
+        long ago."""
+        job = self.job
+        while True:
+            await self._host.clock.sleep(self._settings.totals_s)
+            for name in job.running_in:
+                totals, before = self.runs[name].totals(), job.told.get(name)
+                if totals.requests <= (0 if before is None else before.requests):
+                    continue
+                try:
+                    await self._ledger.append(job.job_id, totals)
+                except NotPrimary:
+                    return
+                except Unknown:
+                    continue  # it is said again, with more
+
+    async def _judge(self) -> None:
+        job = self.job
+        while self.thresholds.judges:
+            await self._host.clock.sleep(JUDGED_EVERY_S)
+            if any(self.runs[name].picture.view is None for name in job.running_in):
+                continue  # an owner that has not been told all yet would see too little load
+            crossed = self.thresholds.look(self._told())
+            events: list[AnyEvent] = [*self.thresholds.news()]
+            if crossed is not None and not job.ending:
+                reason = f"threshold {crossed.threshold.expression} was crossed"
+                stop = SteerJob(
+                    job_id=job.job_id, action="stop", by=BY_THRESHOLD, reason=reason,
+                    command_id=BY_THRESHOLD,
+                )  # fmt: skip
+                events.append(Commanded(stop))
+                self._counts.aborted += 1
+            try:
+                for event in events:
+                    await self._ledger.append(job.job_id, event)
+            except NotPrimary:
+                return
+            except Unknown:
+                continue  # it is news still
+
+    def _told(self) -> dict[str, list[WorkflowAggregate]]:
+        found = dict(self._ended)
+        found |= {name: list(run.picture.aggregates().values()) for name, run in self.runs.items()}
+        return found
 
     async def _run_in(self, run: DatacenterRun) -> None:
         end = await run.run()
         if isinstance(end, Lost):
+            why = "not ready" if run.gave_up else "silent"
+            self._counts.lost[run.name, why] += 1
             self._reach.failed(run.name)
             self._log.warning(
                 "datacenter lost", job=self.job.job_id, datacenter=run.name, reason=end.reason
             )
         else:
             end = msgspec.structs.replace(end, late_s=self._late_s(run))
+            self._counts.ended[run.name, end.status] += 1
+            self._counts.late += end.late_s >= LATE_S
         with suppress(NotPrimary):
             await self._ledger.append_surely(self.job.job_id, end)
 
@@ -152,17 +212,18 @@ class OwnedJob:
 
     def together(self) -> DatacenterView:
         """All datacenters, those that are over among them."""
-        whole = [*self._ended]
-        for run in self.runs.values():
-            whole += run.picture.aggregates().values()
+        whole = [one for several in self._told().values() for one in several]
         return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
+        self._counts.told[run.name] += 1
         self._patient_since.pop(run.name, None)
-        if update.snapshots:
+        if news.replaced:
             self._replaced_at = self._index + 1
             self._index += 1
         for progress in news.progress:
+            if progress.held or news.replaced:
+                continue
             self._index += 1
             window = progress.window
             delta = msgspec.structs.replace(window.delta, vus=self._vus(window.workflow))
@@ -182,11 +243,10 @@ class OwnedJob:
         made = []
         for facts in self.job.body.workflows:
             whole = aggregate_of(facts)
-            for run in self.runs.values():
-                whole.absorb(run.picture.aggregates()[facts.name].export())
-            for told in self._ended:
-                if told.name == facts.name:
-                    whole.absorb(told.export())
+            for several in self._told().values():
+                for one in several:
+                    if one.name == facts.name:
+                        whole.absorb(one.export())
             made.append(
                 Snapshot(
                     workflow=facts.name,
@@ -206,8 +266,7 @@ class Owner:
         host: Host,
         ledger: Ledger,
         datacenters: Mapping[str, Cluster],
-        cluster: str,
-        begin_within_s: float,
+        settings: GateSettings,
         log: FilteringBoundLogger,
         reach: Datacenters,
     ) -> None:
@@ -215,11 +274,15 @@ class Owner:
         self._reach = reach
         self._ledger = ledger
         self._datacenters = datacenters
-        self._cluster = cluster
-        self._begin_within_s = begin_within_s
+        self._settings = settings
         self._log = log
+        self.counts = Counters()
         self._owned: dict[str, tuple[OwnedJob, Task]] = {}
         self._withdrawing: dict[tuple[str, str], Task] = {}
+
+    @property
+    def owns(self) -> int:
+        return len(self._owned)
 
     def owned(self, job_id: str) -> OwnedJob | None:
         found = self._owned.get(job_id)
@@ -240,13 +303,15 @@ class Owner:
                 job,
                 self._ledger,
                 self._datacenters,
-                self._cluster,
-                self._begin_within_s,
+                self._settings,
+                self.counts,
                 self._log,
                 self._reach,
             )
             task = self._host.tasks.spawn(f"own {job.job_id}", self._carry_out(owned))
             self._owned[job.job_id] = (owned, task)
+            is_new = job.begun is None and not job.told and not job.ends
+            self.counts.taken["new" if is_new else "taken over"] += 1
             self._log.info("owns job", job=job.job_id, datacenters=job.running_in)
         elif running and not owns:
             _, task = self._owned.pop(job.job_id)

@@ -6,7 +6,7 @@ users are its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -22,6 +22,18 @@ def body_in(body: Body, datacenters: Mapping[str, int], name: str) -> Body:
     workflows = tuple(_in_datacenter(facts, datacenters, number) for facts in body.workflows)
     shares = datacenters.values() if is_split(datacenters) else [1] * len(datacenters)
     return msgspec.structs.replace(body, workflows=workflows, among=(number, *shares))
+
+
+def in_place(asked: Mapping[str, int], chosen: Sequence[str]) -> dict[str, int]:
+    """Who was chosen in place of one that was asked for has its share; the others keep theirs."""
+    others = [name for name in chosen if name not in asked]
+    found = {}
+    for name, share in asked.items():
+        if name in chosen:
+            found[name] = share
+        elif others:
+            found[others.pop(0)] = share
+    return found | dict.fromkeys(others, 0)
 
 
 def is_split(datacenters: Mapping[str, int]) -> bool:

@@ -23,6 +23,9 @@ class JobViewer:
         self._owner = owner
         self._endings = Endings()
 
+    def forget(self, job_id: str) -> None:
+        self._endings.forget(job_id)
+
     def of(self, job: GateJob) -> JobView:
         owned, done = self._owner.owned(job.job_id), job.completed
         ending = self._endings.of(job.job_id, done.results if done is not None else None)
@@ -51,6 +54,7 @@ class JobViewer:
             idempotency_key=job.submitted.idempotency_key,
             owner=job.submitted.owner,
             datacenters=datacenters,
+            thresholds=owned.thresholds.standing() if owned is not None else (),
             together=owned.together() if owned is not None and ending is None else None,
         )
 

@@ -14,7 +14,7 @@ from hyperscale.cluster.jobs.queries import JobQueries
 from hyperscale.cluster.jobs.records import TimedOut
 from hyperscale.cluster.jobs.timeouts import elapsed_s
 
-TIMEOUT_REASONS: Final = ("overall", "stuck")
+TIMEOUT_REASONS: Final = ("overall", "stuck", "held")
 EXTENSION_ANSWERS: Final = ("granted", "denied")
 
 
@@ -24,9 +24,10 @@ class Counters:
     extensions: Counter[str] = field(default_factory=Counter)
 
     def timed_out(self, jobs: JobQueries, record: TimedOut) -> None:
-        """Either its time was over, or nothing of it moved although there was time left."""
+        """Its time was over, or nothing of it moved, or no gate said that it begins."""
         job = jobs.job(record.job_id)
         if job is not None:
             limit_s = job.submitted.timeout_s + job.extension_s
             overall = elapsed_s(job, record.age_s) >= limit_s
-            self.timeouts["overall" if overall else "stuck"] += 1
+            why = "held" if job.is_held else "overall" if overall else "stuck"
+            self.timeouts[why] += 1

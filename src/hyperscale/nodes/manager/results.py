@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.cluster.jobs.state import JobState, WorkflowState
-from hyperscale.engine.results import Course, aggregate_of, assemble
+from hyperscale.engine.results import Course, aggregate_of, assemble, unjudged
 from hyperscale.engine.thresholds import Judge
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
@@ -97,7 +97,12 @@ def job_results(
         failure=_failure(job, of_dependents=not failed),
         lost=[*lost, *died],
         tags=body.tags,
-        warnings=[*body.warnings, *_warnings(job), *_unconfirmed(job, status)],
+        warnings=[
+            *body.warnings,
+            *(() if job.submitted.for_gate else unjudged(body.workflows)),
+            *_warnings(job),
+            *_unconfirmed(job, status),
+        ],
         environment=environment,
     )
     return assemble(course, aggregates, judges, final=True)

@@ -8,18 +8,21 @@ there was one), so that a client that comes back misses nothing.
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import msgspec
 from msgspec import field
 
 from hyperscale.cluster.jobs.records import Action, JobStatus, LostLoad
 from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.results import ThresholdResult
 from hyperscale.nodes.protocol import Fields
 from hyperscale.wire.messages import Priority, Registry
 from hyperscale.workload.facts import WorkflowFacts
 
 SUBMISSION_BYTES_MAX = 7 << 20  # a job is one record, and those end at 8 MiB
 UPDATE_BYTES_MAX = 48 << 20
+Policy = Literal["strict", "prefer", "any"]
 UNKNOWN_JOB = "unknown_job"  # the code of a refusal: no manager knows this job
 
 
@@ -83,6 +86,8 @@ class SubmitJob(Asked, frozen=True, kw_only=True):
     correlation_id: str = ""
     datacenters: dict[str, int] = field(default_factory=dict)
     """For gates: where it runs, with the share of each in one load; 0: all of it, as written."""
+    datacenter_count: int = 0  # how many the gate is to choose; 0: those that are named, or all
+    policy: Policy = "strict"  # whether others may take the place of those that are named
     for_gate: bool = False  # from a gate, which puts the numbers of many datacenters together
     held: bool = False  # its load is to wait, prepared, until the gate says that it begins
 
@@ -176,6 +181,7 @@ class JobView(Fields, frozen=True, kw_only=True):
     owner: str = ""  # by certificate; empty: nobody's
     datacenters: tuple[DatacenterView, ...] = ()  # through a gate: how it stands in each
     began_ago_s: float | None = None  # its load; None: it has not begun
+    thresholds: tuple[ThresholdResult, ...] = ()  # through a gate: as they stand
     together: DatacenterView | None = None  # and their numbers merged, while it runs
 
 

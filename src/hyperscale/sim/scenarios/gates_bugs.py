@@ -13,13 +13,18 @@ from hyperscale.nodes.gate.barrier import Barrier
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
 from hyperscale.nodes.gate.datacenters import Datacenters
-from hyperscale.nodes.gate.events import AnyEvent, Completed, Created, Ended, Lost, Withdrawn
+from hyperscale.nodes.gate.events import AnyEvent, Begun, Completed, Created, Ended, Lost, Withdrawn
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.ledger import Ledger
 from hyperscale.nodes.gate.owner import OwnedJob, Owner
 from hyperscale.nodes.protocol.jobs import JobUpdate
 
+# They show where nothing else is wrong than a line.
+LINE_BUGS: Final = {
+    "own-line-unsuspected": "LostWithReason",
+    "never-handed-over": "LostToAll",
+}
 PLANTED_BUGS: Final = {
     "ack-before-commit": "HeldBeforeAck",
     "key-is-no-job": "OneJobPerKey",
@@ -27,9 +32,9 @@ PLANTED_BUGS: Final = {
     "cancelled-when-told": "NothingAfterTheEnd",
     "numbers-left-behind": "TrueNumbers",
     "withdrawn-untold": "WithdrawnIsOver",
-    "own-line-unsuspected": "LostWithReason",
-    "never-handed-over": "LostToAll",
+    **LINE_BUGS,
     "first-prepared-begins": "BeginsTogether",
+    "told-is-forgotten": "KeepsWhatWasTold",
 }
 
 
@@ -77,10 +82,21 @@ class NumbersLeftBehind(DatacenterRun):
         return msgspec.structs.replace(await super().run(), states={})
 
 
+class ToldIsForgotten(DatacenterRun):
+    def _final(self, last: JobUpdate) -> dict[str, bytes]:
+        return dict(last.states)
+
+    def _lost(self, reason: str) -> Lost:
+        return msgspec.structs.replace(super()._lost(reason), states={})
+
+
 class FirstPreparedBegins(Barrier):
-    async def _wait_for_all(self) -> None:
+    async def run(self) -> None:
         while not any(run.is_prepared for run in self._waited_for()):
             await self._clock.sleep(0.05)
+        if self._job.begun is None:
+            await self._ledger.append_surely(self._job.job_id, Begun(tuple(self._runs)))
+        await asyncio.gather(*(run.begin(0.0) for run in self._waited_for()))
 
 
 class WithdrawnUntold(Owner):
@@ -121,6 +137,10 @@ class _EarlyJob(OwnedJob):
     barrier_class = FirstPreparedBegins
 
 
+class _ForgetfulJob(OwnedJob):
+    run_class = ToldIsForgotten
+
+
 class _BareJob(OwnedJob):
     run_class = NumbersLeftBehind
 
@@ -131,6 +151,10 @@ class _HastyOwner(Owner):
 
 class _EarlyOwner(Owner):
     owned_class = _EarlyJob
+
+
+class _ForgetfulOwner(Owner):
+    owned_class = _ForgetfulJob
 
 
 class _BareOwner(Owner):
@@ -149,6 +173,7 @@ class PlantedGates:
                 "numbers-left-behind": _BareOwner,
                 "withdrawn-untold": WithdrawnUntold,
                 "first-prepared-begins": _EarlyOwner,
+                "told-is-forgotten": _ForgetfulOwner,
             }.get(bug, Owner)
             datacenters_class = {
                 "own-line-unsuspected": _Unsuspecting,

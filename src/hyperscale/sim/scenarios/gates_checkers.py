@@ -12,6 +12,7 @@ from collections.abc import Callable
 from hyperscale.metrics.results import DatacenterResult, decode
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.sim.checkers import Checker
+from hyperscale.sim.scenarios.cluster_checkers import NeverBackwards
 from hyperscale.sim.scenarios.cluster_truth import ObservedPart, Truth
 
 ENDS_WITHIN_S = 15.0  # a worker that does not confirm is given up after ten
@@ -185,6 +186,34 @@ class TrueNumbers(GatesChecker):
         return one.status == "completed" and not one.lost and one.coverage >= 1.0
 
 
+class KeepsWhatWasTold(GatesChecker):
+    """Of a datacenter that is lost nothing is missing that gates had written down before."""
+
+    def __init__(self, truth: Truth, jobs: Jobs) -> None:
+        super().__init__(truth, jobs)
+        self._told: dict[tuple[str, str], int] = {}
+
+    def on_looked(self, _at: float) -> None:
+        for job_id, known in self.jobs().items():
+            for told in (one for job in known for one in job.told.values()):
+                key = (job_id, told.datacenter)
+                self._told[key] = max(told.requests, self._told.get(key, 0))
+
+    def at_end(self) -> None:
+        for job_id, known in self.jobs().items():
+            completed = next((one.completed for one in known if one.completed is not None), None)
+            if completed is None or not completed.results:
+                continue
+            for one in decode(completed.results).datacenters:
+                told = self._told.get((job_id, one.name), 0)
+                if told and one.status == "lost":
+                    self.world.coverage["told before a loss"] += 1
+                if one.requests < told:
+                    self.fail(
+                        f"{one.name} had told {told} requests of {job_id}, {one.requests} count"
+                    )
+
+
 class WithdrawnIsOver(GatesChecker):
     """Where a job was lost and withdrawn, nothing of it runs once its managers had the time to
     end it."""
@@ -201,8 +230,9 @@ class WithdrawnIsOver(GatesChecker):
 
     def _judge(self, job_id: str, name: str) -> None:
         for one in self.of(job_id, name):
-            if one.loading:
-                self.fail(f"{one.where} makes load of {job_id}, which was withdrawn from {name}")
+            waits = one.prepared and not one.over and not one.host.process.dead
+            if one.loading or waits:
+                self.fail(f"{one.where} tends {job_id}, which was withdrawn from {name}")
 
     def at_end(self) -> None:
         self.world.coverage["withdrawn"] += len(self._withdrawn_at)
@@ -215,7 +245,8 @@ def all_checkers(truth: Truth, jobs: Jobs) -> list[Checker]:
         OneEnd,
         NothingAfterTheEnd,
         BeginsTogether,
+        KeepsWhatWasTold,
         TrueNumbers,
         WithdrawnIsOver,
     )
-    return [kind(truth, jobs) for kind in kinds]
+    return [NeverBackwards(), *(kind(truth, jobs) for kind in kinds)]

@@ -12,6 +12,7 @@ from hyperscale.metrics.delta import Delta, RequestDelta, RequestKey
 from hyperscale.metrics.results import encode
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.protocol.jobs import (
+    DatacenterView,
     JobUpdate,
     JobView,
     Outline,
@@ -228,3 +229,33 @@ def test_an_end_that_knows_less_than_was_shown_is_no_progress() -> None:
     less = msgspec.json.encode(Manager(80).aggregate.freeze())
     done = WorkflowDone(workflow="Quick", status="completed", result=less)
     assert picture.apply(JobUpdate(done=(done,))).progress == []
+
+
+def test_windows_behind_what_is_shown_are_told_as_such() -> None:
+    """Who passes windows on must not add them to what is more already."""
+    before, after = Manager(requests=10), Manager(requests=4)
+    picture = Picture(OUTLINE)
+    assert picture.apply(before.snapshot()).replaced
+    assert not picture.apply(after.snapshot()).replaced
+    news = picture.apply(after.window(3))
+    assert [one.held for one in news.progress] == [True]
+    assert not news.replaced
+    news = picture.apply(after.window(5))
+    assert [(one.held, one.requests) for one in news.progress] == [(False, 12)]
+    assert news.replaced
+    assert not picture.apply(after.window(1)).replaced
+
+
+def test_a_datacenter_does_not_lose_what_was_shown_of_it() -> None:
+    """Another gate has taken the job over, and does not know all yet."""
+    picture = Picture(OUTLINE)
+
+    def told(requests: int, status: str = "running") -> int:
+        one = DatacenterView(name="eu", status=status, requests=requests)
+        view = JobView(job_id="j", name="q", status="running", datacenters=(one,), together=one)
+        picture.apply(JobUpdate(view=view))
+        (shown,) = picture.results(1.0).datacenters
+        return shown.requests
+
+    assert [told(100), told(40), told(120)] == [100, 100, 120]
+    assert told(110, "lost") == 110

@@ -7,11 +7,14 @@ import pytest
 from hyperscale.errors import BadInput
 from hyperscale.nodes.gate.events import (
     AnyEvent,
+    Begun,
     Commanded,
     Completed,
     Created,
     Ended,
+    Judged,
     Lost,
+    Told,
     decode,
     encode,
     request_of,
@@ -76,6 +79,29 @@ def test_a_datacenter_that_was_not_asked_ends_nothing() -> None:
 )
 def test_one_status_for_all(events: list[AnyEvent], status: str, reason: str) -> None:
     assert status_of(job_of(*events)) == (status, reason)
+
+
+def test_what_was_told_last_counts_until_the_end() -> None:
+    told = [Told("eu", requests, 1.0, {"Shop": b"%d" % requests}) for requests in (5, 9, 7)]
+    job = job_of(*told)
+    assert job.told == {"eu": told[1]}
+    assert job_of(*told, Lost("eu", "cut off"), told[1]).told == {}
+
+
+def test_the_first_beginning_counts() -> None:
+    job = job_of(Begun(("eu", "us")), Begun(("us",)))
+    assert job.begun == Begun(("eu", "us"))
+    assert job.is_held
+
+
+def test_how_a_threshold_stands_is_known() -> None:
+    job = job_of(Judged("Shop", 0, 3.5, None), Judged("Shop", 0, 3.5, 512.0))
+    assert job.judged == {("Shop", 0): (3.5, 512.0)}
+
+
+def test_it_is_paused_until_it_is_resumed() -> None:
+    assert job_of(command("pause", "a"), command("scale", "b")).is_paused
+    assert not job_of(command("pause", "a"), command("resume", "b")).is_paused
 
 
 def test_two_commands_are_two_requests_and_a_copy_is_none() -> None:

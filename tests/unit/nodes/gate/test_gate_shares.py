@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.nodes.gate.shares import body_in, vus_in
-from hyperscale.nodes.protocol.jobs import Body
+from hyperscale.nodes.gate.shares import body_in, in_place, vus_in
+from hyperscale.nodes.protocol.jobs import Body, Policy
+from hyperscale.nodes.protocol.where import check_where
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import ClosedVUs, Load
 
@@ -42,3 +43,36 @@ def test_scaling_is_split_like_the_load() -> None:
     assert vus_in(10, {"eu": 0, "us": 0}) == {"eu": 10, "us": 10}
     with pytest.raises(ValueError, match="1 virtual users leave none for us"):
         vus_in(1, {"eu": 60, "us": 40})
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen", "found"),
+    [
+        ({}, ("ap", "us"), {"ap": 0, "us": 0}),
+        ({"us": 0}, ("us", "ap"), {"us": 0, "ap": 0}),
+        ({"eu": 60, "us": 40}, ("us", "ap"), {"ap": 60, "us": 40}),
+        ({"us": 60, "eu": 40}, ("us", "ap"), {"us": 60, "ap": 40}),
+    ],
+)
+def test_who_comes_in_place_of_another_has_its_share(
+    asked: dict[str, int], chosen: tuple[str, ...], found: dict[str, int]
+) -> None:
+    assert in_place(asked, chosen) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "count", "policy", "words"),
+    [
+        ({"eu": 1, "us": 0}, 0, "strict", "either each datacenter has a share"),
+        ({}, 0, "prefer", "it prefers no datacenter"),
+        ({"eu": 0}, 2, "any", "it runs in any datacenter, and names some"),
+        ({}, 0, "any", "does not say in how many"),
+        ({"eu": 0}, 2, "strict", "names 1 datacenters and wants 2"),
+        ({"eu": 60, "us": 40}, 3, "prefer", "2 shares cannot be given to 3"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    asked: dict[str, int], count: int, policy: Policy, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        check_where(asked, count, policy)

@@ -159,7 +159,7 @@ def test_timeouts_are_counted_and_the_count_stays_when_the_job_is_forgotten() ->
             await lone.manager.job_log.append(record)
         told = {one.name: one for one in gauges.metrics(lone.manager)}
         counted = told["job_timeouts_detected_total"].samples
-        assert counted == {("overall",): 0.0, ("stuck",): 1.0}
+        assert counted == {("overall",): 0.0, ("stuck",): 1.0, ("held",): 0.0}
         assert told["job_timeout_checks_total"].samples[()] > 0
         await lone.manager.records.forget(job.job_id)
         again = {one.name: one for one in gauges.metrics(lone.manager)}

@@ -1,4 +1,4 @@
-"""The datacenters of a gate in numbers, its decisions, and whether it can do its work.
+"""A gate in numbers: its datacenters, its decisions, its jobs, and whether it can do its work.
 
 Labels that name a datacenter are bounded by the gate's own settings.
 """
@@ -13,14 +13,61 @@ from hyperscale.cluster.datacenters import Health, Reach
 from hyperscale.cluster.overload.circuit import CircuitState
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.member.metrics import Metric, labelled, single
+from hyperscale.nodes.member.metrics_page import NodePages
 from hyperscale.runtime.page_server import Health as PageHealth
 
+LOST_WHY: Final = ("silent", "not ready")
 PROBE_FATES: Final = ("answered", "missed")
+# A page for people; the newest jobs are those they ask about.
+JOBS_SHOWN_MAX: Final = 100
+
+
+def measured(gate: Gate) -> Gate:
+    """To be said before it starts."""
+    gate.node.pages = NodePages(
+        metrics=lambda: metrics(gate), ready=lambda: readiness(gate), pages=pages(gate)
+    )
+    return gate
 
 
 def metrics(gate: Gate) -> Iterator[Metric]:
     yield from _datacenters(gate)
     yield from _routing(gate)
+    jobs = gate.ledger.jobs.jobs()
+    states = Counter("over" if job.is_over else "running" for job in jobs)
+    counts = {
+        "running": float(states["running"]),
+        "over": float(states["over"]),
+        "owned": float(sum(not job.is_over and gate.ledger.owns(job.job_id) for job in jobs)),
+    }
+    yield labelled("gate_jobs", "gauge", "Jobs this gate holds; owned: runs.", "state", counts)
+    yield from _owned(gate)
+
+
+def _owned(gate: Gate) -> Iterator[Metric]:
+    """Counted by the owner of each job alone, so a sum over all gates is the truth."""
+    names, counts = gate.datacenters.names, gate.owner.counts
+    text = "Jobs that became this gate's to lead: as new ones, or because another gate had died."
+    taken = {how: float(counts.taken[how]) for how in ("new", "taken over")}
+    yield labelled("gate_jobs_taken_total", "counter", text, "how", taken)
+    text = "Submissions answered by this gate."
+    answers = {answer: float(count) for answer, count in gate.api.answers.items()}
+    yield labelled("gate_submissions_total", "counter", text, "answer", answers)
+    text = "Updates of jobs that datacenters have told."
+    told = {name: float(counts.told[name]) for name in names}
+    yield labelled("gate_dc_progress_reports_received_total", "counter", text, "datacenter", told)
+    text = "Ends of jobs that datacenters have told."
+    ends: dict[tuple[str, ...], float]
+    ends = {key: float(count) for key, count in counts.ended.items()}
+    yield Metric("gate_dc_ends_total", "counter", text, ("datacenter", "status"), ends)
+    text = "Datacenters that were given up: nothing was heard of them, or they were not ready."
+    lost: dict[tuple[str, ...], float]
+    lost = {(name, why): float(counts.lost[name, why]) for name in names for why in LOST_WHY}
+    yield Metric("gate_dc_lost_total", "counter", text, ("datacenter", "why"), lost)
+    text = "Datacenters in which load began more than half a second after the first."
+    yield single("gate_dc_late_total", "counter", text, counts.late)
+    text = "Jobs that were ended because a threshold was crossed."
+    yield single("gate_thresholds_aborted_total", "counter", text, counts.aborted)
 
 
 def _datacenters(gate: Gate) -> Iterator[Metric]:
@@ -124,7 +171,22 @@ def pages(gate: Gate) -> dict[str, Callable[[], object]]:
             for at, job, snapshot, decision in reversed(gate.router.last)
         ]
 
+    def jobs() -> object:
+        return [
+            {
+                "job": job.job_id,
+                "owner": gate.ledger.owner(job.job_id),
+                "over": job.is_over,
+                "datacenters": job.submitted.datacenters,
+                "running_in": job.running_in,
+                "begun": None if job.begun is None else job.begun.datacenters,
+                "told": {name: told.requests for name, told in job.told.items()},
+            }
+            for job in gate.ledger.jobs.jobs()[-JOBS_SHOWN_MAX:]
+        ]
+
     return {
         "/debug/datacenters": lambda: gate.datacenters.states(),
         "/debug/routing": routing,
+        "/debug/jobs": jobs,
     }
