@@ -7,14 +7,17 @@ import os
 import socket
 from typing import Final
 
+import msgspec
+
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
-from hyperscale.runtime.host import Address, is_loopback
+from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
 from hyperscale.ui.live.source import Source
 from hyperscale.ui.web.door import Door
 from hyperscale.ui.web.http import WebServer
 from hyperscale.ui.web.hub import Hub
+from hyperscale.ui.web.patches import Patch
 from hyperscale.ui.web.site import Site
 from hyperscale.ui.web.steering import Command, steer
 from hyperscale.ui.web.view import Watching
@@ -80,11 +83,6 @@ class RunPage:
         return url_of(self._address, self._door.token)
 
     @property
-    def open_to_all(self) -> bool:
-        """Whoever has an account on this machine may steer."""
-        return not self._door.token and is_loopback(self._address.host)
-
-    @property
     def hub(self) -> Hub:
         return self._watching.hub
 
@@ -119,6 +117,7 @@ class RunPage:
     async def _stay(self, results: Results) -> None:
         self._watching = Watching()  # of this loop
         self._watching.show(results)
+        self.hub.publish(Patch(set={"files": msgspec.Raw(b"true")}))
         async with RealHost("web", os.devnull) as host:
             await WebServer(host, Site(self._door, self)).start(self._address)
             clock = host.clock
