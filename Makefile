@@ -39,7 +39,8 @@ run: $(VENV)/.run
 	$(BIN)/hyperscale demo --html out/report.html
 
 # Servers that tests talk to and that only Debian has; needs root. Tests skip what is missing.
-SERVERS := mariadb-server mosquitto nats-server rabbitmq-server chromium
+SERVERS := chromium curl influxdb mariadb-server mosquitto nats-server nginx prometheus \
+	rabbitmq-server victoria-metrics
 APT := apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=10
 servers:
 	dpkg -s $(SERVERS) > /dev/null 2>&1 || { $(APT) -qq update; \
@@ -104,6 +105,7 @@ soak: $(VENV)/.bench
 	$(BIN)/hyperscale sim cluster --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim gates --seeds 1..5000 --jobs 2
 	$(BIN)/hyperscale sim flood --seeds 1..1000 --jobs 2
+	$(BIN)/hyperscale sim scheduler --seeds 1..2000 --jobs 2
 	TESTS_CRASH_KILLS=500 $(BIN)/pytest tests/integration/test_crash.py
 	TESTS_SOAK=1 $(BIN)/pytest tests/integration/test_cluster_faults.py
 	$(MAKE) chaos ROUNDS=200

@@ -12,10 +12,15 @@ figures and a line in ROWS.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
+import ssl
 import sys
+import urllib.request
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from contenders import HYPERSCALE, K6, PEERS, Contender, Load, measured
 from harness import Figure, NotMeasured, Part, interleave, measure, note, parser_of
@@ -85,6 +90,40 @@ def grpc(options: argparse.Namespace) -> list[Figure]:
     return row(what, "grpc", Embedded(), [(K6, 3), (GRPCIO, 6)], options)
 
 
+class Secured(Embedded):
+    """With TLS, so that it speaks HTTP/3 as well."""
+
+    scheme = "https"
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def command(self, folder: Path) -> list[str]:
+        options = json.dumps({"port": self.port, "tls": True})
+        return [sys.executable, "-P", "-m", "hyperscale.target", options]
+
+    def stats(self) -> Any:
+        trusting = ssl._create_unverified_context()
+        with urllib.request.urlopen(f"{self.url}/stats", timeout=30, context=trusting) as answer:
+            return json.load(answer)
+
+
+def http3(options: argparse.Namespace) -> list[Figure]:
+    what = f"HTTP/3 GET, {VUS} VUs, the embedded target, against HTTP/2 over TLS"
+    target = Secured()
+    loads = {name: Load(name, VUS, options.seconds) for name in ("http3", "http2")}
+
+    def turn(name: str) -> float:
+        return measured(HYPERSCALE, loads[name], target).per_cpu_second
+
+    with target:
+        turns = [(name, partial(turn, name)) for name in loads]
+        taken = interleave(turns, options.rounds)
+    note(taken.report("requests per CPU second"))
+    return [taken.figure(what, "http3", "http2", 0.5)]
+
+
 def memory(options: argparse.Namespace) -> list[Figure]:
     figures = []
     for flow, target in (("http2", nginx("http")), ("grpc", Embedded())):
@@ -93,7 +132,7 @@ def memory(options: argparse.Namespace) -> list[Figure]:
     return figures
 
 
-ROWS: dict[str, Part] = {"http2": http2, "grpc": grpc, "memory": memory}
+ROWS: dict[str, Part] = {"http2": http2, "http3": http3, "grpc": grpc, "memory": memory}
 
 
 def main() -> int:

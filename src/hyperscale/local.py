@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Literal
 
 from hyperscale.engine.run import LocalRun, RunOptions
-from hyperscale.engine.source import ClassSource
+from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
-from hyperscale.reporting.custom import check_reporting, report_all
+from hyperscale.reporting.reporting import Reporting
 from hyperscale.ui.live import View
 from hyperscale.ui.live.beside import beside
 from hyperscale.ui.mode import open_view
@@ -53,7 +54,17 @@ def run(
     except TypeError as error:
         known = ", ".join(Overrides.__struct_fields__)
         raise BadInput(f"run(): {error}", f"it takes {known}") from None
-    playing = _play(LocalRun(ClassSource(*workflows), flags, options), open_view(ui))
+    return _finished(_play(LocalRun(ClassSource(*workflows), flags, options), open_view(ui)))
+
+
+def run_file(path: str | Path, *names: str) -> Results:
+    """As `run`, for the workflows of a test file, or those of these names with what they depend
+    on."""
+    source = FileSource(str(path), list(names))
+    return _finished(_play(LocalRun(source), open_view("none")))
+
+
+def _finished(playing: Coroutine[Any, Any, Results]) -> Results:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -65,15 +76,15 @@ def run(
 
 async def _play(local_run: LocalRun, view: View) -> Results:
     try:
-        check_reporting(local_run.plan.reporting)
+        reporting = Reporting(given=local_run.plan.reporting)
     except BadInput:
         local_run.abandon()
         raise
-    async with beside(view, local_run, _warn):
+    async with reporting.beside(local_run, _warn), beside(view, local_run, _warn):
         results = await local_run.execute()
     if local_run.failure is not None:
         raise local_run.failure
-    for error in await report_all(local_run.plan.reporting, results):
+    for error in await reporting.concluded(results):
         _warn(error.message)
     return results
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tests.fixtures.http_replies import REPLIES
-from tests.fuzz import cluster_bytes, gate_bytes, http_bytes, stored_bytes, wire_bytes
+from tests.fuzz import (
+    cluster_bytes,
+    gate_bytes,
+    http_bytes,
+    stored_bytes,
+    stream_bytes,
+    wire_bytes,
+)
 
 
 class Target(NamedTuple):
@@ -25,6 +32,8 @@ TARGETS = {
     "states": Target(stored_bytes.feed_state, stored_bytes.states),
     "wal": Target(stored_bytes.feed_wal, stored_bytes.segments),
     "bundles": Target(stored_bytes.feed_bundle, stored_bytes.bundles),
+    "http2": Target(stream_bytes.feed_http2, stream_bytes.answers),
+    "websocket": Target(stream_bytes.feed_websocket, stream_bytes.messages),
     "http": Target(
         http_bytes.feed_all,
         lambda: [reply.data for reply in REPLIES.values() if len(reply.data) <= 1_000],

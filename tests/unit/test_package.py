@@ -11,6 +11,7 @@ import pytest
 
 import hyperscale
 from hyperscale.cli.commands import GROUPS
+from hyperscale.reporting.registry import ENTRIES
 
 ROOT = Path(hyperscale.__file__).parent
 DOORS = (
@@ -20,11 +21,14 @@ DOORS = (
     "hyperscale.core",
     "hyperscale.graph",
     "hyperscale.local",
+    "hyperscale.pytest_plugin",
     "hyperscale.reporting",
     "hyperscale.scheduler",
     "hyperscale.target.__main__",
     "hyperscale.testing",
     *(f"hyperscale.cli.{module}" for group in GROUPS.values() for module in group.values()),
+    # `reporting.registry` names them by a word.
+    *(f"hyperscale.reporting.backends.{entry.module}" for entry in ENTRIES.values()),
     # `hyperscale sim` looks for scenarios in their folder.
     *(
         f"hyperscale.sim.scenarios.{path.stem}"

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from hyperscale.config.run import Settings
     from hyperscale.nodes.protocol.jobs import JobResults
 
-WRITE = ("quiet", "no_color", "summary_trend_stats", "out", "html", "csv", "junit", "markdown")
+WRITE = (
+    "quiet",
+    "no_color",
+    "summary_trend_stats",
+    "out",
+    "html",
+    "csv",
+    "junit",
+    "markdown",
+    "reporter_required",
+)
 SHOW = ("ui", "web", "web_bind", "headless", *WRITE)
 
 

@@ -20,6 +20,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Tests": {
         "run": "run",
         "new": "new",
+        "record": "record",
         "ping": "ping",
         "demo": "demo",
         "report": "report",
@@ -72,6 +73,10 @@ Each option is also read from HYPERSCALE_<OPTION>, e.g. HYPERSCALE_VUS=50.
 Examples:
   hyperscale new test.py --url https://staging.example.com/
   hyperscale new --from shop.har
+""",
+    "record": """
+Example:
+  hyperscale record https://staging.example.com/ shop.py
 """,
     "ping": """
 Example:

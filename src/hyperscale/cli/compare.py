@@ -20,7 +20,7 @@ def compare(
     after: Annotated[str, typer.Argument(metavar="AFTER", help="results of the second run")],
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MORE...]", help="of further runs, for --html: a trend"),
+        typer.Argument(metavar="MORE...", help="of further runs, for --html: a trend"),
     ] = None,
     tolerance: Annotated[
         str,

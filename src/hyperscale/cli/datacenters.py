@@ -99,7 +99,7 @@ def route(
 
     policy = policy or ("strict" if dc else "any")
     if policy not in POLICIES:
-        raise BadInput(f"--policy {policy}", f"it is one of {', '.join(POLICIES)}")
+        raise BadInput(f"--policy takes one of {', '.join(POLICIES)}, not {policy!r}")
     if policy != "any" and not dc:
         raise BadInput(f"--policy {policy} says nothing without --dc", "--dc eu names a datacenter")
     used = _cores_used(file) if file else 0

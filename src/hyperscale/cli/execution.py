@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from hyperscale.cli import streams
@@ -40,17 +40,25 @@ def carry_out(
     views: Sequence[View],
     on_stop: Callable[[], None],
     on_signal: Callable[[], None] | None = None,
+    reported: AbstractAsyncContextManager[None] | None = None,
 ) -> Results:
     """`on_stop` is called at the first signal, to tell the person what is going on. With
-    `on_signal` a signal does that, and does not stop the run."""
-    return asyncio.run(_carry_out(run, views, on_signal or _Stops(run, on_stop).receive))
+    `on_signal` a signal does that, and does not stop the run. `reported` is entered while it
+    runs."""
+    receive = on_signal or _Stops(run, on_stop).receive
+    return asyncio.run(_carry_out(run, views, receive, reported or nullcontext()))
 
 
-async def _carry_out(run: Run, views: Sequence[View], on_signal: Callable[[], None]) -> Results:
+async def _carry_out(
+    run: Run,
+    views: Sequence[View],
+    on_signal: Callable[[], None],
+    reported: AbstractAsyncContextManager[None],
+) -> Results:
     loop = asyncio.get_running_loop()
     for number in STOPPED_BY:
         loop.add_signal_handler(number, on_signal)
-    async with AsyncExitStack() as shown:
+    async with reported, AsyncExitStack() as shown:
         for view in views:
             await shown.enter_async_context(beside(view, run, streams.note))
         return await run.execute()

@@ -172,6 +172,12 @@ Junit = Annotated[
 Markdown = Annotated[
     Text, _option(WRITE, "--markdown", metavar="FILE", help="for a pull request", hidden=True)
 ]
+ReporterRequired = Annotated[
+    bool,
+    _option(
+        WRITE, "--reporter-required", help="fail when a reporter cannot be reached", hidden=True
+    ),
+]
 
 Workers = Annotated[
     Text,

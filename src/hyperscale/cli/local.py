@@ -7,12 +7,11 @@ never costs the summary.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from hyperscale.cli import outputs, streams
@@ -23,14 +22,14 @@ from hyperscale.cli.variables import Variables, variables
 from hyperscale.config.run import Settings
 from hyperscale.engine.run import LocalRun, RunOptions
 from hyperscale.engine.source import ClassSource, FileSource
-from hyperscale.errors import BadInput, ExitCode, HyperscaleError
+from hyperscale.errors import ExitCode, HyperscaleError, RunFailed
 from hyperscale.metrics.results import fail
-from hyperscale.reporting.custom import check_reporting, report_all
+from hyperscale.reporting.reporting import Reporting
 from hyperscale.ui.errors import print_error
 from hyperscale.ui.mode import choose_mode, open_view
 from hyperscale.ui.trend import DEFAULT_STATS, parse_trend_stats
 from hyperscale.workload.durations import parse_duration
-from hyperscale.workload.secrets import mask
+from hyperscale.workload.secrets import mask, register
 
 if TYPE_CHECKING:
     from hyperscale.engine.spawning import EarlyChildren
@@ -63,17 +62,19 @@ def perform(
     try:
         if not names_of(source):
             require_measurement(run.plan)
-        check_reporting(run.plan.reporting)
-    except BadInput:
+        show.report_also(run.plan.reporting)
+    except HyperscaleError:
         run.abandon()
         raise
     run.on_trace = _tracer(settings)
     if settings.verbose:
         explain(run.plan, show.files)
-    results = carry_out(run, show.views(), show.stop_notice)
+    results = carry_out(
+        run, show.views(), show.stop_notice, reported=show.reporting.beside(run, show.note)
+    )
     if prints is not None:
         prints.show()
-    return show.conclude(results, run.failure, run.plan.reporting)
+    return show.conclude(results, run.failure)
 
 
 def names_of(source: FileSource | ClassSource) -> list[str]:
@@ -88,7 +89,7 @@ class Show:
         self.mode = mode
         self.page = _page(settings)
         self.files = files
-        self._reporters = outputs.reporters(settings)
+        self.reporting = Reporting(outputs.urls(settings))
         self._settings = settings
         self._trend_stats = parse_trend_stats(settings.summary_trend_stats or DEFAULT_STATS)
 
@@ -99,9 +100,23 @@ class Show:
             os.environ["NO_COLOR"] = "1"
         show = cls(settings, _mode(settings), outputs.requested(settings))
         outputs.check(show.files)
-        for error in outputs.reach(show._reporters):
-            streams.note(f"{error.message}; the end of the run tries again")
+        show._reach(show.reporting)
         return show
+
+    def report_also(self, given: Mapping[str, Any]) -> None:
+        """To what the workflows of the test say themselves."""
+        theirs = Reporting(given=given)
+        self._reach(theirs)
+        self.reporting.join(theirs)
+
+    def _reach(self, reporting: Reporting) -> None:
+        """What cannot be reached now may be back in time; unless it is required."""
+        for name, value in reporting.secrets():
+            register(name, value)
+        for error in reporting.reach():
+            if self._settings.reporter_required:
+                raise RunFailed(error.message, "--reporter-required: nothing has been run")
+            streams.note(f"{mask(error.message)}; the run tries again")
 
     def stop_notice(self) -> None:
         """A drawn view says so itself, and a line in between would break it."""
@@ -115,23 +130,25 @@ class Show:
         self,
         results: Results,
         failure: HyperscaleError | None,
-        reporting: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        whole: bool = True,
     ) -> int:
-        """Reporters of the test's own, files, summary, errors, exit code."""
+        """Files, reporters, summary, errors, exit code. A run that goes on elsewhere is not
+        whole."""
         from hyperscale.ui.summary import print_summary
 
         on_error = self._settings.exit_code_on_error
         if results.passed and results.failed and on_error:
             calls = results.requests + results.unsent
             fail(results, on_error, f"{results.failed:,} of {calls:,} requests failed")
-        unreported = asyncio.run(report_all(reporting, results))
-        if unreported and results.passed:
-            fail(results, ExitCode.FAILED, "a reporter of the test failed")
         unwritten = outputs.write(self.files, results)
         if unwritten and results.passed:
             fail(results, ExitCode.FAILED, "a result file could not be written")
             outputs.write(self.files, results)  # those that can be written agree with the verdict
-        unsent = outputs.send(self._reporters, results)
+        unsent = self.reporting.conclude(results, whole=whole)
+        if unsent and results.passed and self._settings.reporter_required:
+            fail(results, ExitCode.FAILED, "a reporter that is required failed")
+            outputs.write(self.files, results)
         unadded = outputs.append_step_summary(results)  # a convenience: it fails no run
         if failure is None or results.requests:
             print_summary(
@@ -144,7 +161,6 @@ class Show:
             streams.note(failure.detail.rstrip())
         for error in (
             failure or nothing_succeeded(results),
-            *unreported,
             *unwritten,
             *unsent,
             unadded,
@@ -170,7 +186,7 @@ class Show:
 
 def _page(settings: Settings) -> RunPage | None:
     """Raises BadInput where no page can be opened."""
-    if not settings.web:
+    if not settings.web or WEB_FD in os.environ:
         return None
     from hyperscale.ui.web.beside_run import RunPage
 

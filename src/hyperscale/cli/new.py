@@ -34,7 +34,9 @@ def new(
     ] = False,
 ) -> int:
     """Write a test file to start from, or one made of a recording, a description or a log."""
-    file = Path(name or _default_name(source))
+    file = Path(
+        name or (default_name(Path(source).name.partition(".")[0]) if source else "test.py")
+    )
     if file.suffix != ".py":
         raise BadInput(
             f"a test file is a Python file, and {str(file)!r} does not end in .py",
@@ -43,6 +45,13 @@ def new(
     if assets and not source:
         raise BadInput("--assets is for a test that is made of a file", "give it with --from")
     text, notes = _text(source, file, url, assets)
+    write_test(file, text, notes, force)
+    streams.say(f"wrote {file}; try: hyperscale run {file}{' --once' if source else ''}")
+    return 0
+
+
+def write_test(file: Path, text: str, notes: tuple[str, ...], force: bool) -> None:
+    """And say what its reader should know."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w" if force else "x", encoding="utf-8") as opened:
@@ -53,14 +62,9 @@ def new(
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
     for note in notes:
         streams.say(note)
-    streams.say(f"wrote {file}; try: hyperscale run {file}{' --once' if source else ''}")
-    return 0
 
 
-def _default_name(source: str) -> str:
-    if not source:
-        return "test.py"
-    stem = Path(source).name.partition(".")[0]
+def default_name(stem: str) -> str:
     return f"{re.sub(r'[^0-9A-Za-z]+', '_', stem).strip('_').lower() or 'test'}.py"
 
 

@@ -6,7 +6,6 @@ before the run. A disk that fills up meanwhile costs that file only, never the s
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,40 +42,15 @@ class File:
 
 def requested(settings: Settings) -> list[File]:
     files = [_parse_out(value) for value in settings.out or [] if "://" not in value]
-    files += [File(Path(path), format) for format in FORMATS if (path := getattr(settings, format))]
+    files += [
+        File(Path(path), format) for format in FORMATS if (path := getattr(settings, format, None))
+    ]
     return list(dict.fromkeys(files))
 
 
-def reporters(settings: Settings) -> list[str]:
-    """The URLs that results are sent to. Raises BadInput."""
-    urls = [value for value in settings.out or [] if "://" in value]
-    if urls:
-        from hyperscale.reporting.reporters import reporter_of
-
-        for url in urls:
-            reporter_of(url)
-    return list(dict.fromkeys(urls))
-
-
-def reach(urls: list[str]) -> list[HyperscaleError]:
-    """What stands in the way of sending, as it is before the run."""
-    return _each(urls, None)
-
-
-def send(urls: list[str], results: Results) -> list[HyperscaleError]:
-    return _each(urls, results)
-
-
-def _each(urls: list[str], results: Results | None) -> list[HyperscaleError]:
-    if not urls:
-        return []
-    from hyperscale.reporting import reporters
-
-    found = [
-        asyncio.run(reporters.reach(url) if results is None else reporters.send(url, results))
-        for url in urls
-    ]
-    return [error for error in found if error is not None]
+def urls(settings: Settings) -> list[str]:
+    """Where results are sent to."""
+    return [value for value in settings.out or [] if "://" in value]
 
 
 def _parse_out(value: str) -> File:

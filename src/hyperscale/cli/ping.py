@@ -92,9 +92,11 @@ async def _connect(protocol: str, scheme: str, url: str, options: Any) -> Reply:
     pool = ClientPool(options)
     client = pool.client()
     try:
-        connect = getattr(getattr(client, protocol), "connect", None)
-        if connect is None:
-            raise BadInput(f"ping cannot try {scheme}://; a test with one step and --once can")
+        if protocol == "udp":
+            raise BadInput("UDP has no connection to try", "a test with one step and --once can")
+        made = getattr(client, protocol)
+        # A stream of events begins with its head, which is all there is to wait for.
+        connect = made.subscribe if protocol == "sse" else made.connect
         reply: Reply = await connect(url, timeout=options.timeout)
         return reply
     finally:

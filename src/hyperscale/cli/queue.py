@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WHEN = "When (submit)"
 HEAD = ("JOB", "NAME", "KIND", "STATE", "DUE", "TOOK", "WORKER", "ERROR")
-ACTIONS = "submit, list, show, cancel, retry or logs"
+ACTIONS = "submit, list, show, cancel, retry, logs, results, dead-letters, replay or drop"
 LIMIT_DEFAULT = "20"
 ERROR_CHARS = 60
 SUMMARY = '{"schema":"hyperscale.results/'
@@ -55,7 +55,7 @@ def queue(
     """Submit single jobs to the scheduler and look after them."""
     if action not in _SHOWN:
         raise BadInput(f"there is no action {action!r}", f"there are: {ACTIONS}")
-    if not name and action != "list":
+    if not name and action not in ("list", "dead-letters"):
         what = "name for the job" if action == "submit" else "job"
         raise BadInput(
             f"there is no {what}", f"hyperscale queue {action} {what.split()[0].upper()}"
@@ -74,13 +74,19 @@ def queue(
         def ask(client: SchedulerClient) -> Any:
             return client.jobs(count, state=state.upper(), schedule_id=schedule)
 
+    elif action == "dead-letters":
+        letters = whole("--limit", limit)
+
+        def ask(client: SchedulerClient) -> Any:
+            return client.letters(letters)
+
     else:
 
         def ask(client: SchedulerClient) -> Any:
             return _ASKED[action](client, name)
 
     answer = shared.ask(given, ask)
-    if json:
+    if json or action == "results":
         shared.show_json(answer)
     else:
         streams.say(_SHOWN[action](answer))
@@ -92,6 +98,9 @@ _ASKED: dict[str, Callable[[SchedulerClient, str], Any]] = {
     "cancel": lambda client, job_id: client.cancel_job(job_id),
     "retry": lambda client, job_id: client.retry_job(job_id),
     "logs": lambda client, job_id: client.logs(job_id),
+    "results": lambda client, job_id: client.results(job_id),
+    "replay": lambda client, job_id: client.replay_letter(job_id),
+    "drop": lambda client, job_id: client.drop_letter(job_id),
 }
 
 
@@ -115,6 +124,31 @@ def listed(jobs: list[dict[str, Any]]) -> str:
         for one in jobs
     ]
     return "\n".join(table(HEAD, rows))
+
+
+LETTERS_HEAD = ("JOB", "NAME", "KIND", "DIED", "RETRIES", "REASON")
+
+
+def _letters(letters: list[dict[str, Any]]) -> str:
+    from hyperscale.cli.tables import table
+
+    if not letters:
+        return "no dead letters"
+    now = datetime.now(UTC)
+    rows = [
+        (
+            one["job"]["id"],
+            one["job"]["name"],
+            one["job"]["kind"],
+            shared.when(one["at"], now),
+            str(one["job"]["retry_count"]),
+            _short(one["reason"]),
+        )
+        for one in letters
+    ]
+    return "\n".join(
+        [*table(LETTERS_HEAD, rows, {"RETRIES"}), "hyperscale queue replay JOB, or drop JOB"]
+    )
 
 
 def _state(one: dict[str, Any]) -> str:
@@ -191,4 +225,8 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "cancel": _cancelled,
     "retry": lambda answer: f"job {answer['id']} submitted, like {answer['retry_of']}",
     "logs": _log,
+    "results": str,
+    "dead-letters": _letters,
+    "replay": lambda answer: f"job {answer['id']} submitted, like {answer['retry_of']}",
+    "drop": lambda answer: f"dead letter {answer['job']['id']} dropped",
 }

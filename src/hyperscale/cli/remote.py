@@ -23,7 +23,6 @@ from hyperscale.config.sections import flag_name
 from hyperscale.engine.source import ClassSource, FileSource
 from hyperscale.errors import BadInput, ExitCode
 from hyperscale.nodes.client.cluster_run import ClusterRun
-from hyperscale.reporting.custom import check_reporting
 from hyperscale.workload.datacenters import read_datacenters
 
 if TYPE_CHECKING:
@@ -69,18 +68,22 @@ def perform(
     )
     if not names_of(source):
         require_measurement(run.plan)
-    check_reporting(run.plan.reporting)
+    show.report_also(run.plan.reporting)
+    if show.reporting.trace_share:
+        raise BadInput("traces= is for a run on this machine", "leave it out of the URL")
     if settings.verbose:
         explain(run.plan, show.files)
     run.on_waiting = streams.note
     if settings.detach:
         return _detach(run)
     run.on_trouble = show.note
+    reported = show.reporting.beside(run, show.note)
     terminal, *pages = show.views()
-    results = carry_out(run, [Announced(run, terminal), *pages], show.stop_notice)
+    views = [Announced(run, terminal), *pages]
+    results = carry_out(run, views, show.stop_notice, reported=reported)
     if run.left and run.undecided:
         streams.note(run.undecided)
-    return show.conclude(results, run.failure, {} if run.left else run.plan.reporting)
+    return show.conclude(results, run.failure, whole=not run.left)
 
 
 def _datacenters(said: Sequence[str] | None) -> dict[str, int]:
@@ -91,10 +94,11 @@ def _datacenters(said: Sequence[str] | None) -> dict[str, int]:
 def follow(run: ClusterRun, show: Show) -> int:
     """Watch a job that is there already; Ctrl-C leaves it alone."""
     run.on_trouble = show.note
-    results = carry_out(run, show.views(), lambda: None, on_signal=run.leave)
+    reported = show.reporting.beside(run, show.note)
+    results = carry_out(run, show.views(), lambda: None, run.leave, reported)
     if run.left:
         streams.note(f"left; the job goes on: hyperscale attach {run.job_id} comes back to it")
-    return show.conclude(results, run.failure)
+    return show.conclude(results, run.failure, whole=not run.left)
 
 
 class Announced:

@@ -27,19 +27,19 @@ def report(
     """Make the HTML report, or another file, from results."""
     from hyperscale.cli import outputs
     from hyperscale.config.run import Settings
-    from hyperscale.reporting.reporters import shown
+    from hyperscale.reporting.reporting import Reporting
 
     path = Path(results)
     loaded = outputs.read(path)
     settings = Settings(out=list(out or [str(path.with_suffix(".html"))]))
-    files, urls = outputs.requested(settings), outputs.reporters(settings)
+    files, reporting = outputs.requested(settings), Reporting(outputs.urls(settings))
     outputs.check(files)
     with outputs.consistent(str(path)):
-        failed = outputs.write(files, loaded) + outputs.send(urls, loaded)
+        failed = outputs.write(files, loaded) + reporting.conclude(loaded)
     if failed:
         raise failed[0]
     for file in files:
         streams.say(f"wrote {file.path}")
-    for url in urls:
-        streams.say(f"sent to {shown(url)}")
+    for name in reporting.names:
+        streams.say(f"sent to {name}")
     return 0

@@ -65,6 +65,7 @@ def run(
     csv: flags.Csv = None,
     junit: flags.Junit = None,
     markdown: flags.Markdown = None,
+    reporter_required: flags.ReporterRequired = False,
     tag: flags.Tag = None,
     workers: flags.Workers = None,
     env: flags.Env = None,

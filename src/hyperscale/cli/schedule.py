@@ -17,11 +17,14 @@ from hyperscale.errors import BadInput, ExitCode
 if TYPE_CHECKING:
     from hyperscale.scheduler.http.client import SchedulerClient
 
-WHEN = "When (add)"
+WHEN = "When (add, edit)"
 HEAD = ("SCHEDULE", "WHEN", "ZONE", "RUNS", "NEXT", "LAST", "FIRED", "MISSED", "SKIPPED")
 RIGHT = {"FIRED", "MISSED", "SKIPPED"}
-ACTIONS = "add, list, show, pause, resume, run, rm or history"
+ACTIONS = "add, list, show, edit, pause, resume, run, backfill, rm or history"
 HISTORY_DEFAULT = "20"
+LIST_DEFAULT = "1000"
+NAMES_WORK = ("loadtest", "http", "python", "command", "kind")
+"""What a schedule runs is replaced as a whole, so one of these says that it is."""
 
 
 def _when(name: str, metavar: str, help: str) -> Any:
@@ -44,14 +47,17 @@ def schedule(
         str, _when("--overlap", "POLICY", "allow, skip, queue or cancel_previous")
     ] = "",
     jitter: Annotated[str, _when("--jitter", "SECONDS", "spread runs over this much")] = "",
-    start: Annotated[str, _when("--from", "INSTANT", "no tick before")] = "",
-    end: Annotated[str, _when("--until", "INSTANT", "no tick from then on")] = "",
+    start: Annotated[str, _when("--from", "INSTANT", "no tick before; backfill: from here")] = "",
+    end: Annotated[str, _when("--until", "INSTANT", "no tick from then on; backfill: to it")] = "",
     paused: Annotated[
         bool, typer.Option("--paused", help="do not run yet", rich_help_panel=WHEN)
     ] = False,
     limit: Annotated[
-        str, typer.Option("--limit", metavar="N", help="history: how many runs (20)")
-    ] = HISTORY_DEFAULT,
+        str, typer.Option("--limit", metavar="N", help="list, history: how many (1000, 20)")
+    ] = "",
+    after: Annotated[
+        str, typer.Option("--after", metavar="NAME", help="list: those behind this one")
+    ] = "",
     json: shared.Json = False,
     debug: flags.Debug = False,
     **given: Any,
@@ -61,28 +67,42 @@ def schedule(
         raise BadInput(f"there is no action {action!r}", f"there are: {ACTIONS}")
     if not name and action != "list":
         raise BadInput("there is no name", f"hyperscale schedule {action} NAME")
+    said = {
+        "cron": cron,
+        "run_at": shared.instant("--at", at) if at else "",
+        "timezone": tz,
+        "dst": dst,
+        "misfire": {"policy": misfire} if misfire else "",
+        "overlap": overlap,
+        "jitter_s": number("--jitter", jitter) if jitter else "",
+        "start_at": shared.instant("--from", start) if start else "",
+        "end_at": shared.instant("--until", end) if end else "",
+    }
+    fields: dict[str, Any] = {key: value for key, value in said.items() if value != ""}
     if action == "add":
         if not cron and not at:
             raise BadInput("there is no time", "give --cron or --at")
         work = shared.called(work_of, given, here=shared.is_here(given))
-        said = {
-            "cron": cron,
-            "run_at": shared.instant("--at", at) if at else "",
-            "timezone": tz,
-            "dst": dst,
-            "misfire": {"policy": misfire} if misfire else "",
-            "overlap": overlap,
-            "jitter_s": number("--jitter", jitter) if jitter else "",
-            "start_at": shared.instant("--from", start) if start else "",
-            "end_at": shared.instant("--until", end) if end else "",
-            "paused": paused,
-        }
-        fields = {key: value for key, value in said.items() if value != ""}
+        fields |= {"paused": True} if paused else {}
         answer: Any = shared.ask(
             given, lambda client: client.create_schedule(id=name, job=work, **fields)
         )
+    elif action == "edit":
+        if any(given.get(option) for option in NAMES_WORK):
+            fields["job"] = shared.called(work_of, given, here=shared.is_here(given))
+        if not fields:
+            raise BadInput("there is nothing to change", "give --cron, --tz, --loadtest ...")
+        answer = shared.ask(given, lambda client: client.edit_schedule(name, **fields))
+    elif action == "backfill":
+        if not start or not end:
+            raise BadInput("there is no time to fill", "give --from and --until")
+        span = (fields["start_at"], fields["end_at"])
+        answer = shared.ask(given, lambda client: client.backfill_schedule(name, *span))
+    elif action == "list":
+        count = whole("--limit", limit or LIST_DEFAULT)
+        answer = shared.ask(given, lambda client: client.schedules(count, after=after))
     else:
-        count = whole("--limit", limit)
+        count = whole("--limit", limit or HISTORY_DEFAULT)
         answer = shared.ask(given, lambda client: _ASKED[action](client, name, count))
     if json:
         shared.show_json(answer)
@@ -92,7 +112,6 @@ def schedule(
 
 
 _ASKED: dict[str, Callable[[SchedulerClient, str, int], Any]] = {
-    "list": lambda client, name, limit: client.schedules(),
     "show": lambda client, name, limit: _with_preview(client, name),
     "pause": lambda client, name, limit: client.pause_schedule(name),
     "resume": lambda client, name, limit: client.resume_schedule(name),
@@ -107,8 +126,10 @@ def _with_preview(client: SchedulerClient, name: str) -> dict[str, Any]:
 
 
 def _history(client: SchedulerClient, name: str, limit: int) -> list[dict[str, Any]]:
-    client.schedule(name)
-    return client.jobs(limit, schedule_id=name)
+    runs = client.schedule_history(name, limit)
+    if not runs:
+        client.schedule(name)  # or it is unknown
+    return runs
 
 
 def _added(answer: dict[str, Any]) -> str:
@@ -144,7 +165,8 @@ def _listed(answer: list[dict[str, Any]]) -> str:
         )
         for one in answer
     ]
-    return "\n".join(table(HEAD, rows, RIGHT))
+    more = [f"more behind {rows[-1][0]}: --after, or --limit"] if len(rows) >= 1000 else []
+    return "\n".join([*table(HEAD, rows, RIGHT), *more])
 
 
 def _one(answer: dict[str, Any]) -> str:
@@ -179,10 +201,40 @@ def _ran(answer: dict[str, Any]) -> str:
     return "\n".join(f"job {job} submitted" for job in answer["jobs"]) or "nothing was started"
 
 
-def _runs(answer: list[dict[str, Any]]) -> str:
-    from hyperscale.cli.queue import listed
+RUNS_HEAD = ("ENDED", "STATE", "TOOK", "RATE", "P95", "FAILED", "WORKER", "JOB", "ERROR")
 
-    return listed(answer) if answer else "no runs yet"
+
+def _runs(answer: list[dict[str, Any]]) -> str:
+    from hyperscale.cli.tables import table
+
+    if not answer:
+        return "no run has ended yet"
+    now = datetime.now(UTC)
+    rows = [
+        (
+            shared.when(one["ended_at"], now),
+            one["status"],
+            "-" if one["duration_s"] is None else f"{one['duration_s']:.1f}s",
+            *_measured(one["figures"]),
+            one["worker_id"] or "-",
+            one["job_id"],
+            one["error"].partition("\n")[0][:60],
+        )
+        for one in answer
+    ]
+    return "\n".join(table(RUNS_HEAD, rows, {"TOOK", "RATE", "P95", "FAILED"}))
+
+
+def _measured(figures: dict[str, float]) -> tuple[str, str, str]:
+    """Of a load test."""
+    if "rate" not in figures:
+        return "-", "-", "-"
+    p95 = figures.get("p95_s")
+    return (
+        f"{figures['rate']:,.1f}/s",
+        "-" if p95 is None else f"{p95 * 1000:,.1f}ms",
+        f"{figures.get('failed_share', 0.0):.2%}",
+    )
 
 
 _SHOWN: dict[str, Callable[[Any], str]] = {
@@ -191,7 +243,9 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "show": _one,
     "pause": lambda answer: f"schedule {answer['id']} is paused",
     "resume": lambda answer: f"schedule {answer['id']} goes on; {_next(answer)}",
+    "edit": lambda answer: f"schedule {answer['id']} changed; {_next(answer)}",
     "run": _ran,
+    "backfill": _ran,
     "rm": lambda answer: f"schedule {answer['id']} removed; jobs it made live on",
     "history": _runs,
 }

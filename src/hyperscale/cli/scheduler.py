@@ -46,7 +46,8 @@ def scheduler(
         ),
     ] = "",
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG...", help="explain: JSON logs, - is stdin")
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="explain: JSON logs, - is stdin; drain: worker"),
     ] = None,
     host: Annotated[str, _option(API, "--host", metavar="HOST", help="listen here (127.0.0.1)")] = (
         ""
@@ -72,12 +73,14 @@ def scheduler(
     ] = "",
     store: Annotated[
         str,
-        _option(STATE, "--store", metavar="ADDRESS", help="sqlite:FILE, redis://HOST:PORT/DB"),
+        _option(
+            STATE, "--store", metavar="ADDRESS", help="sqlite:FILE, postgres://..., redis://..."
+        ),
     ] = "",
     election: Annotated[
         str,
         _option(
-            STATE, "--election", metavar="ADDRESS", help="local, etcd://HOST:PORT, redis://HOST"
+            STATE, "--election", metavar="ADDRESS", help="local, postgres://, etcd://, redis://..."
         ),
     ] = "",
     node: Annotated[
@@ -138,8 +141,10 @@ def scheduler(
     """Run jobs by the clock, or look how that goes."""
     if action and action not in ACTIONS:
         raise BadInput(f"there is no action {action!r}", f"there are: {', '.join(ACTIONS)}")
-    if files and action != "explain":
-        raise BadInput(f"{action or 'scheduler'} takes no further words", "explain does")
+    if files and action not in ("explain", "drain", "undrain"):
+        raise BadInput(
+            f"{action or 'scheduler'} takes no further words", "explain, drain and undrain do"
+        )
     if action in operations.ACTIONS:
         asked = operations.Asked(ctx.params, json, files or [], reason, cancel_running, job)
         return operations.ACTIONS[action](asked)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PANEL = "Looking after it"
 FAILURES_SHOWN = 10
 AUDIT_SHOWN = 50
+WORKERS_SHOWN = 10_000
 AUDIT_HEAD = ("SEQUENCE", "AT", "ACTOR", "ROLE", "ACTION", "TARGET", "OUTCOME", "SOURCE", "DETAIL")
 
 
@@ -209,6 +210,61 @@ def _moment(one: Entry) -> str:
     return f"{moment_of(one.at):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
+WORKERS_HEAD = ("WORKER", "STATE", "RUNS", "SLOTS", "KINDS", "HEARD", "ADDRESS")
+
+
+def _workers(asked: Asked) -> int:
+    from datetime import UTC, datetime
+
+    from hyperscale.cli.tables import table
+
+    workers = shared.ask(asked.which, lambda client: client.workers(WORKERS_SHOWN))
+    if asked.json:
+        shared.show_json(workers)
+        return int(ExitCode.PASSED)
+    now = datetime.now(UTC)
+    rows = [
+        (
+            one["id"],
+            one["state"],
+            str(one["current_jobs"]),
+            str(one["capacity"]),
+            one["metadata"].get("kinds", "any"),
+            shared.when(one["last_heartbeat"], now),
+            one["address"] or "-",
+        )
+        for one in workers
+    ]
+    streams.say("\n".join(table(WORKERS_HEAD, rows, {"RUNS", "SLOTS"})) if rows else "no workers")
+    return int(ExitCode.PASSED)
+
+
+def _worker_named(asked: Asked) -> str:
+    if len(asked.files) != 1:
+        raise BadInput("there is no worker", "hyperscale scheduler drain WORKER")
+    return asked.files[0]
+
+
+def _drain(asked: Asked) -> int:
+    name = _worker_named(asked)
+    answer = shared.ask(asked.which, lambda client: client.drain_worker(name))
+    return _moved(asked, answer, "gets no more jobs; hyperscale scheduler undrain takes it back")
+
+
+def _undrain(asked: Asked) -> int:
+    name = _worker_named(asked)
+    answer = shared.ask(asked.which, lambda client: client.undrain_worker(name))
+    return _moved(asked, answer, "gets jobs again")
+
+
+def _moved(asked: Asked, answer: Mapping[str, Any], said: str) -> int:
+    if asked.json:
+        shared.show_json(answer)
+    else:
+        streams.say(f"worker {answer['id']} is {answer['state']}: it {said}")
+    return int(ExitCode.PASSED)
+
+
 ACTIONS: dict[str, Callable[[Asked], int]] = {
     "doctor": _doctor,
     "explain": _explain,
@@ -216,4 +272,7 @@ ACTIONS: dict[str, Callable[[Asked], int]] = {
     "verify": _verify,
     "stop": _stop,
     "go": _go,
+    "workers": _workers,
+    "drain": _drain,
+    "undrain": _undrain,
 }

@@ -36,6 +36,10 @@ Payload = Annotated[
 Arg = Annotated[
     list[str] | None, _work("--arg", "WORD", "further words for --loadtest; repeatable")
 ]
+Compare = Annotated[
+    str, _work("--compare", "last-good", "a load test fails if it got worse since that run")
+]
+Tolerance = Annotated[str, _work("--tolerance", "SHARE", "smaller changes do not count (5%)")]
 Priority = Annotated[str, _limit("--priority", "N", "0 first to 2000 last, or high, low ... (500)")]
 Timeout = Annotated[str, _limit("--timeout", "SECONDS", "kill it after this")]
 Retries = Annotated[str, _limit("--retries", "N", "after a failure (3)")]
@@ -54,6 +58,8 @@ def work_of(
     kind: Kind = "",
     payload: Payload = None,
     arg: Arg = None,
+    compare: Compare = "",
+    tolerance: Tolerance = "",
     priority: Priority = "",
     timeout: Timeout = "",
     retries: Retries = "",
@@ -70,11 +76,17 @@ def work_of(
         )
     if arg and not loadtest:
         raise BadInput("--arg is for --loadtest")
+    if compare not in ("", "last-good"):
+        raise BadInput(f"--compare takes last-good, not {compare!r}")
+    if (compare or tolerance) and not loadtest:
+        raise BadInput("--compare and --tolerance are for --loadtest")
     values: dict[str, Any] = {}
     if loadtest:
         values["file"] = _path(loadtest, here)
         if arg:
             values["args"] = arg
+        values |= {"compare": compare} if compare else {}
+        values |= {"tolerance": tolerance} if tolerance else {}
     elif http:
         values["url"] = http
     elif python:

@@ -15,7 +15,7 @@ from hyperscale.errors import BadInput
 
 def web(
     folder: Annotated[
-        str, typer.Argument(metavar="[FOLDER]", help="results (.json, .html) and test files (.)")
+        str, typer.Argument(metavar="FOLDER", help="results (.json, .html) and test files (.)")
     ] = ".",
     bind: Annotated[str, typer.Option("--bind", metavar="HOST:PORT", help="(127.0.0.1:8089)")] = "",
     cluster: where.RunOn = None,
@@ -37,5 +37,6 @@ def web(
     more = [f"--cluster={one}" for one in cluster or ()] + ([f"--certs={certs}"] * bool(certs))
     links = {"Scheduler": scheduler} if scheduler else {}
     token = os.environ.pop("HYPERSCALE_WEB_TOKEN", "")  # runs that are started need not know it
+    bind = bind or os.environ.get("HYPERSCALE_WEB_BIND", "")
     serve_folder(path.resolve(), bind, token, more, links, streams.note)
     return 0

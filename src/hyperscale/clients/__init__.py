@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hyperscale.clients.http.client import HTTPClient
+from hyperscale.clients.http.origin_pool import OriginPool
 from hyperscale.clients.http.pool import HTTPPool
 from hyperscale.clients.http.upload import of_file
 from hyperscale.clients.net.network import Network
@@ -160,6 +161,7 @@ class ClientPool:
         self._own = own
         self._client: type[Client] = type("Client", (Client,), _first_uses(own)) if own else Client
         self._trace: Callable[[Any], None] | None = None
+        self._traced = False
 
     def _http_of(self, options: HTTPOptions) -> tuple[HTTPPool, Callable[[], HTTPClient]]:
         if options.version != "auto":
@@ -184,6 +186,13 @@ class ClientPool:
         for pool in self._pools():
             pool.trace = trace
 
+    def propagate(self) -> None:
+        """From now on HTTP requests of sampled steps bear a `traceparent`."""
+        self._traced = True
+        for pool in self._pools():
+            if isinstance(pool, OriginPool):
+                pool.traced = True
+
     def protocol(self, name: str) -> ProtocolPool:
         made: Any = self._protocols.get(name)
         if made is None:
@@ -193,6 +202,8 @@ class ClientPool:
                 kind = getattr(importlib.import_module(module), pool)
             made = self._protocols[name] = kind(self._options, self._network, self._limit)
             made.trace = self._trace
+            if isinstance(made, OriginPool):
+                made.traced = self._traced
             made.stopped = self._http.stopped
             if self._browser is not None and name == "browser":
                 made.browser_options = self._browser

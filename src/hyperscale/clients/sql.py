@@ -145,6 +145,17 @@ class DatabaseClient(ProtocolClient[P], Generic[P, S, R]):
         """Run a statement without values."""
         raise NotImplementedError
 
+    async def connect(
+        self, address: str | URL, *, timeout: Any = None, name: str | None = None
+    ) -> R:
+        """Open a connection and log in now; the others do when they must."""
+
+        async def talk(session: S, call: Call, answer: R) -> None:
+            call.is_made = True
+
+        where = self._pool.database(address).where
+        return await self._run("CONNECT", address, "", talk, timeout, name or where)
+
     async def prepare(
         self, address: Place, sql: str, *, timeout: Any = None, name: str | None = None
     ) -> R:

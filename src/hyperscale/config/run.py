@@ -71,6 +71,7 @@ class Settings:
     csv: str | None = None
     junit: str | None = None
     markdown: str | None = None
+    reporter_required: bool | None = None
 
     def over(self, weaker: Settings) -> Settings:
         """These settings where they say something, `weaker` where they do not.

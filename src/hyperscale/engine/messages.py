@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.spans import Span
 from hyperscale.workload.load import Load
 
 FRAME_BYTES_MAX = 256 << 20  # context values of a dependent workflow may be large
@@ -75,6 +76,7 @@ class Prepare(msgspec.Struct, tag="prepare", frozen=True, kw_only=True):
     seed: int | None
     env: dict[str, str]
     http_debug: str
+    trace_share: float = 0.0  # of the runs of steps, that become spans
     resume_at_s: float = 0.0  # load time to begin at, when the load goes on elsewhere
     rows_used: int = 0  # rows of the data that this core may have used before
     memory_mb: int = 0  # most memory the process may take; 0: no limit
@@ -156,6 +158,10 @@ class Trace(msgspec.Struct, tag="trace", frozen=True):
     text: str
 
 
+class SpanEnded(msgspec.Struct, tag="span", frozen=True):
+    span: Span
+
+
 class StopTest(msgspec.Struct, tag="stop_test", frozen=True):
     """The test's own code ends the run."""
 
@@ -189,7 +195,7 @@ class TornDown(msgspec.Struct, tag="torn_down", frozen=True):
     requests: int = 0  # that teardown() made
 
 
-Report = Prepared | Progress | Quiet | Trace | StopTest | Done | Failed | TornDown
+Report = Prepared | Progress | Quiet | Trace | SpanEnded | StopTest | Done | Failed | TornDown
 
 _encoder = msgspec.msgpack.Encoder()
 _commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)

@@ -35,6 +35,7 @@ class PartPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     env: dict[str, str] = {}
     http_debug: str = ""
+    trace_share: float = 0.0
     memory_mb: int = 0
     # A part that goes on elsewhere: from which load time, and what was done before in all attempts.
     attempt: int = 1
@@ -75,6 +76,7 @@ def slices(facts: WorkflowFacts, plan: PartPlan, cores: int) -> list[Prepare]:
             seed=plan.seed,
             env=plan.env,
             http_debug=plan.http_debug,
+            trace_share=plan.trace_share,
             resume_at_s=plan.resume_at_s,
             rows_used=rows_used,
             memory_mb=plan.memory_mb,

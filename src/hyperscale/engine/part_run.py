@@ -26,6 +26,7 @@ from hyperscale.engine.messages import (
     Report,
     Resume,
     Scale,
+    SpanEnded,
     Stop,
     StopTest,
     Teardown,
@@ -40,6 +41,7 @@ from hyperscale.engine.slice_commands import Answer, SliceCommands
 from hyperscale.errors import BadInput, HyperscaleError, RunFailed
 from hyperscale.metrics.aggregate import WorkflowAggregate
 from hyperscale.metrics.delta import Delta
+from hyperscale.metrics.spans import Span
 from hyperscale.workload.facts import WorkflowFacts
 from hyperscale.workload.load import longest_s
 
@@ -79,6 +81,7 @@ class PartRun:
         numbers: Sequence[int] | None = None,
         on_progress: Callable[[float, int, Delta], None] | None = None,
         on_trace: Callable[[str], None] | None = None,
+        on_span: Callable[[Span], None] | None = None,
         on_done: Callable[[], None] | None = None,
         on_stop_test: Callable[[str, bool], None] | None = None,
         on_quiet: Callable[[float], None] | None = None,
@@ -100,6 +103,7 @@ class PartRun:
         self.warnings: list[str] = []
         self._on_progress = on_progress
         self._on_trace = on_trace
+        self._on_span = on_span
         self._on_done = on_done
         self._on_stop_test = on_stop_test
         self._on_quiet = on_quiet
@@ -306,6 +310,9 @@ class PartRun:
         elif isinstance(report, Trace):
             if self._on_trace is not None:
                 self._on_trace(report.text)
+        elif isinstance(report, SpanEnded):
+            if self._on_span is not None:
+                self._on_span(report.span)
         elif isinstance(report, StopTest):
             self._stop_test(report)
         else:

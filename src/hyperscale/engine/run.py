@@ -37,6 +37,7 @@ from hyperscale.errors import BadInput, HyperscaleError
 from hyperscale.metrics import arrays
 from hyperscale.metrics.delta import Delta
 from hyperscale.metrics.results import Cut, Results, WorkflowResult
+from hyperscale.metrics.spans import Span
 from hyperscale.workload.facts import WorkflowFacts, test_facts
 from hyperscale.workload.load import split
 from hyperscale.workload.plan import Overrides, plan_test
@@ -90,6 +91,8 @@ class LocalRun:
                 self._generators.abandon()
                 raise
         self.on_trace: Callable[[str], None] | None = None
+        self._trace_share = 0.0
+        self._on_span: Callable[[Span], None] | None = None
         self._aggregates = {name: aggregate_of(facts) for name, facts in self._facts.items()}
         self._judges = judges_of(self._facts.values())
         self._ended: dict[str, PartRun] = {}
@@ -114,6 +117,10 @@ class LocalRun:
         self._warnings += unjudged(self._facts.values())
         self._check_limits()
         self._generators.need(self._cores_needed())
+
+    def trace_steps(self, share: float, on_span: Callable[[Span], None]) -> None:
+        """Before `execute`: this share of the runs of steps becomes spans."""
+        self._trace_share, self._on_span = share, on_span
 
     def abandon(self) -> None:
         """Give up a run that was never executed."""
@@ -243,6 +250,7 @@ class LocalRun:
             env=self._options.env,
             secrets=self._options.secrets,
             http_debug=self._options.http_debug,
+            trace_share=self._trace_share,
         )
         return PartRun(
             facts,
@@ -252,6 +260,7 @@ class LocalRun:
             numbers=[process.number for process in generators],
             on_progress=partial(self._progressed, aggregate.facts),
             on_trace=self._traced,
+            on_span=self._on_span,
             on_stop_test=self._stop_test,
         )
 

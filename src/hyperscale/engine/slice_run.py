@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ from hyperscale.engine.messages import (
     Progress,
     Quiet,
     Report,
+    SpanEnded,
     StopTest,
     TornDown,
     Trace,
@@ -36,6 +37,7 @@ from hyperscale.engine.source import decode_overrides
 from hyperscale.engine.state_hooks import StateHooks
 from hyperscale.engine.steps import CompiledStep
 from hyperscale.engine.trace import describe_exchange
+from hyperscale.engine.tracing import Tracer
 from hyperscale.engine.vu import Program, VirtualUser
 from hyperscale.metrics.recorder import WorkflowRecorder
 from hyperscale.workload.files import brought
@@ -120,6 +122,8 @@ class SliceRun:
         )
         if self._order.http_debug:
             pool.trace = self._trace
+        if self._order.trace_share:
+            pool.propagate()
         return pool
 
     def _trace(self, response: HTTPResponse | Reply) -> None:
@@ -142,6 +146,8 @@ class SliceRun:
             step.name: CompiledStep(number, step, self._recorder, keeps_response=keeps)
             for number, step in enumerate(plans)
         }
+        if self._order.trace_share:
+            self._sample(steps.values())
         judges = [s for s in steps.values() if s.hook in (HookType.CHECK, HookType.METRIC)]
         if plan.flow is not None:
             for step in steps.values():
@@ -160,6 +166,13 @@ class SliceRun:
             last_checks=tuple(j for j in judges if not j.needs) if plan.flow else (),
             worker=self._order.worker,
         )
+
+    def _sample(self, steps: Iterable[CompiledStep]) -> None:
+        share, workflow = self._order.trace_share, self._order.workflow
+        tracer = Tracer(share, workflow, lambda span: self._send(SpanEnded(span)))
+        for step in steps:
+            if step.hook is HookType.TEST and step.is_async:
+                step.call = tracer.traced(step.name, step.call)
 
     def _stop_test(self, reason: str, failed: bool) -> None:
         self._send(StopTest(reason, failed))

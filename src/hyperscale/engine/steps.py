@@ -42,7 +42,6 @@ class CompiledStep:
         "_attribute",
         "_choice",
         "_custom",
-        "_is_async",
         "_keeps_response",
         "_optional",
         "_parameters",
@@ -54,6 +53,7 @@ class CompiledStep:
         "group",
         "hook",
         "injectable",
+        "is_async",
         "is_bare",
         "is_simple",
         "is_weighted",
@@ -96,7 +96,7 @@ class CompiledStep:
         self._attribute = plan.attribute
         self._choice = plan.choice
         self._custom = Label("", plan.name, kind="custom")
-        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(plan.function))
+        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(plan.function))
         self._keeps_response = keeps_response and plan.hook_type is HookType.TEST
         self._optional = plan.optional
         self._parameters = plan.parameters
@@ -211,7 +211,7 @@ class CompiledStep:
         before = CURRENT.set(scope)
         began = perf_counter()
         try:
-            if self._is_async:
+            if self.is_async:
                 result = await self.call(user.workflow, *given, **named)
             else:
                 result = self.call(user.workflow, *given, **named)

@@ -205,7 +205,9 @@ class StepTally:
                 "skipped": sum(self.skips.values()),
                 "skips": dict(self.skips),
                 "duration": self.duration.distribution(buckets=buckets),
-                "series": step_points(self.timeline.points()) if buckets else [],
+                "series": step_points(
+                    self.timeline.points() if buckets else self.timeline.latest()
+                ),
             },
         )
 

@@ -167,6 +167,15 @@ class Timeline:
     def _measured(self, interval: Interval, width_s: float | None = None) -> Point:
         return interval.measure(width_s, ranged=self._ranged)
 
+    def latest(self) -> list[Point]:
+        """The last interval that nothing will change any more. It is measured once, so that a live
+        view of very many timelines costs little."""
+        resting = self._intervals[-3:-2]
+        for interval in resting:
+            if interval.point is None:
+                interval.point = interval.measure()
+        return [interval.point for interval in resting if interval.point is not None]
+
     def _widths_s(self) -> list[int]:
         return [interval.width_s for interval in self._intervals]
 

@@ -7,13 +7,12 @@ milliseconds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
-from hyperscale.errors import BadInput, HyperscaleError, RunFailed
-from hyperscale.metrics.results import Distribution, Results, StepResult, WorkflowResult
+from hyperscale.errors import HyperscaleError, RunFailed
+from hyperscale.metrics.results import Distribution, StepResult, WorkflowResult
 
 WorkflowMetric = dict[str, str | int | float]
 """`metric_workflow`, `metric_type` (count, rate, timing, sample), `metric_group`, `metric_name`,
@@ -41,37 +40,7 @@ class CustomReporter(ABC):
     async def close(self) -> None: ...
 
 
-def reporters_of(workflow: str, given: Any) -> Sequence[CustomReporter]:
-    """Raises BadInput."""
-    if given is None:
-        return ()
-    several = given if isinstance(given, list | tuple) else (given,)
-    for one in several:
-        if not isinstance(one, CustomReporter):
-            raise BadInput(
-                f"{workflow}: reporting is {one!r} but must be a CustomReporter",
-                "write a subclass of hyperscale.plugin.CustomReporter; --out writes files",
-            )
-    return several
-
-
-def check_reporting(given: Mapping[str, Any]) -> None:
-    """Before the run. Raises BadInput."""
-    for workflow, one in given.items():
-        reporters_of(workflow, one)
-
-
-async def report_all(given: Mapping[str, Any], results: Results) -> list[HyperscaleError]:
-    """Hand each workflow's results to its own reporters; the errors of those that failed."""
-    told = [
-        await _report(one, result)
-        for result in results.workflows
-        for one in reporters_of(result.name, given.get(result.name))
-    ]
-    return [error for error in told if error is not None]
-
-
-async def _report(reporter: CustomReporter, result: WorkflowResult) -> HyperscaleError | None:
+async def report(reporter: CustomReporter, result: WorkflowResult) -> HyperscaleError | None:
     """What went wrong in it, if anything did; it is closed in any case."""
     try:
         try:

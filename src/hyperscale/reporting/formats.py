@@ -46,12 +46,19 @@ def junit_bytes(results: Results) -> bytes:
     return junit_xml(results)
 
 
+def xml_bytes(results: Results) -> bytes:
+    from hyperscale.reporting.xml_file import results_xml
+
+    return results_xml(results)
+
+
 FORMATS: dict[str, Format] = {
     "json": Format("json", (".json",), {"": json_bytes}),
     "csv": Format(
         "csv", (".csv",), {"": steps_csv, "-requests": requests_csv, "-series": series_csv}
     ),
     "junit": Format("junit", (".xml", ".junit"), {"": junit_bytes}),
+    "xml": Format("xml", (), {"": xml_bytes}),  # by name: xml=FILE, since .xml is JUnit to CI
 }
 
 

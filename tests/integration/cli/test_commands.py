@@ -357,6 +357,18 @@ class TestPing:
         assert ended.code == 0
         assert "tls" in ended.out
 
+    @pytest.mark.parametrize("where", ["grpc://{}", "sse://{}/events", "ws://{}/ws"])
+    def test_other_protocols(self, folder: Path, target: str, where: str) -> None:
+        place = target.removeprefix("http://")
+        ended = hyperscale("ping", where.format(place), cwd=folder)
+        assert ended.code == 0, ended
+        assert "connected" in ended.out
+
+    def test_nobody_speaks_that_there(self, folder: Path) -> None:
+        ended = hyperscale("ping", "grpcs://127.0.0.1:1", cwd=folder)
+        assert (ended.code, "refused" in ended.out) == (1, True), ended
+        assert_refused(hyperscale("ping", "udp://127.0.0.1:1", cwd=folder), "no connection")
+
     def test_bad_words(self, folder: Path) -> None:
         assert_refused(hyperscale("ping", cwd=folder), "missing argument 'URL'")
         assert_refused(hyperscale("ping", ":1", "-H", "nope", cwd=folder), "'nope'")

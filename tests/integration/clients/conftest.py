@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
 import uvloop
 
 from hyperscale.clients.io.readiness import SETTING
+
+MAY_NOT_SKIP = "TESTS_MAY_NOT_SKIP"  # set where all servers could be installed
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
@@ -45,3 +48,11 @@ def new_loop(
 def run_each_way(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> Run:
     """As `run`, with each way to hear that a socket is ready as well."""
     return runner_of(new_loop)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
+    """A server that should be there and is not: nobody would look at a test that is skipped."""
+    report = (yield).get_result()
+    if report.skipped and os.environ.get(MAY_NOT_SKIP):
+        report.outcome, report.longrepr = "failed", f"may not be skipped: {report.longrepr}"

@@ -162,6 +162,7 @@ def test_a_manager_of_an_older_release_is_reached_and_runs_what_is_sent(
         found = until(known, "that the gate reaches it")
         assert found["version"] == older_release.VERSION
         assert (found["state"], found["facts"]) == ("degraded", None)
+        assert "older version" in found["why"]
         ended = hyperscale("run", file, "-i", 12, *where, cwd=tmp_path)
         assert ended.code == ExitCode.PASSED, ended
         assert stats()["requests"] == 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,16 +50,21 @@ def test_a_schedule_runs_a_load_test_and_its_history_tells(scheduler: SchedulerP
         done = [
             job
             for job in scheduler.json("schedule", "history", "nightly")
-            if job["state"] in ("COMPLETED", "FAILED")
+            if job["status"] in ("COMPLETED", "FAILED")
         ]
         return done[-1] if done else None
 
     job = until(ran, "a run of the schedule")
-    log = scheduler.command("queue", "logs", job["id"])
-    assert job["state"] == "COMPLETED", log
+    log = scheduler.command("queue", "logs", job["job_id"])
+    assert job["status"] == "COMPLETED", log
+    assert job["figures"]["requests"] == 1
+    assert job["figures"]["p95_s"] > 0
+    assert "/s" in scheduler.command("schedule", "history", "nightly")
+    results = json.loads(scheduler.command("queue", "results", job["job_id"]))
+    assert results["schema"] == "hyperscale.results/1"
     assert "passed: 1 requests" in log
     assert not log.startswith("{")
-    assert "Tiny" in scheduler.json("queue", "logs", job["id"])["log"]
+    assert "Tiny" in scheduler.json("queue", "logs", job["job_id"])["log"]
     assert "is paused" in scheduler.command("schedule", "pause", "nightly")
     shown = scheduler.json("schedule", "show", "nightly")
     assert shown["paused"] is True
@@ -151,3 +157,50 @@ def test_jobs_do_not_inherit_the_schedulers_secrets(tmp_path: Path) -> None:
         told = client.logs(job)["log"]
     assert "HYPERSCALE_JOB_ID=" in told
     assert secret not in told
+
+
+def test_a_schedule_is_edited_and_filled(scheduler: SchedulerProcess) -> None:
+    scheduler.command("schedule", "add", "hourly", "--cron", "0 * * * *", "--command", "true")
+    assert "changed" in scheduler.command(
+        "schedule", "edit", "hourly", "--cron", "30 * * * *", "--tz", "Europe/Berlin"
+    )
+    shown = scheduler.json("schedule", "show", "hourly")
+    assert (shown["cron"], shown["timezone"], shown["version"]) == (
+        "30 * * * *",
+        "Europe/Berlin",
+        2,
+    )
+    assert shown["job"]["payload"]["argv"] == '["true"]'
+    scheduler.command("schedule", "edit", "hourly", "--command", "echo edited")
+    assert "edited" in scheduler.json("schedule", "show", "hourly")["job"]["payload"]["argv"]
+    assert "nothing to change" in scheduler.command("schedule", "edit", "hourly", expect=2)
+    span = ("--from", "2024-03-01T00:00Z", "--until", "2024-03-01T03:00Z")
+    filled = scheduler.json("schedule", "backfill", "hourly", *span)
+    assert len(filled["jobs"]) == 3
+    assert scheduler.json("schedule", "backfill", "hourly", *span)["existing"] == 3
+    scheduler.command("schedule", "rm", "hourly")
+
+
+def test_what_died_is_listed_replayed_and_dropped(scheduler: SchedulerProcess) -> None:
+    ids = [
+        scheduler.json("queue", "submit", "bad", "--command", "false", "--retries", "0")["job_id"]
+        for _ in range(2)
+    ]
+
+    def dead() -> bool:
+        letters = scheduler.json("queue", "dead-letters")
+        return {one["job"]["id"] for one in letters} >= set(ids)
+
+    until(dead, "both dead letters")
+    assert ids[0] in scheduler.command("queue", "dead-letters")
+    assert f"like {ids[0]}" in scheduler.command("queue", "replay", ids[0])
+    assert "dropped" in scheduler.command("queue", "drop", ids[1])
+    left = {one["job"]["id"] for one in scheduler.json("queue", "dead-letters")}
+    assert not left & set(ids)
+
+
+def test_a_worker_is_drained_and_taken_back(scheduler: SchedulerProcess) -> None:
+    (worker,) = scheduler.json("scheduler", "workers")
+    assert worker["id"] in scheduler.command("scheduler", "workers")
+    assert "DRAINING" in scheduler.command("scheduler", "drain", worker["id"])
+    assert "gets jobs again" in scheduler.command("scheduler", "undrain", worker["id"])

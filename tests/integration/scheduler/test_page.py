@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,8 @@ def test_a_job_that_cannot_be_read_does_not_hide_the_others(browser: Any, tmp_pa
         await schedules.add(store, "odd", definition, wall_clock())
         await store.close()
 
-    asyncio.run(write())
+    with ThreadPoolExecutor(1) as thread:  # the browser's calls have a loop in this one
+        thread.submit(asyncio.run, write()).result()
     with scheduler_process(tmp_path, "--no-worker") as scheduler:
         page = opened(browser, scheduler.url)
         page.get_by_role("link", name="odd").first.wait_for()

@@ -49,6 +49,9 @@ from hyperscale.workload.texts import UNPRINTABLE, shown
 _SCHEMES = {"grpc": "http", "grpcs": "https", "http": "http", "https": "https"}
 
 
+LOOK_S = 0.005  # for the greeting of a server
+
+
 class GRPCPool(StreamPool):
     def __init__(
         self, options: HTTPOptions, network: Network, limit: RequestLimit | None = None
@@ -132,6 +135,37 @@ class GRPCClient:
         self._pool = pool
         self._held = pool.held()
         self._recent: Connection | None = None
+
+    async def connect(
+        self, address: str | URL, *, timeout: Any = None, name: str | None = None
+    ) -> GRPCResponse:
+        """Open the connection now, until the server says that it speaks HTTP/2; other calls do so
+        by themselves."""
+        pool = self._pool
+        route = pool.route(pool.target(address))
+        label = pool.label("CONNECT", name or route.authority, ())
+        allowed = pool.timeout if timeout is None else call_timeout(timeout)
+        request = Request(
+            Method("/", None, None, False, False), route, b"", label, (), allowed, False
+        )
+        began = perf_counter()
+        answer = GRPCResponse(label, route.authority, request.method)
+        try:
+            connection = await pool.acquire(self._held, route, began + allowed)
+            answer.connect, answer.started = connection.connect, perf_counter()
+            connection.flush_soon()
+            while not connection.http.is_greeted:
+                if not connection.alive:
+                    text = f"{route.where} closed the connection; it may not speak HTTP/2"
+                    raise Failure(Outcome.PROTOCOL, text)
+                if perf_counter() > began + allowed:
+                    raise failures.timed_out(route.where, allowed)
+                await asyncio.sleep(LOOK_S)
+        except Failure as failure:
+            return await self._unsent(request, failure, began)
+        answer.sent = answer.started
+        answer.first_byte = answer.ended = perf_counter()
+        return answer
 
     async def unary(
         self,

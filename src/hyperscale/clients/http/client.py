@@ -33,6 +33,7 @@ from hyperscale.errors import BadInput
 from hyperscale.workload.responses import HTTPResponse
 from hyperscale.workload.results import Connect, Outcome
 from hyperscale.workload.scope import CURRENT
+from hyperscale.workload.trace_context import TRACE_LINE
 
 _current_scope = CURRENT.get
 # Of the running loop, which uvloop's `create_future` makes at twice the cost.
@@ -75,7 +76,7 @@ class OriginClient(Verbs[R], Generic[R, P]):
         super().__init__(pool.builder)
         self._pool = pool
         self._limit = limit
-        self._is_plain = limit is None
+        self._is_plain = limit is None and not pool.traced
         self._jar: CookieJar | None = None
         self._credentials: Credentials | None = None
 
@@ -134,6 +135,8 @@ class OriginClient(Verbs[R], Generic[R, P]):
             request = request.with_cookies(
                 self._jar.matching(target.host, target.path, target.scheme == "https")
             )
+        if self._pool.traced and (line := TRACE_LINE.get()):
+            request = request.with_line(line)
         began = perf_counter()
         try:
             carrier = await self._take(request.route, deadline, new)

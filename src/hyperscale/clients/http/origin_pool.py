@@ -97,6 +97,7 @@ class OriginPool(Generic[C]):
         self.keeps = options.connections != "fresh"
         self.shares = options.connections == "shared"
         self.trace: Callable[[Any], None] | None = None
+        self.traced = False  # requests of a sampled step tell under which span they are made
         self.stopped = False  # there are no more calls
         self._is_cut_off = False  # nor may those in flight go on
         self.heads = Heads(options.max_response_bytes, options.decompress, options.max_header_bytes)

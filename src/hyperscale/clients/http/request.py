@@ -123,6 +123,18 @@ class Request:
         line = cookie_line([*(pair for pair in kept if pair[0] not in own), *own.items()])
         return self._copy(self.hops, line)
 
+    def with_line(self, line: bytes) -> Request:
+        """This request with one more header; the author's own of that name wins."""
+        head = self.wire[: self.body_at - 2]
+        name = line.partition(b":")[0]
+        if b"\r\n%b:" % name in head.lower():
+            return self
+        copy = type(self)(self.call, self.target, self.url, self.route, self.label)
+        copy.hops = self.hops
+        copy.cookies = self.cookies
+        copy.encode(head + line, b"", self.wire[self.body_at :])
+        return copy.streaming(self.stream)
+
     def after(self, redirecting: Request) -> Request:
         """This request as the one that follows a redirect."""
         line = cookie_line((self.cookies or {}).items())

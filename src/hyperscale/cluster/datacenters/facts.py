@@ -47,9 +47,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     load: int = 0  # of the leader's own process, 0 to 3
 
 
-def judge(reach: Reach, heard: bool, facts: Facts | None, leader: str) -> tuple[Health, str]:
+def judge(
+    reach: Reach, heard: bool, facts: Facts | None, leader: str, tells: bool = True
+) -> tuple[Health, str]:
     """With the reason, empty for a healthy one. `heard`: ever. `facts`: None when there are none,
-    or none that are fresh."""
+    or none that are fresh. `tells`: its managers know what is asked."""
     if not heard:
         return Health.DEGRADED, "nothing was heard of it yet"
     if reach is Reach.UNREACHABLE:
@@ -63,6 +65,8 @@ def judge(reach: Reach, heard: bool, facts: Facts | None, leader: str) -> tuple[
             return Health.UNHEALTHY, "none of its workers is well"
     if reach is Reach.SUSPECTED:
         return Health.DEGRADED, "it is silent, and suspected"
+    if not tells:
+        return Health.DEGRADED, "its managers know no probes, for they are of an older version"
     if not leader:
         return Health.DEGRADED, "nobody leads it"
     if facts is None:

@@ -49,6 +49,7 @@ class Datacenter:
     why_silent: str = ""
     leader: str = ""
     version: str = ""
+    tells: bool = True
     facts: Facts | None = None
     facts_at: float = 0.0
     full_since: float | None = None
@@ -122,7 +123,9 @@ class Watch:
         others: Sequence[Place] = (),
         facts: Facts | None = None,
         version: str = "",
+        tells: bool = True,
     ) -> list[Change]:
+        """`tells`: False when it lives and does not know what a probe is."""
         one = self.datacenters[probe.datacenter]
         one.outstanding.pop(probe.number, None)
         self.counts["answered"] += 1
@@ -131,7 +134,7 @@ class Watch:
         one.why_silent = ""
         one.samples += 1
         one.rtts_s.append(rtt_s)
-        one.leader, one.version = leader, version
+        one.leader, one.version, one.tells = leader, version, tells
         self._learn(one, probe.to, leader_at, others)
         if facts is not None:
             one.facts, one.facts_at = facts, now
@@ -250,7 +253,7 @@ class Watch:
     def health(self, now: float, name: str) -> tuple[Health, str]:
         one = self.datacenters[name]
         facts = self.fresh_facts(now, one)
-        health, why = judge(one.reach, one.heard_at is not None, facts, one.leader)
+        health, why = judge(one.reach, one.heard_at is not None, facts, one.leader, one.tells)
         if one.why_silent and one.reach is not Reach.REACHABLE:
             why = f"{why}: {one.why_silent}"
         if one.reach is Reach.SUSPECTED and self.line_in_doubt(now):

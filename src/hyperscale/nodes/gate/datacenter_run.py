@@ -17,6 +17,7 @@ from hyperscale.cluster.jobs.records import JobStatus
 from hyperscale.engine.results import aggregate_of
 from hyperscale.errors import HyperscaleError
 from hyperscale.metrics import exported
+from hyperscale.metrics.exported import DamagedState
 from hyperscale.metrics.results import decode
 from hyperscale.nodes.client.cluster import Cluster
 from hyperscale.nodes.client.errors import (
@@ -88,11 +89,11 @@ class DatacenterRun:
                 if not self.gave_up:
                     raise
                 return self._lost(self.gave_up)
-            except HyperscaleError as error:
+            except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
+                if not isinstance(error, HyperscaleError) or isinstance(error, DamagedState):
+                    return self._lost(f"what its managers tell cannot be read: {error}")
                 if self._is_lost(self.name, _is_asked_later(error)):
                     return self._lost(error.message)
-            except Exception as error:  # noqa: BLE001 - it is data of others, and one datacenter's
-                return self._lost(f"what its managers tell cannot be read: {error}")
             await self._clock.sleep(AGAIN_S)
         view = self.picture.view
         status: JobStatus = view.status if view is not None else "failed"

@@ -29,12 +29,13 @@ from hyperscale.nodes.protocol.datacenters import (
     ProbeDatacenter,
 )
 from hyperscale.runtime.host import Address, Host
-from hyperscale.wire.errors import NobodyListens, Refused, WireError
+from hyperscale.wire.errors import NobodyListens, Reason, Refused, WireError
 from hyperscale.wire.peer import Peer
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+UNKNOWN = (Reason.UNKNOWN_KIND, Reason.NOT_ANSWERED)
 TICK_S = 0.25
 LOOK_S = 0.02
 REFRESH_S = 1.0  # round trips between continents are a third of it
@@ -101,7 +102,7 @@ class Datacenters:
     async def _probe(self, probe: Probe) -> None:
         clock, timeout_s = self._host.clock, self.watch.settings.timeout_s
         peer = self._peer(probe.to)
-        refused = False
+        refused, tells = False, True
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await peer.connection()
@@ -110,8 +111,8 @@ class Datacenters:
                     report = await connection.request(
                         ProbeDatacenter(), DatacenterReport, timeout_s
                     )
-                except Refused:  # of an older version, or one that just starts: it lives
-                    report = DatacenterReport()
+                except Refused as refusal:  # of an older version, or one that just starts
+                    report, tells = DatacenterReport(), refusal.code not in UNKNOWN
         except TimeoutError:
             why = f"no answer within {timeout_s:g} s"
         except (WireError, OSError) as error:
@@ -127,6 +128,7 @@ class Datacenters:
                 others=report.managers,
                 facts=report.facts,
                 version=connection.session.node_version,
+                tells=tells,
             )
             self._changed(changes)
             return
@@ -217,6 +219,10 @@ class Datacenters:
         return None if at is None else self._host.clock.now() - at
 
     # -- what it is all for --------------------------------------------------------------------
+
+    def is_cut_off(self) -> bool:
+        """It is more likely our own line than all of theirs."""
+        return self.watch.line_in_doubt(self._host.clock.now())
 
     def is_led(self, name: str) -> bool:
         """Its leader answers our probes."""

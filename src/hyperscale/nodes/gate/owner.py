@@ -115,6 +115,7 @@ class OwnedJob:
                 self._ledger,
                 self._settings.begin_within_s,
                 self._log,
+                self._reach.is_cut_off,
             )
             with suppress(NotPrimary):
                 await barrier.run()

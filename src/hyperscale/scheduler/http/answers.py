@@ -178,7 +178,8 @@ class RunView(BaseModel):
     worker_id: str
     figures: dict[str, float]
     """What it measured: of a load test `requests`, `rate`, `p50_s`, `p95_s`, `p99_s`,
-    `failed_share`, and `thresholds_crossed`."""
+    `failed_share`, `passed`, and `worse` when it was worse than the last good run."""
+    has_results: bool
 
     @classmethod
     def of(cls, run: Run) -> RunView:
@@ -196,6 +197,7 @@ class RunView(BaseModel):
             retries=run.retries,
             worker_id=run.worker,
             figures=run.figures,
+            has_results=run.measured,
         )
 
 

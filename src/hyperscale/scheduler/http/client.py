@@ -146,6 +146,10 @@ class SchedulerClient:
         query = "" if fencing_token is None else f"?fencing_token={fencing_token}"
         return self._object("GET", f"/api/v1/jobs/{_part(job_id)}/logs{query}")
 
+    def results(self, job_id: str) -> Json:
+        """Of a load test, as `hyperscale run --json` writes them."""
+        return self._object("GET", f"/api/v1/jobs/{_part(job_id)}/results")
+
     # Schedules.
 
     def create_schedule(self, **fields: Any) -> Json:
@@ -154,11 +158,16 @@ class SchedulerClient:
     def schedule(self, schedule_id: str) -> Json:
         return self._object("GET", f"/api/v1/schedules/{_part(schedule_id)}")
 
-    def schedules(self, limit: int = 1000) -> list[Json]:
-        return list(self._pages("/api/v1/schedules", "schedules", limit, {}))
+    def schedules(self, limit: int = 1000, after: str = "") -> list[Json]:
+        """By id, those behind `after`."""
+        return list(self._pages("/api/v1/schedules", "schedules", limit, {}, after))
 
     def change_schedule(self, schedule_id: str, **fields: Any) -> Json:
         return self._object("PUT", f"/api/v1/schedules/{_part(schedule_id)}", fields, again=False)
+
+    def edit_schedule(self, schedule_id: str, **fields: Any) -> Json:
+        """Only what shall change."""
+        return self._object("PATCH", f"/api/v1/schedules/{_part(schedule_id)}", fields, again=False)
 
     def pause_schedule(self, schedule_id: str) -> Json:
         return self._object("POST", f"/api/v1/schedules/{_part(schedule_id)}/pause")
@@ -225,9 +234,9 @@ class SchedulerClient:
         return self._object("GET", "/api/v1/audit/verify")
 
     def _pages(
-        self, path: str, name: str, limit: int, filters: dict[str, str | None]
+        self, path: str, name: str, limit: int, filters: dict[str, str | None], cursor: str = ""
     ) -> Iterator[Json]:
-        cursor, left = "", limit
+        left = limit
         query = {key: value for key, value in filters.items() if value}
         while left > 0:
             asked = {**query, "limit": str(min(left, 1000)), "cursor": cursor}

@@ -27,6 +27,7 @@ from hyperscale.scheduler.queue.spec import TAGS_MAX, JobSpec
 from hyperscale.scheduler.schedules.cron.zones import offsets_of
 from hyperscale.scheduler.store.types import JobFilter, Submitted
 from hyperscale.scheduler.telemetry.spans import TRACEPARENT
+from hyperscale.scheduler.worker.executors.loadtest_report import unpacked
 from hyperscale.scheduler.worker.registration import nobody_can_run
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
@@ -196,6 +197,23 @@ async def job_history(job_id: JobId, asked: Viewer) -> AttemptList:
     if not attempts and await store.job(job_id) is None:
         raise NotFound("job", job_id)
     return AttemptList(attempts=[AttemptView.of(one) for one in attempts])
+
+
+@router.get("/{job_id}/results")
+async def job_results(
+    job_id: JobId,
+    asked: Viewer,
+    fencing_token: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+) -> Response:
+    """Of a load test, as `hyperscale run --json` writes them; of the last attempt that has any."""
+    store = asked.context.service.store
+    if fencing_token is None:
+        measured = [one.token for one in await store.attempts(job_id) if one.measured]
+        fencing_token = measured[-1] if measured else 0
+    packed = await store.results(job_id, fencing_token)
+    if packed is None:
+        raise NotFound("results of job", job_id)
+    return Response(unpacked(packed), media_type="application/json")
 
 
 @router.get("/{job_id}/logs")

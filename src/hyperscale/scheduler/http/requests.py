@@ -8,6 +8,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
+import msgspec
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -209,6 +210,48 @@ class ScheduleRequest(ScheduleBody):
 
 class ScheduleChange(ScheduleBody):
     version: int = Field(ge=1, le=WHOLE_MAX, description="the one that was read", strict=True)
+
+
+class ScheduleEdit(_Strict):
+    """Only what shall change. A new `job` replaces the whole of the old one."""
+
+    cron: str | None = Field(None, max_length=CRON_CHARS_MAX)
+    run_at: Moment | None = None
+    timezone: str | None = Field(None, max_length=64)
+    dst: DstPolicy | None = None
+    misfire: MisfireRequest | None = None
+    overlap: Overlap | None = None
+    jitter_s: float | None = Field(None, ge=0, le=JITTER_S_MAX, strict=True)
+    start_at: Moment | None = None
+    end_at: Moment | None = None
+    job: Work | None = None
+    version: int | None = Field(None, ge=1, le=WHOLE_MAX, strict=True)
+    """The one that was read; none: whatever it is now."""
+
+    def applied(self, known: ScheduleDefinition) -> ScheduleDefinition:
+        said = self.model_fields_set
+        changed: dict[str, Any] = {}
+        for field in ("cron", "overlap", "jitter_s"):
+            if getattr(self, field) is not None:
+                changed[field] = getattr(self, field)
+        if self.timezone is not None:
+            changed["zone"] = self.timezone
+        if self.dst is not None:
+            changed["dst"] = str(self.dst)
+        for field in ("run_at", "start_at", "end_at"):
+            if field in said:
+                changed[field] = instant(getattr(self, field))
+        if self.cron is not None and "run_at" not in said:
+            changed["run_at"] = None
+        if self.run_at is not None and self.cron is None:
+            changed["cron"] = ""
+        if self.misfire is not None:
+            changed["misfire"] = MisfirePolicy(
+                kind=self.misfire.policy, cap=self.misfire.cap, grace_s=self.misfire.grace_s
+            )
+        if self.job is not None:
+            changed["job"] = self.job.spec(known.name)
+        return msgspec.structs.replace(known, **changed)
 
 
 class PreviewRequest(_Strict):

@@ -21,6 +21,7 @@ from hyperscale.scheduler.http.requests import (
     BackfillRequest,
     PreviewRequest,
     ScheduleChange,
+    ScheduleEdit,
     ScheduleRequest,
 )
 from hyperscale.scheduler.instants import instant_of, moment_of
@@ -86,6 +87,20 @@ async def change_schedule(
         definition = body.definition(known.definition.name)
         changed = await asked.context.service.change_schedule(schedule_id, body.version, definition)
     return ScheduleView.of(changed, body.job.adjustment())
+
+
+@router.patch("/{schedule_id}")
+async def edit_schedule(
+    schedule_id: ScheduleId, body: ScheduleEdit, asked: Operator
+) -> ScheduleView:
+    """Changes what is given; 409 when it is not of `version` any more."""
+    changes = ", ".join(sorted(body.model_fields_set))
+    async with asked.recorded("schedule.change", schedule_id, changes):
+        known = await _found(schedule_id, asked)
+        definition = body.applied(known.definition)
+        version = body.version or known.version
+        changed = await asked.context.service.change_schedule(schedule_id, version, definition)
+    return ScheduleView.of(changed, None if body.job is None else body.job.adjustment())
 
 
 @router.delete("/{schedule_id}")

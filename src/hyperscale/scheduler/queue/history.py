@@ -40,6 +40,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The end of the output; removed before the rest of the row."""
     figures: dict[str, float] = {}
     """What it measured, as its executor names it."""
+    results: bytes = b""
+    """Of a load test; removed before the rest of the row."""
+    measured: bool = False
+    """Its results were kept."""
 
 
 ERROR_CHARS_KEPT: Final = 200
@@ -61,6 +65,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     retries: int = 0
     worker: str = ""
     figures: dict[str, float] = {}
+    token: int = 0
+    measured: bool = False
+    """The results of its last attempt were kept."""
 
     @property
     def key(self) -> str:
@@ -83,6 +90,8 @@ def run_of(job: Job, attempt: Attempt | None, now: Instant) -> Run:
         retries=job.retries,
         worker="" if attempt is None else attempt.worker,
         figures={} if attempt is None else attempt.figures,
+        token=0 if attempt is None else attempt.token,
+        measured=attempt is not None and bool(attempt.results),
     )
 
 

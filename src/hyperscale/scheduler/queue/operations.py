@@ -47,9 +47,11 @@ from hyperscale.scheduler.store.tables import (
     LETTERS,
     LINES,
     LOGS,
+    RESULTS,
     WORKERS,
     DedupEntry,
     Log,
+    Measured,
     Queue,
     Records,
     attempt_key,
@@ -102,6 +104,9 @@ def _keep_attempt(records: Records, attempt: Attempt) -> None:
     if attempt.log:
         records.put(LOGS, key, Log(attempt.log, attempt.ended_at))
         attempt = replace(attempt, log="")
+    if attempt.results:
+        records.put(RESULTS, key, Measured(attempt.results, attempt.ended_at))
+        attempt = replace(attempt, results=b"", measured=True)
     records.put(ATTEMPTS, key, attempt)
 
 
@@ -174,9 +179,11 @@ def _step(job: Job, report: Report, now: int) -> Step:
         step = lifecycle.completed(job, now, exit_code, log)
     else:
         step = lifecycle.failed(job, report.failure, report.error, now, exit_code, log)
-    if not report.figures or step.attempt is None:
+    if not (report.figures or report.results) or step.attempt is None:
         return step
-    return step._replace(attempt=replace(step.attempt, figures=report.figures))
+    return step._replace(
+        attempt=replace(step.attempt, figures=report.figures, results=report.results)
+    )
 
 
 def _refuse(report: Report, reason: Refusal) -> Judgement:

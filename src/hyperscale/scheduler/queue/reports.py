@@ -48,10 +48,16 @@ Figures = Annotated[dict[Annotated[str, Meta(max_length=40)], float], Meta(max_l
 """What the job measured, as its executor names it: a load test tells its rate and latencies."""
 
 
+REPORT_BYTES_MAX: Final = 256 * 1024
+ResultBytes = Annotated[bytes, Meta(max_length=REPORT_BYTES_MAX)]
+"""Of a load test, compressed."""
+
+
 class Completed(_Report, frozen=True, tag="completed"):
     exit_code: ExitCode | None = None
     log: str = ""
     figures: Figures = {}
+    results: ResultBytes = b""
 
 
 class Failed(_Report, frozen=True, tag="failed"):
@@ -60,6 +66,7 @@ class Failed(_Report, frozen=True, tag="failed"):
     exit_code: ExitCode | None = None
     log: str = ""
     figures: Figures = {}
+    results: ResultBytes = b""
 
 
 class Released(_Report, frozen=True, tag="released"):

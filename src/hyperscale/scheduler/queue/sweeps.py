@@ -27,6 +27,7 @@ from hyperscale.scheduler.store.tables import (
     HISTORY,
     LETTERS,
     LOGS,
+    RESULTS,
     WORKERS,
     Kind,
     Operation,
@@ -96,6 +97,7 @@ async def purge(
     bounds: dict[Kind[Any] | Place, tuple[float, int]] = {
         Place.DONE: (keep.job_s, keep.jobs_max),
         LOGS: (keep.log_s, keep.logs_max),
+        RESULTS: (keep.result_s, keep.results_max),
         ATTEMPTS: (keep.attempt_s, keep.attempts_max),
         LETTERS: (keep.letter_s, letters_max),
         AUDITS: (keep.audit_s, keep.audits_max),
@@ -120,6 +122,7 @@ async def purge(
         letters=await gone(LETTERS),
         workers=await _due_gone(ground, WORKERS, after(now, -keep.worker_s), limit, epoch),
         audits=await gone(AUDITS, _audits_gone),
+        results=await gone(RESULTS),
         history=await gone(HISTORY),
     )
 

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from hyperscale.scheduler.errors import SchedulerError
 from hyperscale.scheduler.instants import Instant
 from hyperscale.scheduler.queue import operations as queue
 from hyperscale.scheduler.queue import sweeps
 from hyperscale.scheduler.queue.history import Attempt, DeadLetter, Run
-from hyperscale.scheduler.queue.job import Job
+from hyperscale.scheduler.queue.job import Job, JobState
 from hyperscale.scheduler.queue.placement import Place
 from hyperscale.scheduler.queue.reports import Answer, Report
 from hyperscale.scheduler.schedules import operations as schedules
@@ -45,6 +45,7 @@ from hyperscale.scheduler.store.tables import (
     HISTORY,
     LETTERS,
     LOGS,
+    RESULTS,
     SCHEDULES,
     VALUES,
     WORKERS,
@@ -76,6 +77,9 @@ from hyperscale.scheduler.worker import operations as workers
 from hyperscale.scheduler.worker.registration import Worker, WorkerBeat, WorkerEvent
 
 T = TypeVar("T")
+
+LOOK_BACK: Final = 100
+"""Runs, for the last good one."""
 
 
 class Store:
@@ -328,6 +332,20 @@ class Store:
         """What became of the schedule's instances, newest first, behind the run with the key
         `after`; it outlives jobs and attempts."""
         return await self._page(calls.HISTORY, HISTORY, after, limit, f"{schedule_id}/")
+
+    async def results(self, job_id: str, token: int) -> bytes | None:
+        """Of a load test, packed; of one attempt."""
+        found = await self._get(calls.RESULTS, RESULTS, attempt_key(job_id, token))
+        return None if found is None else found.data
+
+    async def last_good(self, schedule_id: str) -> bytes | None:
+        """The results of the schedule's newest run that was good and is kept."""
+        for run in await self.history(schedule_id, limit=LOOK_BACK):
+            if run.state is JobState.COMPLETED and run.measured:
+                found = await self.results(run.job_id, run.token)
+                if found is not None:
+                    return found
+        return None
 
     async def log(self, job_id: str, token: int) -> str | None:
         log = await self._get(calls.LOG, LOGS, attempt_key(job_id, token))

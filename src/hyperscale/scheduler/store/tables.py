@@ -46,6 +46,11 @@ class Log(msgspec.Struct, frozen=True, array_like=True):
     ended_at: Instant
 
 
+class Measured(msgspec.Struct, frozen=True, array_like=True):
+    data: bytes
+    ended_at: Instant
+
+
 SCHEDULES: Final = Kind("schedules", Schedule, lambda s: s.next_at, listed=True)
 LINES: Final = Kind("lines", int)
 """How many instances of a schedule wait for another; none: no record."""
@@ -54,6 +59,8 @@ WORKERS: Final = Kind("workers", Worker, lambda w: w.seen_at, listed=True)
 LETTERS: Final = Kind("letters", DeadLetter, lambda letter: letter.at, listed=True)
 ATTEMPTS: Final = Kind("attempts", Attempt, lambda a: a.ended_at, listed=True)
 LOGS: Final = Kind("logs", Log, lambda log: log.ended_at)
+RESULTS: Final = Kind("results", Measured, lambda results: results.ended_at)
+"""Of load tests, as their executor packed them."""
 HISTORY: Final = Kind("history", Run, lambda run: run.ended_at, listed=True)
 AUDITS: Final = Kind("audits", Audit, lambda row: row.at, listed=True)
 AUDIT_HEAD: Final = Kind("audit_head", Audit)
@@ -68,6 +75,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     LETTERS,
     ATTEMPTS,
     LOGS,
+    RESULTS,
     HISTORY,
     AUDITS,
     AUDIT_HEAD,

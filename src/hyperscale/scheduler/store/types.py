@@ -89,10 +89,13 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     letter_s: float = 90 * 86_400.0
     worker_s: float = 86_400.0
     audit_s: float = 365 * 86_400.0
+    result_s: float = 90 * 86_400.0
+    """Results of load tests."""
     history_s: float = 365 * 86_400.0
     """What became of the instances of schedules, in short."""
     jobs_max: int = 1_000_000
     logs_max: int = 100_000
+    results_max: int = 10_000
     attempts_max: int = 1_000_000
     audits_max: int = 1_000_000
     history_max: int = 1_000_000
@@ -106,6 +109,7 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     letters: int
     workers: int
     audits: int
+    results: int
     history: int
 
 

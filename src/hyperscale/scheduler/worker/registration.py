@@ -97,6 +97,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     started_at: Instant
     seen_at: Instant
+    drained: bool = False
+    """By a person, who has not taken it back: also while it was taken for dead."""
 
 
 class WorkerBeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,12 +138,15 @@ def registered(
         silent = after(known.seen_at, alive_for_s) <= now
         if not silent and known.state is not WorkerState.UNAVAILABLE:
             raise StaleSession(new.id)
-    full = new.running >= new.capacity
+    again = known is not None and known.instance == new.instance
+    drained = again and known is not None and known.drained
+    state = WorkerState.BUSY if new.running >= new.capacity else WorkerState.AVAILABLE
     return replace(
         new,
         session=session,
         seen_at=now,
-        state=WorkerState.BUSY if full else WorkerState.AVAILABLE,
+        state=WorkerState.DRAINING if drained else state,
+        drained=drained,
     )
 
 
@@ -154,7 +159,7 @@ def beaten(worker: Worker, beat: WorkerBeat, now: Instant) -> Worker:
     if beat.running < 0:
         raise InvalidJob(f"worker {worker.id!r} reports {beat.running} running jobs")
     events = [WorkerEvent.IS_FULL if beat.running >= worker.capacity else WorkerEvent.HAS_ROOM]
-    if beat.draining:
+    if beat.draining or worker.drained:
         events.append(WorkerEvent.DRAIN)
     if beat.leaving:
         events.append(WorkerEvent.LEFT)
@@ -173,7 +178,8 @@ def beaten(worker: Worker, beat: WorkerBeat, now: Instant) -> Worker:
 
 
 def moved(worker: Worker, event: WorkerEvent) -> Worker:
-    return replace(worker, state=WORKER_TRANSITIONS[worker.state][event])
+    drained = event is WorkerEvent.DRAIN or (worker.drained and event is not WorkerEvent.UNDRAIN)
+    return replace(worker, state=WORKER_TRANSITIONS[worker.state][event], drained=drained)
 
 
 def nobody_can_run(spec: JobSpec, workers: Sequence[Worker]) -> bool:

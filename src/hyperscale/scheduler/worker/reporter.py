@@ -67,6 +67,9 @@ class Spool:
             (self._directory / name).unlink(missing_ok=True)
             self._kept.discard(name)
 
+    async def read(self) -> list[FinalReport]:
+        return await asyncio.to_thread(self.left)
+
     def left(self) -> list[FinalReport]:
         """Oldest first."""
         found: list[FinalReport] = []
@@ -140,7 +143,7 @@ class Reporter:
 
     async def send_left(self) -> None:
         """What an earlier process could not get rid of."""
-        for report in await asyncio.to_thread(self._spool.left):
+        for report in await self._spool.read():
             self._put(report, None)
 
     async def run(self) -> None:

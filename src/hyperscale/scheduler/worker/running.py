@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from hyperscale.runtime.logs import correlated, logger
@@ -17,6 +17,7 @@ from hyperscale.scheduler.worker.executors.executor import (
     Result,
     Task,
     TurnedAway,
+    nothing,
     permanent,
 )
 from hyperscale.scheduler.worker.executors.registry import Executors
@@ -32,6 +33,7 @@ class Running:
 
     __slots__ = (
         "_as_task",
+        "_last_good",
         "admitted",
         "disowned",
         "given_back",
@@ -43,8 +45,11 @@ class Running:
         "task",
     )
 
-    def __init__(self, job: Job) -> None:
+    def __init__(
+        self, job: Job, last_good: Callable[[], Awaitable[bytes | None]] = nothing
+    ) -> None:
         self.job = job
+        self._last_good = last_good
         self.target = target_of(job.spec.kind, job.spec.payload)
         """What its circuit breaker is for."""
         self._as_task: Task | None = None
@@ -78,6 +83,7 @@ class Running:
                 moved=self.has_moved,
                 tags=job.spec.tags,
                 correlation_id=job.correlation_id or job.id,
+                last_good=self._last_good,
             )
         return self._as_task
 
@@ -150,6 +156,7 @@ def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
             exit_code=result.exit_code,
             log=log,
             figures=dict(result.figures),
+            results=result.results,
         )
     return Failed(
         job_id=job.id,
@@ -160,4 +167,5 @@ def report_of(job: Job, worker: str, result: Result) -> Completed | Failed:
         exit_code=result.exit_code,
         log=log,
         figures=dict(result.figures),
+        results=result.results,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from hyperscale.runtime.host import Host
@@ -83,15 +84,20 @@ class WorkerService:
 
     async def start(self) -> None:
         """Raises StaleSession when another live process has this id."""
-        self._spool = await asyncio.to_thread(Spool, self._settings.spool)
+        self._spool = await self._left_behind()
         self._reporter = Reporter(self._store, self._spool, self._now)
-        await asyncio.to_thread(end_orphans, self._settings.processes)
         await self._register()
         self._spawn("worker reports", self._reporter.run)
         await self._reporter.send_left()
         self._spawn("worker heartbeat", self._beat_forever)
         self._spawn("job heartbeats", self._beat_jobs_forever)
         self._claiming = self._spawn("worker claims", self._claim_forever)
+
+    async def _left_behind(self) -> Spool:
+        """By an earlier process: its reports; what it had started is ended."""
+        spool = await asyncio.to_thread(Spool, self._settings.spool)
+        await asyncio.to_thread(end_orphans, self._settings.processes)
+        return spool
 
     def _spawn(self, name: str, loop: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
         task = self._host.tasks.spawn(name, self._tireless(loop)).asyncio_task
@@ -215,7 +221,7 @@ class WorkerService:
         self.drain()
         for running in list(self._held.values()):
             self._disown(running)
-        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self._end()))
+        self._host.tasks.spawn("end of a replaced worker", self._end())
 
     # Its jobs.
 
@@ -257,7 +263,12 @@ class WorkerService:
             for job in jobs:
                 self._release(job)
             return jobs
-        taken = [Running(job) for job in jobs]
+        taken = [
+            Running(job, partial(self._store.last_good, job.schedule_id))
+            if job.schedule_id
+            else Running(job)
+            for job in jobs
+        ]
         self._held.update((running.job.id, running) for running in taken)
         self._slots.add(taken)
         return jobs

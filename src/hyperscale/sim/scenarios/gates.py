@@ -32,7 +32,7 @@ from hyperscale.sim.host import SimHost
 from hyperscale.sim.scenario import Scenario
 from hyperscale.sim.scenarios.cluster_shapes import STALLED_S, STUCK_S
 from hyperscale.sim.scenarios.cluster_truth import ObservedRunner, Truth
-from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_wishes
+from hyperscale.sim.scenarios.cluster_users import User, Wish, draw_long_wishes, draw_wishes
 from hyperscale.sim.scenarios.gates_bugs import PLANTED_BUGS, PlantedGates
 from hyperscale.sim.scenarios.gates_checkers import all_checkers
 from hyperscale.sim.scenarios.gates_faults import GatesFaults
@@ -58,6 +58,9 @@ PROBES: Final = ProbeSettings(
 )
 BEGIN_WITHIN_S: Final = 20.0
 TOTALS_S: Final = 1.0
+# Worlds in which nothing else is wrong than a line now and then.
+LINES_ALONE_SHARE: Final = 0.25
+LINES_ALONE_S: Final = 60.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -98,14 +101,22 @@ class GatesScenario(Scenario):
 
     async def setup(self, world: World) -> None:
         gates = self.add_nodes(world)
+        lines_alone = world.random_stream("lines alone").random() < LINES_ALONE_SHARE
+        if lines_alone:
+            world.coverage["lines alone"] += 1
+            self.faults, self.safety_s = (), LINES_ALONE_S
         dice = world.random
         for number in range(1, dice.randint(1, 2) + 1):
             client = f"c{number}"
-            self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
+            if lines_alone:
+                self._wishes[client] = draw_long_wishes(dice, client)
+            else:
+                self._wishes[client] = draw_wishes(dice, client, self.safety_s * 0.8)
             world.add(client, partial(self._client, world, [self._addresses[g] for g in gates]))
         hosts = {dc: [f"{dc}-m1", f"{dc}-w1"] for dc in DATACENTERS}
         self._faults = GatesFaults(world, gates, hosts, self._owners)
         self._faults.place_apart()
+        self._faults.always = lines_alone
 
     def add_nodes(self, world: World) -> list[str]:
         """The names of the gates."""

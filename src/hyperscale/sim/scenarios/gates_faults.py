@@ -35,6 +35,7 @@ class GatesFaults:
         self._gates = list(gates)
         self._datacenters = datacenters
         self._owners = owners
+        self.always = False
 
     def place_apart(self) -> None:
         """In some worlds. A gate stands in the datacenter of its number."""
@@ -70,10 +71,10 @@ class GatesFaults:
 
     async def inject(self) -> None:
         dice = self._world.random_stream("lines")
-        if dice.random() < 0.3:
+        if dice.random() < 0.3 and not self.always:
             return
         while True:
-            await self._world.sleep(dice.uniform(0.5, 6.0))
+            await self._world.sleep(dice.uniform(2.0, 7.0))
             while not self._owners():
                 await self._world.sleep(LOOK_S)
             await self._world.sleep(dice.uniform(0.0, 2.0))

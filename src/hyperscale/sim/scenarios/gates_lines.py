@@ -13,7 +13,7 @@ from hyperscale.sim.world import World
 
 LOOK_S = 0.25
 SURE_S = 3.0  # from when a line is cut until every gate knows
-BEFORE_S = 8.0  # all was well for so long before, so that everybody was heard
+BEFORE_S = 4.0  # all was well for so long before, so that everybody was heard
 
 
 def observe_losses(gate: Gate, world: World) -> None:

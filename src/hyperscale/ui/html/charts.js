@@ -2,15 +2,17 @@
 // where the pointer or the arrow keys are, its legend, the heat map, tables that sort.
 const charts = (() => {
   "use strict";
+  // Making a formatter takes longer than all else in writing a number.
+  const formatters = [];
+  const fixed = (value, places) => {
+    formatters[places] ??= new Intl.NumberFormat("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+    return formatters[places].format(value);
+  };
   const digits = (value) => {
     if (!value) return "0";
-    const whole = Math.floor(Math.log10(Math.abs(value)));
-    return value.toLocaleString("en", {
-      minimumFractionDigits: Math.max(0, 2 - whole),
-      maximumFractionDigits: Math.max(0, 2 - whole),
-    });
+    return fixed(value, Math.min(20, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))))));
   };
-  const count = (n) => n.toLocaleString("en");
+  const count = (n) => fixed(n, 0);
   const short = (n) => {
     if (n < 999.5) return Number.isInteger(n) ? String(n) : digits(n);
     const [by, letter] = n < 999500 ? [1e3, "k"] : n < 999.5e6 ? [1e6, "M"] : [1e9, "G"];

@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
-from hyperscale.runtime.host import Address, is_loopback
+from hyperscale.runtime.host import Address
 from hyperscale.runtime.real import RealHost
 from hyperscale.ui.live.source import Source
 from hyperscale.ui.web.door import Door
@@ -78,11 +78,6 @@ class RunPage:
     @property
     def url(self) -> str:
         return url_of(self._address, self._door.token)
-
-    @property
-    def open_to_all(self) -> bool:
-        """Whoever has an account on this machine may steer."""
-        return not self._door.token and is_loopback(self._address.host)
 
     @property
     def hub(self) -> Hub:

@@ -44,7 +44,7 @@ class Door:
             return refusal(405, "only GET and POST")
         host = headers.get("host", "")
         try:
-            name = urlsplit(f"//{host}").hostname or ""
+            name = _name_in(host)
             origin = urlsplit(headers["origin"]).netloc if "origin" in headers else host
         except ValueError:
             name, origin = "", "?"
@@ -78,6 +78,13 @@ class Door:
 
     def _same(self, token: str) -> bool:
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+
+def _name_in(host: str) -> str:
+    """Empty for what is no name with a port. Raises ValueError likewise."""
+    parts = urlsplit(f"//{host}")
+    plain = parts.netloc == host and parts.username is None and parts.port != 0
+    return (parts.hostname or "") if plain else ""
 
 
 def _from_elsewhere(request: Request) -> bool:

@@ -17,10 +17,14 @@ from hyperscale.ui.html.comparison import render_comparison_report
 from hyperscale.ui.web.door import LOGIN, Door
 from hyperscale.ui.web.folder import Folder
 from hyperscale.ui.web.http import DOCUMENT_POLICY, HTML, JSON, Request, Response, answer, refusal
-from hyperscale.ui.web.hub import Hub
+from hyperscale.ui.web.hub import READERS_MAX, Hub
 from hyperscale.ui.web.steering import Command, decode
 
 COMPARED_MAX: Final = 50
+# What drawing raises for a results file that follows the schema and that no run has written.
+_INCONSISTENT: Final = (
+    ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 _SHARED: Final = "hyperscale.ui.html"
 _ASSETS: Final = {
     "/": ("", "index.html", HTML),
@@ -102,6 +106,8 @@ class Site:
             found: Response = await route(request)
         except HyperscaleError as error:
             return refusal(400, error.message, error.hint)
+        except _INCONSISTENT as error:
+            return refusal(400, f"that cannot be shown: its numbers do not fit ({error!r})")
         return found
 
     def _login(self, request: Request) -> Response:
@@ -121,6 +127,8 @@ class Site:
         )
 
     async def _events(self, _: Request) -> Response:
+        if self._run.hub.readers >= READERS_MAX:
+            return refusal(503, f"{READERS_MAX} pages show this run already", "close some")
         return Response(content_type="text/event-stream", events=self._run.hub.events())
 
     async def _steer(self, request: Request) -> Response:

@@ -18,7 +18,8 @@ PERCENT_MAX = 10_000
 class Command(msgspec.Struct, frozen=True):
     action: Literal["pause", "resume", "scale", "rate", "stop", "kill"]
     workflow: str = ""  # empty: the only one under way
-    vus: int = 0  # users it shall have
+    vus: int = 0  # users it shall have,
+    delta: int = 0  # or so many more or fewer: right also before the last change has shown
     percent: int = 0  # of its present rate
 
 
@@ -54,6 +55,13 @@ def _scale(source: Source, command: Command) -> str:
     workflow = _under_way(source, command.workflow)
     if workflow.open_model:
         raise BadInput(f"{workflow.name} makes its load by arrivals", "change its rate instead")
+    if command.delta and abs(command.delta) <= VUS_MAX:
+        delta = max(command.delta, 1 - workflow.vus)
+        if not delta:
+            raise BadInput("1 user is the least", "stop the run to have none at all")
+        source.scale(delta, workflow.name)
+        words = f"adding {text.count(delta)}" if delta > 0 else f"removing {text.count(-delta)}"
+        return f"{workflow.name}: {words}"
     if not 1 <= command.vus <= VUS_MAX:
         raise BadInput(
             f"users are a number from 1 to {VUS_MAX:,}", "stop the run to have none at all"

@@ -12,7 +12,7 @@ A payload's values are strings, nested ones JSON inside the string.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
@@ -20,6 +20,10 @@ import msgspec
 
 from hyperscale.scheduler.errors import InvalidJob
 from hyperscale.scheduler.queue.job import Failure
+
+
+async def nothing() -> None:
+    """There was none before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,8 @@ class Task:
     """It wrote something, or its requests went on: it has not stalled."""
     tags: Mapping[str, str] = field(default_factory=dict)
     correlation_id: str = ""
+    last_good: Callable[[], Awaitable[bytes | None]] = nothing
+    """Results of the newest good run of the same schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,8 @@ class Done:
     log: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
     """What it measured; kept with the history of its schedule."""
+    results: bytes = b""
+    """Of a load test, packed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,7 @@ class Broken:
     exit_code: int | None = None
     log: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
+    results: bytes = b""
 
 
 Result = Done | Broken

@@ -3,7 +3,8 @@ the worker's tests.
 
 Payload: `file` (beneath that directory), `workflows` (JSON list), `args` (JSON list of flags): how
 much load, how it is judged, tags and variables. Nothing that writes or reads files of its choice,
-and nothing that moves the run to another place: whoever may submit a job shall not become the user
+and nothing that moves the run to another place (of the datacenters of a cluster that the worker's
+owner chose, `--dc` may name some): whoever may submit a job shall not become the user
 whom the worker runs as. The log begins with the run's summary as one line of JSON. A crossed
 threshold or a bad test file is an answer, not an accident: neither is tried again.
 """
@@ -32,6 +33,14 @@ from hyperscale.scheduler.worker.executors.executor import (
     permanent,
     required,
 )
+from hyperscale.scheduler.worker.executors.loadtest_report import (
+    LAST_GOOD,
+    Kept,
+    figures,
+    kept,
+    tolerance_of,
+    worse,
+)
 from hyperscale.scheduler.worker.executors.orphans import Children
 from hyperscale.scheduler.worker.executors.processes import Exited, run_process
 
@@ -41,7 +50,7 @@ VALUED: Final = frozenset(
         *("-u", "--vus", "--users", "--vus-each", "-d", "--duration", "--run-time"),
         *("-i", "--iterations", "-s", "--stage", "--rate", "--max-vus", "--rps", "--host"),
         *("--threshold", "--exit-code-on-error", "--summary-trend-stats", "--timeout", "--seed"),
-        *("--tag", "-w", "--workers", "--processes", "-e", "--env", "--secret", ENV_FILE),
+        *("--dc", "--tag", "-w", "--workers", "--processes", "-e", "--env", "--secret", ENV_FILE),
     }
 )
 """Each takes the word behind it."""
@@ -137,6 +146,7 @@ class LoadtestExecutor:
     async def run(self, task: Task) -> Result:
         try:
             words = await asyncio.to_thread(self._words, task)
+            tolerance = _compared_to(task)
         except InvalidJob as error:
             return permanent(f"{error.message}; {error.hint}" if error.hint else error.message)
         with tempfile.TemporaryDirectory(prefix="hyperscale-loadtest-") as directory:
@@ -151,7 +161,11 @@ class LoadtestExecutor:
             except OSError as error:
                 return Broken(failure=Failure.EXHAUSTED, error=f"no process: {error}")
             summary = await asyncio.to_thread(_summary, report)
-        return _judged(exited, summary)
+            measured = await asyncio.to_thread(kept, report)
+        result = _judged(exited, summary, measured)
+        if tolerance is None or measured is None or not isinstance(result, Done):
+            return result
+        return await _unless_worse(task, result, measured, tolerance)
 
     def _words(self, task: Task) -> list[str]:
         file = file_beneath(self._directory, required(task.payload, "file"))
@@ -170,16 +184,46 @@ class LoadtestExecutor:
         """Nothing outlives a job."""
 
 
-def _judged(exited: Exited, summary: str) -> Result:
+def _compared_to(task: Task) -> float | None:
+    """The tolerance, if it shall be compared at all. Raises InvalidJob."""
+    wanted = task.payload.get("compare")
+    tolerance = tolerance_of(task.payload.get("tolerance"))
+    if wanted not in (None, LAST_GOOD):
+        raise InvalidJob(f"'compare' in the payload takes {LAST_GOOD}, not {wanted!r}")
+    return None if wanted is None else tolerance
+
+
+async def _unless_worse(task: Task, result: Done, measured: Kept, tolerance: float) -> Result:
+    before = await task.last_good()
+    if before is None:
+        return result
+    reason = await asyncio.to_thread(worse, before, measured.results, tolerance)
+    if not reason:
+        return result
+    return Broken(
+        failure=Failure.PERMANENT,
+        error=f"worse than the last good run: {reason}",
+        exit_code=result.exit_code,
+        log=result.log,
+        figures={**result.figures, "worse": 1.0},
+        results=result.results,
+    )
+
+
+def _judged(exited: Exited, summary: str, measured: Kept | None) -> Result:
     log = f"{summary}\n{exited.log}" if summary else exited.log
+    told = {} if measured is None else figures(measured.results)
+    packed = b"" if measured is None else measured.packed
     if exited.code == 0:
-        return Done(exit_code=0, log=log)
+        return Done(exit_code=0, log=log, figures=told, results=packed)
     reason = _FINAL.get(ExitCode(exited.code)) if exited.code in list(ExitCode) else None
     return Broken(
         failure=Failure.ERROR if reason is None else Failure.PERMANENT,
         error=f"the load test ended with {exited.code}" + (f": {reason}" if reason else ""),
         exit_code=exited.code,
         log=log,
+        figures=told,
+        results=packed,
     )
 
 

@@ -87,7 +87,7 @@ async function view() {
 }
 addEventListener("hashchange", view);
 
-await entered();
+await entered;
 Object.assign(site, await get("/api/site"));
 live.site = site;
 for (const link of document.querySelectorAll("nav a")) {

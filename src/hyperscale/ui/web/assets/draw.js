@@ -105,6 +105,31 @@ function pieces(points) {
   }
   return found.filter((piece) => piece.length);
 }
+// Seconds swing more than the ten seconds that older ones were joined to: a course of both would
+// seem to change itself. So for the curves, and for them alone, narrow intervals share a place.
+const PLACES = 300;
+const MEANS = ["p50_ms", "p95_ms", "p99_ms", "response_p99_ms"];
+function evened(points, end) {
+  const widths = new Set(points.slice(0, -1).map((p) => p.width_s));
+  if (widths.size < 2 && points.length <= 2 * PLACES) return points;
+  const width = end / PLACES;
+  const found = [];
+  let cell = -1;
+  for (const p of points) {
+    const here = Math.floor(p.at_s / width + 1e-9);
+    const last = found[found.length - 1];
+    if (here !== cell || !last) {
+      cell = here;
+      found.push({ ...p });
+      continue;
+    }
+    const answered = last.requests + p.requests;
+    for (const name of MEANS) if (answered) last[name] = (last[name] * last.requests + p[name] * p.requests) / answered;
+    for (const name of ["width_s", "requests", "failed", "dropped"]) last[name] += p[name];
+    last.vus = Math.max(last.vus, p.vus);
+  }
+  return found;
+}
 const line = (points, kind) => svg("path", { d: path(points), class: `line ${kind}` });
 function area(points, kind) {
   if (!points.length) return [];
@@ -204,7 +229,7 @@ export class Chart {
   draw(points, end, marks) {
     this.points = points;
     this.end = end;
-    const { y, label, curves, shown = {}, low, high } = KINDS[this.kind].of(points, end);
+    const { y, label, curves, shown = {}, low, high } = KINDS[this.kind].of(this.kind === "heat" ? points : evened(points, end), end);
     this.low = low;
     this.high = high;
     this.node.dataset.low = low ?? 0;

@@ -225,7 +225,7 @@ export class Live {
     const { workflow } = this;
     if (!workflow) return;
     if (workflow.open) this.setRate(100 * (1 + sign * BY));
-    else this.steer({ action: "scale", workflow: workflow.name, vus: Math.max(1, workflow.vus + sign * Math.max(1, Math.round(workflow.vus * BY))) });
+    else this.steer({ action: "scale", workflow: workflow.name, delta: sign * Math.max(1, Math.round(workflow.vus * BY)) });
   }
 
   async end() {

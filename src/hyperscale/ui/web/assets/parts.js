@@ -51,10 +51,8 @@ export const get = (path) => call("GET", path);
 // address bar and of the history at once, and is kept in a cookie that no script reads.
 const brought = /^#token=([\w-]+)$/.exec(location.hash);
 if (brought) history.replaceState(null, "", "#/");
-let entering = brought ? enter(brought[1]).catch(() => {}) : Promise.resolve();
-export const entered = () => entering;
-
 const enter = (token) => call("POST", "/api/login", token);
+export const entered = brought ? enter(brought[1]).catch(() => {}) : Promise.resolve();
 
 let asking = null;
 export function login() {

@@ -351,6 +351,23 @@ class RegistryCases:
             await store.beat(old, at(47))
 
     @scenario
+    async def test_drained_stays_drained_through_a_silence(self, store: Store) -> None:
+        """Taken for dead and heard again, it still belongs to whoever drained it."""
+        known = await store.register(worker(), NOON, 45)
+        await store.move_worker("w-1", WorkerEvent.DRAIN)
+        await store.move_worker("w-1", WorkerEvent.LOST)
+        said = WorkerBeat(worker_id="w-1", session=known.session, sequence=1, running=0)
+        assert (await store.beat(said, at(60))).state is WorkerState.DRAINING
+        again = await store.register(worker(), at(61), 45)
+        assert again.state is WorkerState.DRAINING
+        await submit(store, job("a"))
+        assert await take(store, now=at(62)) == []
+        await store.move_worker("w-1", WorkerEvent.UNDRAIN)
+        assert len(await take(store, now=at(63))) == 1
+        later = await store.register(worker(instance="two"), at(200), 45)
+        assert later.state is WorkerState.AVAILABLE
+
+    @scenario
     async def test_heartbeats_newest_wins_and_load_decides(self, store: Store) -> None:
         known = await store.register(worker(), NOON, 45)
 

@@ -339,7 +339,7 @@ def test_http_errors_and_logs_name_no_credentials() -> None:
 def test_loadtest_judges_exit_codes_and_refuses_flags_as_names() -> None:
     wanted = {0: None, 1: Failure.ERROR, 2: Failure.PERMANENT, 99: Failure.PERMANENT}
     for code, failure in wanted.items():
-        result = _judged(Exited(code, "log"), '{"a":1}')
+        result = _judged(Exited(code, "log"), '{"a":1}', None)
         assert result.log == '{"a":1}\nlog'
         assert getattr(result, "failure", None) is failure
     dashed, missing = run(LoadtestExecutor(Path(), Children()), task(file="--debug"), task())

@@ -7,17 +7,30 @@ from contextlib import closing
 from datetime import datetime
 
 from hyperscale.metrics.results import Results
+from hyperscale.reporting.config import Config
+from hyperscale.reporting.contract import Backend
 from hyperscale.reporting.tables import TABLES, create_statement, insert_statement, run_id
 
 _TYPES = {str: "text", int: "integer", float: "real", bool: "integer", datetime: "text"}
 _BUSY_S = 5.0  # another run may be writing to the same file
 
 
-class SQLiteReporter:
-    needs = ""
+class SQLiteConfig(Config, frozen=True, kw_only=True):
+    scheme = "sqlite"
+    place_field = ""
+    path_field = "database_path"
 
-    def __init__(self, url: str) -> None:
-        self._path = url.removeprefix("sqlite://")
+    database_path: str = "results.db"
+
+    def backend(self) -> Backend:
+        return SQLiteReporter(self)
+
+
+class SQLiteReporter(Backend):
+    at_end = True
+
+    def __init__(self, config: SQLiteConfig) -> None:
+        self._path = config.database_path
         self._connection: sqlite3.Connection | None = None
 
     async def connect(self) -> None:
@@ -25,7 +38,7 @@ class SQLiteReporter:
         for table in TABLES:
             self._connection.execute(create_statement(table, _TYPES))
 
-    async def submit(self, results: Results) -> None:
+    async def submit_results(self, results: Results) -> None:
         assert self._connection is not None
         run = run_id(results)
         with self._connection, closing(self._connection.cursor()) as cursor:

@@ -1,0 +1,1 @@
+"""A file for each backend: its config, and what sends to it."""
